@@ -47,9 +47,9 @@ def of_a_run() -> str:
     fixed = ", ".join(f"`{one.name}`" for one in OPTIONS if one.fixed)
     identity = ", ".join(f"`{one.name}`" for one in OPTIONS if one.is_identity)
     rows = [
-        (names, "goes on", "From the next run on"),
+        (names, "allowed", "From the next run on"),
         (fixed, "refused", "; ".join(str(one.fixed) for one in OPTIONS if one.fixed)),
-        (identity, "another job", "Which has nothing of the first one's, and leaves it as it is"),
+        (identity, "another job", "It has nothing of the first job, and leaves that as it is"),
     ]
     return _table(("option", "what happens", "why, or how"), rows)
 

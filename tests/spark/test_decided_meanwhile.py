@@ -62,7 +62,7 @@ def test_r11_a_list_of_splits_that_was_frozen_meanwhile_holds(world: World) -> N
     run = world.run(only_splits(world, later), storage=before_claim(world.storage, the_other_one_reads_some))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == ids_of(earlier)
-    assert any("it goes on with those of then" in line["message"] for line in run.of("warning"))
+    assert any("it continues with the earlier splits" in line["message"] for line in run.of("warning"))
 
 
 def with_column(world: World, name: str) -> Job:

@@ -1,6 +1,6 @@
 """A sink with release="final" that was dropped with --allow-non-restored-state and has returned.
 
-docs/changes.md: "What a sink with release="final" has staged is given up with it".
+docs/changes.md: "a sink with release="final" may be dropped together with what it has staged".
 """
 
 from __future__ import annotations

@@ -299,7 +299,7 @@ def test_a_reader_that_keeps_malformed_rows_itself_is_left_alone(spark: SparkSes
 @pytest.mark.parametrize(("choice", "mode"), [("count", "FAILFAST"), ("fail", "DROPMALFORMED")])
 def test_two_choices_are_refused(spark: SparkSession, world: World, kind: str, choice: Any, mode: str) -> None:
     put(world, "in", "csv", 1)
-    with pytest.raises(MalformedModeError, match=f"says on_malformed='{choice}' .* mode={mode}"):
+    with pytest.raises(MalformedModeError, match=f"has on_malformed='{choice}' .* mode={mode}"):
         reader_of(spark, kind, on_malformed=choice).schema(SCHEMA).option("mode", mode).csv(world.path("in"))
 
 

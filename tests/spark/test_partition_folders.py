@@ -179,7 +179,7 @@ def test_any_other_failure_is_none_of_folders() -> None:
     [
         ("TINYINT", "-128", "300", "TINYINT"),
         ("SMALLINT", "32767", "70000", "SMALLINT"),
-        ("DECIMAL(10,2)", "5.00", "5", "DECIMAL(10,2) (whose folders must have 2 digits behind the point)"),
+        ("DECIMAL(10,2)", "5.00", "5", "DECIMAL(10,2) (whose folders must have 2 digits after the point)"),
         ("DECIMAL(5,2)", "123.45", "99999999.99", "DECIMAL(5,2)"),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_list_that_is_not_given_now_is_the_one_of_then(world: World, fails: Ca
     fails(service)
     run = world.run(job_of(world, service))
     assert (run.status, run.of("anew")) == ("FINISHED", [])
-    assert any("cannot say whether they are others now" in one["message"] for one in run.of("warning"))
+    assert any("cannot check whether they have changed" in one["message"] for one in run.of("warning"))
     assert not done & set(service.read.asked[1:])  # the first call is for the plan
     assert world.released_ids() == ids_of(GIVEN)
 

@@ -177,7 +177,7 @@ def test_an_input_that_is_left_out_is_refused(spark: SparkSession, world: World,
     job.sink(
         "out", job.transform(inputs=[one], uid="two")(lambda rows: rows.where("id > 1")), FileSink(world.path("out"))
     )
-    with pytest.raises(InputNotReadError, match=r"'one' \(.*\) gives does not read its input 'other'"):
+    with pytest.raises(InputNotReadError, match=r"'one' \(.*\) does not read its input 'other'"):
         plan(spark, world, job)
 
 

@@ -73,8 +73,8 @@ def test_a_function_that_marks_another_event_time_is_refused(world: World) -> No
     assert [one.detail.partition("the one that runs: ")[2].partition(";")[0] for one in told] == [
         "it has another watermark: other, 1 seconds",
         "it has another watermark: ts, 1 hours",
-        "its output follows the event time of no column, and those who read it go by 'ts', 1000 ms",
-        "it has no event time any more",
+        "its output follows the event time of no column, and its consumers follow 'ts', 1000 ms",
+        "it no longer has event time",
     ]
 
 

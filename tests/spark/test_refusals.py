@@ -316,7 +316,7 @@ FILES = 'schema("value long").parquet("{base}/history")'
 @pytest.mark.parametrize(
     ("ends", "read", "told"),
     [
-        ("", RATE, "whose end cannot be told before it is read"),
+        ("", RATE, "whose end cannot be known before it is read"),
         (', ends="available_now"', FILES, "whose end is frozen when the job first starts: leave it out"),
         (', ends="some day"', FILES, "'some day'"),
     ],

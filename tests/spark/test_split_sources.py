@@ -206,7 +206,7 @@ def test_a_watermark_over_splits_is_refused_in_a_stream(world: World) -> None:
 
     job.sink("out", windows, FileSink(world.path("out")))
     job.sink("raw", live, FileSink(world.path("raw")))
-    with pytest.raises(WatermarkOverSplitsError, match="'parts' gives, whose splits are read in no order"):
+    with pytest.raises(WatermarkOverSplitsError, match="the result of 'parts', whose splits are read in no order"):
         world.run(job)
 
 

@@ -1,4 +1,4 @@
-"""Spark's active session, which is one of each thread."""
+"""Spark's active session, which each thread has for itself."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from pyspark.sql import SparkSession
 
 
 def activate(spark: SparkSession) -> None:
-    """Make it the active session of the calling thread."""
+    """Make ``spark`` the active session of the calling thread."""
     SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)

@@ -1,4 +1,4 @@
-"""What can be read off a query's analysed plan before it runs."""
+"""Facts about a query from its analysed plan, before the query runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_ckpt.spark.query.event_time import FOLLOWED, HOLD
 
 WATERMARK = "EventTimeWatermark"
 _NAME = re.compile(r'^name="(.*)"$')
-"""As Spark tells one that was given; any other text says that none was."""
+"""Spark's text for a stream that was given a name. Any other text belongs to a stream without a name."""
 _MADE = re.compile(r"_groupingexpression|_common_expr_\d+|_extract_.+")
 _CALLS_PYTHON = frozenset({"ArrowEvalPython", "BatchEvalPython"})
 STATELESS = frozenset(
@@ -53,12 +53,12 @@ STATELESS = frozenset(
         "WithCTE",
     }
 )
-"""Operators that keep nothing from one micro-batch to the next. Whatever else Spark knows, or will, may."""
+"""Operators that keep nothing between micro-batches. All other operators of Spark, also future ones, may keep state."""
 
 
 def analysed(frame: DataFrame) -> Any:
-    """The plan as it is written."""
-    return frame._jdf.queryExecution().analyzed()  # the plan has no public door in PySpark
+    """Return the analysed plan, which follows the query as it is written."""
+    return frame._jdf.queryExecution().analyzed()  # PySpark has no public method for the plan
 
 
 def children_of(node: Any) -> list[Any]:
@@ -78,12 +78,12 @@ def has_watermark(frame: DataFrame) -> bool:
 
 
 def _is_watermark(node: Any) -> bool:
-    """Whether the node is a watermark of the user's. One that holds event time is ours."""
+    """Return whether the node is a watermark of the user. A watermark that holds event time is ours."""
     return bool(node.nodeName() == WATERMARK and node.eventTime().name() != HOLD)
 
 
 def watermarks(frame: DataFrame) -> list[tuple[str, str]]:
-    """(column, delay) of each watermark of the plan, the delay in Spark's words."""
+    """Return (column, delay) of each watermark of the plan, with the delay in Spark's words."""
     nodes = filter(_is_watermark, nodes_from(analysed(frame)))
     return [(str(node.eventTime().name()).removeprefix(FOLLOWED), str(node.delay().toString())) for node in nodes]
 
@@ -95,29 +95,35 @@ def followed_window(frame: DataFrame) -> str | None:
 
 
 def is_stateful(frame: DataFrame) -> bool:
-    """Whether a streaming query of the frame keeps something from one micro-batch to the next: aggregations,
-    de-duplication, limits, arbitrary state, joins of two streams, and every operator that is not known to keep nothing.
+    """Return whether a streaming query of the frame keeps something from one micro-batch to the next.
+
+    Aggregations, de-duplication, limits, arbitrary state and joins of two streams do. So does every operator that is
+    not known to keep nothing.
     """
     return next(stateful_nodes(frame), None) is not None
 
 
 def stateful_nodes(frame: DataFrame) -> Iterator[Any]:
-    """Those that keep something, from the output downwards."""
+    """Yield the stateful operators of a frame's plan, from the output downwards."""
     return stateful_below(analysed(frame))
 
 
 def optimised(frame: DataFrame) -> Any:
-    """The plan as Spark runs it, and keeps state by it: what is worked out in which order, and by what, follows from it
-    and not from how the query is written. Nothing is read. Raises Py4JError."""
+    """Return the optimised plan, by which Spark runs the query and keeps its state.
+
+    The order and the keys of state follow from this plan, and not from the text of the query. No data is read.
+
+    Raises Py4JError.
+    """
     plan = frame._jdf
     return plan.sparkSession().sessionState().optimizer().execute(plan.queryExecution().analyzed())
 
 
 def stateful_below(node: Any) -> Iterator[Any]:
-    """The same of a plan."""
+    """Yield the stateful operators from a node of a plan downwards."""
     children = children_of(node)
     if not node.isStreaming() or not children:
-        return  # what a stream is joined with is worked out anew in each batch
+        return  # the static side of a join is computed again in each batch
     if node.nodeName() == "Join":
         if all(child.isStreaming() for child in children):
             yield node
@@ -128,7 +134,7 @@ def stateful_below(node: Any) -> Iterator[Any]:
 
 
 def joins_streams(frame: DataFrame) -> bool:
-    """Two streams, or one with itself."""
+    """Return whether the query joins two streams, or a stream with itself."""
     return any(
         node.nodeName() == "Join" and all(child.isStreaming() for child in children_of(node))
         for node in nodes_from(analysed(frame))
@@ -136,23 +142,28 @@ def joins_streams(frame: DataFrame) -> bool:
 
 
 def watermark_over(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Whether some watermark of the plan sees a source with these column ids."""
+    """Return whether a watermark of the plan sees a source with these column ids."""
     return any(_is_watermark(node) and _ids(node) & ids for node in nodes_from(analysed(frame)))
 
 
 def streaming_leaves(frame: DataFrame) -> int:
-    """How many streaming sources the frame reads."""
+    """Return the number of streaming sources that the frame reads."""
     return sum(1 for node in nodes_from(analysed(frame)) if not children_of(node) and node.isStreaming())
 
 
 def streams(frame: DataFrame) -> Counter[str]:
-    """How often the frame reads each stream, by the name that was given to it."""
+    """Return how often the frame reads each stream, by the stream's name."""
     return streams_below(analysed(frame))
 
 
 def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[str]:
-    """``named``: what SQL's WITH has named (:func:`with_definitions`); a use of it is a leaf of the plan. Without, only
-    what is named is counted, once: a query may use it more often."""
+    """Return how often a plan reads each stream, by the stream's name.
+
+    Args:
+        node: the root of the plan.
+        named: id -> definition of SQL's WITH (:func:`with_definitions`). A use of a definition is a leaf of the plan.
+            None: each definition is counted once, although a query may use it more often.
+    """
     found: Counter[str] = Counter()
     for one in nodes_from(node):
         if one.nodeName().startswith("StreamingRelation"):
@@ -163,12 +174,12 @@ def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[
 
 
 def with_definitions(plan: Any) -> dict[int, Any]:
-    """What SQL's WITH has named, by the id that its uses have."""
+    """Return id -> definition of SQL's WITH. The uses of a definition have its id."""
     return {int(node.id()): node for node in nodes_from(plan) if node.nodeName() == "CTERelationDef"}
 
 
 def columns_of_streams(plan: Any) -> dict[int, str]:
-    """By the id of a column, the stream that gives it."""
+    """Return column id -> the stream that the column comes from."""
     found: dict[int, str] = {}
     for leaf in nodes_from(plan):
         if leaf.nodeName().startswith("StreamingRelation"):
@@ -179,8 +190,11 @@ def columns_of_streams(plan: Any) -> dict[int, str]:
 
 
 def made_columns(plan: Any) -> dict[int, Any]:
-    """By the id of a column that Spark has made up, what it is: Spark pulls keys that are no columns, what is worked
-    out twice, fields of structures and calls of Python out of an expression, and numbers them as they come."""
+    """Return column id -> expression of the columns that Spark made up.
+
+    Spark moves some parts of an expression into columns of their own, and numbers these. The parts are keys that are no
+    columns, expressions that are used twice, fields of structures, and calls of Python functions.
+    """
     found: dict[int, Any] = {}
     for node in nodes_from(plan):
         if node.nodeName() == "Project":
@@ -195,8 +209,11 @@ def made_columns(plan: Any) -> dict[int, Any]:
 
 
 def asks_the_time(plan: Any, spark: SparkSession) -> bool:
-    """``now()`` and the like: constants of the plan as Spark runs it, and other ones in the next plan. What a query
-    follows event time with asks, too, and is no part of what the user has written."""
+    """Return whether the user's query uses the current time, such as ``now()``.
+
+    The optimised plan has a constant for it, which differs in each plan. The column by which this package follows event
+    time uses it, too, but does not count, because the user has not written it.
+    """
     jvm: Any = spark._jvm
     pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
     if not plan.containsPattern(pattern):
@@ -206,7 +223,7 @@ def asks_the_time(plan: Any, spark: SparkSession) -> bool:
 
 
 def _follows_event_time(expression: Any) -> bool:
-    """Whether an expression of a plan makes the column that Spark follows instead of the user's."""
+    """Return whether an expression makes the column that Spark follows instead of the user's."""
     return FOLLOWED in str(expression.sql())
 
 
@@ -220,12 +237,12 @@ def conjuncts(condition: Any) -> Iterator[Any]:
 
 
 def each(sequence: Any) -> Iterator[Any]:
-    """Of Scala's."""
+    """Iterate over a Scala sequence."""
     return (sequence.apply(index) for index in range(sequence.size()))
 
 
 def watermark_over_union(frame: DataFrame) -> bool:
-    """A watermark that several inputs share: the fastest one makes rows of the others late."""
+    """Return whether inputs share a watermark, so that the fastest input makes rows of the others late."""
 
     def reaches_union(node: Any) -> bool:
         for child in children_of(node):
@@ -241,7 +258,7 @@ def watermark_over_union(frame: DataFrame) -> bool:
 
 
 def leaf_ids(frame: DataFrame) -> frozenset[int]:
-    """The ids of the columns that the frame's sources give: they tell a source within a larger plan."""
+    """Return the ids of the columns that the frame's sources give. They identify a source within a larger plan."""
     return frozenset(_ids(analysed(frame)))
 
 
@@ -255,14 +272,16 @@ def _ids(node: Any) -> set[int]:
 
 
 def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Whether some watermark of the plan sees nothing but the sources with these column ids, beside others."""
+    """Return whether one of several watermarks in the plan sees only the sources with these column ids."""
     nodes = [*filter(_is_watermark, nodes_from(analysed(frame)))]
     return len(nodes) > 1 and any(_ids(node) <= ids for node in nodes)
 
 
 def refusal(frame: DataFrame, output_mode: str) -> str | None:
-    """Why Spark would refuse to run the streaming query in this output mode, None if it would not. Asked before
-    anything is written: Spark itself says so only when the query is started."""
+    """Return why Spark would refuse the streaming query in this output mode; None if it would not.
+
+    The check runs before anything is written. Spark itself refuses a query only when it is started.
+    """
     spark = frame.sparkSession
     if spark.conf.get("spark.sql.streaming.unsupportedOperationCheck") == "false":
         return None
@@ -273,8 +292,11 @@ def refusal(frame: DataFrame, output_mode: str) -> str | None:
 
 
 def batch_refusal(frame: DataFrame) -> str | None:
-    """The same of a query in BATCH mode (``dropDuplicatesWithinWatermark``, say). Some operators are refused by the
-    planner only (``applyInPandasWithState``)."""
+    """Return why Spark would refuse the query in batch mode; None if it would not.
+
+    For example, it refuses ``dropDuplicatesWithinWatermark``. Some operators are refused only by the planner
+    (``applyInPandasWithState``).
+    """
     jvm: Any = frame.sparkSession._jvm
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     refused = _complaint(lambda: checker.checkForBatch(analysed(frame)))

@@ -1,4 +1,4 @@
-"""From a vertex to the one DataFrame of its query: readers, union by name, the user's functions."""
+"""Building of the one DataFrame of a vertex's query, from readers, unions by name, and the user's functions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _HINTS = {
     "pyspark.pandas.DataFrame": ", such as frame.to_spark()",
 }
 EdgeFrame = Callable[[str, bool], DataFrame]
-"""Edge uid -> the frame that reads it. The flag: whether it holds event time (:func:`.hold_event_time`)."""
+"""Function from an edge uid to the frame that reads the edge. The flag decides whether the frame holds event time."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ class BuiltQuery:
     frame: DataFrame
     output_mode: str
     reads: Mapping[str, SourceReads]
-    """Source uid -> what its function did with the reader."""
+    """Source uid -> format, paths and options that its function has read."""
     watermark: bool
     stateful: bool
     joins_streams: bool = False
     final: bool = False
-    """Only its last micro-batch is published, in output mode "complete" (:mod:`.final_answer`)."""
+    """Only the last micro-batch is published, in output mode "complete" (:mod:`.final_answer`)."""
     changes_rows: bool = False
-    """A row that it publishes may replace an earlier one."""
+    """A published row may replace an earlier one."""
 
     @property
     def schema(self) -> StructType:
@@ -86,25 +86,25 @@ class BuiltQuery:
 
 @dataclass
 class SourceCalls:
-    """Calls source functions, for streaming or for batch; remembers what each read."""
+    """Calls of source functions, for streaming or for batch. They record what each function reads."""
 
     spark: SparkSession
     streaming: bool
     limit: int | None = None
     ends: Mapping[str, FrozenEnd] = field(default_factory=dict)
-    """Of the bounded sources, once they are frozen."""
+    """Bounded source -> its frozen end, once it is frozen."""
     guard: EventTimeGuard | None = None
     """How event time is followed. None: the query is only planned."""
     followed: Collection[str] = ()
-    """Bounded sources whose files a live source leaves out: they read no other files."""
+    """Bounded sources whose files a live source leaves out. They read the files of their list only."""
     reads: dict[str, SourceReads] = field(default_factory=dict)
     _operators: dict[str, Operator] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
     _topics: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Source uid -> its topics: a plan may call a function twice, and what the last call read is recorded."""
+    """Source uid -> its topics. A plan may call a function twice, and the second call does not ask for topics again."""
 
     def __call__(self, operator: Operator, *, hold: bool = False) -> DataFrame:
-        """``hold``: the source holds event time, if it is streamed."""
+        """Call a source's function and check the result. ``hold``: the source holds event time if it is streamed."""
         reader = self._reader(operator, hold)
         frame = _called(self.spark, operator, reader)
         self.reads[operator.uid], self._operators[operator.uid] = reader.reads, operator
@@ -133,8 +133,10 @@ class SourceCalls:
             raise nothing_to_read(self.spark, sources, error.__cause__) or error from error.__cause__
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
-        """Of the files, or topics, that are there: once, by whoever plans the job. A name that turns up later fails its
-        batch."""
+        """Refuse names of files, and topics, that a query could not read.
+
+        They are checked once, when the job is planned. A file whose name is found only later fails its micro-batch.
+        """
         if not reads.has_end:
             return
         if operator.uid in self._checked:
@@ -199,7 +201,10 @@ def _called(spark: SparkSession, operator: Operator, reader: StreamReader | Batc
 
 
 def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard | None) -> DataFrame:
-    """Spark looks at the column and reads the delay at once. Raises UnfitWatermarkError."""
+    """Return the frame with the operator's watermark. Spark checks the column and the delay at once.
+
+    Raises UnfitWatermarkError.
+    """
     uid, max_ahead = operator.uid, operator.max_ahead
     if operator.watermark is None:
         return frame if guard is None else guard.of_input(frame, None, uid=uid, max_ahead=max_ahead)
@@ -216,12 +221,18 @@ def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard 
 
 
 def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
-    """Call the user's function. The parameter "" is positional (a source's reader, whatever its name)."""
+    """Call a user's function and return its DataFrame.
+
+    ``arguments`` has values by parameter. The parameter "" is positional: a source's reader, which may have any name.
+
+    Raises FunctionFailedError, FunctionFailedForNowError, NotADataFrameError, and errors of this package that the
+    function raises.
+    """
     named = {name: value for name, value in arguments.items() if name}
     _activate(arguments.values())
     try:
         result = operator(*([arguments[""]] if "" in arguments else []), **named)
-    except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
+    except (Exception, SystemExit) as error:  # a user's function must not end the driver, least of all with success
         if tells_what_to_do(error):
             raise
         kind = FunctionFailedForNowError if may_pass(error) else FunctionFailedError
@@ -232,8 +243,10 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
 
 
 def no_dataframe(operator: Operator, result: object) -> NotADataFrameError:
-    """Return the error for a function that gave ``result``. It names the package of the type: pandas has DataFrames,
-    too."""
+    """Return the error for a function that returned ``result``.
+
+    It names the package of the type, because pandas has DataFrames, too.
+    """
     kind = type(result)
     package = "pyspark.pandas" if kind.__module__.startswith("pyspark.pandas") else kind.__module__.partition(".")[0]
     got = kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
@@ -241,7 +254,7 @@ def no_dataframe(operator: Operator, result: object) -> NotADataFrameError:
 
 
 def _activate(arguments: Iterable[object]) -> None:
-    """Make ``SparkSession.getActiveSession()`` answer in the function, whichever thread of the driver calls it."""
+    """Make the session active, so that ``SparkSession.getActiveSession()`` works in the function in every thread."""
     for one in arguments:
         spark = one.sparkSession if isinstance(one, DataFrame) else getattr(one, "_spark", None)
         if isinstance(spark, SparkSession):
@@ -250,9 +263,18 @@ def _activate(arguments: Iterable[object]) -> None:
 
 
 class QueryBuilder:
-    """Builds the frame of one vertex. ``edge_frame`` reads an input edge; ``calls`` a source. ``known``: the unions as
-    they were before any input was left out. ``unordered``: bounded inputs whose rows come in no order of event time.
-    ``is_read``: others read what the vertex publishes."""
+    """Builder of the frame of one vertex.
+
+    Args:
+        operators: all operators of the job.
+        vertex: the vertex to build.
+        edges: its input edges.
+        calls: calls of source functions.
+        edge_frame: makes the frame that reads an input edge.
+        known: the unions with all inputs, before any was left out.
+        unordered: bounded inputs whose rows are in no order of event time.
+        is_read: other queries or jobs read the output of the vertex.
+    """
 
     def __init__(
         self,
@@ -270,7 +292,7 @@ class QueryBuilder:
         self._is_read = is_read
         self._unordered = unordered
         self._follows_event_time = any(operators[uid].watermark is not None for uid in vertex.operators)
-        """As far as the operators tell; a function that sets a watermark shows in the frame."""
+        """Whether an operator declares a watermark. A watermark that a function sets is found in the frame."""
         self._holding: frozenset[str] = frozenset()
         """Inputs that hold event time in the current build."""
         self._vertex = vertex
@@ -282,12 +304,16 @@ class QueryBuilder:
         """Source or edge uid -> its frame, of the last build."""
         self._known: Unions = known or {}
         self.unions: dict[tuple[str, str], Union] = {}
-        """What the last build united."""
+        """(Operator, parameter) -> union of the last build."""
         self._without: frozenset[str] = frozenset()
 
     def build(self, without: frozenset[str] = frozenset(), *, hold: bool = True) -> BuiltQuery:
-        """``without``: source and edge uids that ended and are left out of the query. ``hold``: history holds event
-        time."""
+        """Build the query.
+
+        Args:
+            without: uids of sources and edges that have ended and are left out.
+            hold: whether history holds event time.
+        """
         output = self._output(without, hold)
         if not self._follows_event_time and has_watermark(output):
             self._follows_event_time = True
@@ -333,12 +359,15 @@ class QueryBuilder:
         return output
 
     def holds(self, uid: str) -> bool:
-        """Return whether an input holds event time in the query that was built last, so that no row of it is late."""
+        """Return whether an input holds event time in the last built query, so that no row of it is late."""
         return uid in self._to_hold(self._without)
 
     def _to_hold(self, without: frozenset[str]) -> frozenset[str]:
-        """Return the inputs that hold event time. One that stays in the query after its end would hold it for ever; a
-        query without live inputs ends then, and outputs its last windows (R12, R13)."""
+        """Return the inputs that hold event time.
+
+        An input that stays in the query after its end would hold it for ever, so it does not hold it. A query without
+        live inputs ends with its inputs, and then outputs its last windows (R12, R13).
+        """
         if not self._calls.streaming:
             return frozenset()
         return frozenset(
@@ -346,7 +375,10 @@ class QueryBuilder:
         )
 
     def droppable(self, uid: str, dropped: frozenset[str]) -> bool:
-        """Whether every parameter in the vertex still has an input without ``uid`` (and ``dropped``)."""
+        """Return whether every parameter in the vertex keeps an input without ``uid`` and ``dropped``.
+
+        Raises _NotDroppable.
+        """
         return self._remains(self._vertex.uid, dropped | {uid}, top=True)
 
     def _remains(self, uid: str, without: frozenset[str], top: bool = False) -> bool:
@@ -414,12 +446,12 @@ class QueryBuilder:
         return united
 
     def _may_get_event_time(self, consumer: str, uid: str) -> bool:
-        """Return whether an input is one that holds event time: whatever its watermark, no row of it is late."""
+        """Return whether an input holds event time. No row of such an input is late, whatever its watermark."""
         leaves = self._leaves(consumer, uid)
         return len(leaves) == 1 and leaves <= self._to_hold(self._without)
 
     def _leaves(self, consumer: str, uid: str) -> frozenset[str]:
-        """Return the sources and edges that an input of an operator is made of."""
+        """Return the sources and edges whose rows reach an input of an operator."""
         if uid not in self._vertex.operators:
             return frozenset({self._edges[consumer, uid]})
         inputs = self._operators[uid].input_uids
@@ -436,8 +468,13 @@ def _check_stream(operator: Operator, frame: DataFrame) -> None:
 
 
 def _refuse_other_streams(operator: Operator, given: Mapping[str, Counter[str]], reads: Counter[str]) -> None:
-    """Each stream is read once: one that is read twice Spark finds when the query is started, and again in each try;
-    of one that is left out it forgets how far it was read."""
+    """Refuse a function that does not read each of its streams once.
+
+    Spark notices a stream that is read twice only when the query is started, and fails again in each try. If a stream
+    is not read, Spark forgets how far it was read.
+
+    Raises InputNotReadError, InputReadTwiceError.
+    """
     about: dict[str, Any] = {"uid": operator.uid, "location": operator.location}
     unread = sorted(uid for uid, streams_of_it in given.items() if streams_of_it - reads)
     if unread:
@@ -448,7 +485,7 @@ def _refuse_other_streams(operator: Operator, given: Mapping[str, Counter[str]],
 
 
 class _NotDroppable(Exception):
-    """A parameter would be left without any input."""
+    """A parameter would have no input left."""
 
 
 def can_drop(builder: QueryBuilder, uid: str, dropped: frozenset[str]) -> bool:

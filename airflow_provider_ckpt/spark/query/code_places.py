@@ -95,7 +95,7 @@ class CodePlaces:
             raise ForeignCodeError(reference=reference, place=place, known=known, folder=folder)
 
     def folders(self) -> tuple[str, ...]:
-        """Return the folders that code may lie in: those of the job's own code first."""
+        """Return the folders that code may lie in, beginning with the folders of the job's own code."""
         return tuple(dict.fromkeys([*_own_folders(self.job), *map(os.path.realpath, self.added)]))
 
     def _written_above(self, place: str) -> str | None:
@@ -141,7 +141,7 @@ def _places(spec: ModuleSpec) -> list[str]:
 
 
 def _own_code(job: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the same for the job's own reference; None if its file is gone."""
+    """Return the module and the places of the job's own reference; None if its file is gone."""
     try:
         return _module_and_files(job)
     except CkptError:
@@ -160,7 +160,7 @@ def _own_folders(job: str) -> list[str]:
         [path] = places
         above, package = package_around(os.path.dirname(path))
         return [os.path.join(above, package) if package else above]
-    # of a module without a package its folder counts, unless that holds what was installed
+    # the folder of a module without a package counts, unless it holds installed modules
     return [os.path.dirname(one) if one.endswith(".py") and not is_foreign(one) else one for one in places]
 
 

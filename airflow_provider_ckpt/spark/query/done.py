@@ -1,4 +1,4 @@
-"""What of a job that ran before is over, and what was decided about it: nothing of it is worked out again."""
+"""Finished parts of a job, and decisions about it, from its journal. None of them is made again."""
 
 from __future__ import annotations
 
@@ -18,11 +18,18 @@ from airflow_provider_ckpt.spark.query.unions import Unions, read_unions
 
 @dataclass(frozen=True)
 class Done:
-    """``over``: uids of sources that are finished; their functions are not called again, their folders may be gone.
-    ``inline``: bounded source -> whether it was made part of an unbounded vertex, of every source that the job had.
-    ``dropped``: vertex -> sources and edges left out. ``schemas``: vertex at its end of data -> its output, with its
-    event time. ``mode``: the runtime mode it began in, None if it has not begun. ``unions``: vertex with sources or
-    edges left out -> what it unites, as it was with them."""
+    """The finished parts of a job, and decisions that stay.
+
+    Attributes:
+        over: finished sources. Their functions are not called again, because their folders may be gone.
+        inline: bounded source -> whether it is part of an unbounded vertex.
+        dropped: vertex -> sources and edges that are left out.
+        schemas: vertex at its end of data -> schema of its output, with its event time.
+        mode: the runtime mode that the job began in; None: it has not begun.
+        unions: vertex with inputs left out -> its unions with all inputs.
+        settings: settings that were changed while the job ran.
+        state_partitions: vertex that keeps state -> the number of partitions of its state.
+    """
 
     over: frozenset[str] = frozenset()
     inline: Mapping[str, bool] = field(default_factory=dict)
@@ -31,13 +38,11 @@ class Done:
     mode: RuntimeMode | None = None
     unions: Mapping[str, Unions] = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
-    """What somebody has changed while the job ran."""
     state_partitions: Mapping[str, int] = field(default_factory=dict)
-    """Vertex that keeps state -> the number of partitions of its state."""
 
     @staticmethod
     def of(state: JobState) -> Done:
-        """Of the graph as it ran; whether the job may still be run with another one is checked later."""
+        """Return the finished parts by the recorded graph. Changes of the graph are checked later."""
         definition = state.definition
         if definition is None:
             return Done()
@@ -62,7 +67,7 @@ class Done:
 
     @staticmethod
     def again(state: JobState) -> Done:
-        """For a job that goes back to a checkpoint: what is over may be running again, how it runs stays."""
+        """Return the decisions for a job that goes back to a checkpoint. Finished parts may be running again."""
         known = Done.of(state)
         return Done(
             inline=known.inline,

@@ -1,8 +1,8 @@
 """Event time across a result partition: files do not carry a watermark, so the reader of an edge sets it again.
 
-Spark marks the column in the producer's schema. Left in the schema of the reader, that mark makes stateful
-operators drop late rows of a column whose own event time nobody follows; lost, the live input beside the edge
-alone makes the edge's rows late.
+Spark marks the column in the producer's schema. If the mark stayed in the schema of the reader, stateful operators
+would drop late rows of a column although no watermark follows it. Without a watermark on the edge, the live inputs of
+the query alone would decide which rows of the edge are late.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from airflow_provider_ckpt.spark.query.event_time import MARK
 
 
 def plain(schema: StructType) -> StructType:
-    """The schema to read the files with."""
+    """Return the schema for reading the files, without marks."""
     return StructType([_unmarked(field) for field in schema.fields])
 
 
 def event_time(schema: StructType) -> EventTime | None:
-    """The watermark that Spark marked in the schema. Of several (a join's) the first: Spark takes one."""
+    """Return the watermark that Spark marked in the schema. If a join left several, it is the first, as for Spark."""
     for field in schema.fields:
         delay = (field.metadata or {}).get(MARK)
         if delay is not None:
@@ -29,7 +29,7 @@ def event_time(schema: StructType) -> EventTime | None:
 
 
 def marked(schema: StructType, event_time: EventTime) -> StructType:
-    """The schema as Spark marks it, for one that was read back from the journal."""
+    """Return a schema from the journal with Spark's mark of event time."""
     return StructType(
         [
             StructField(one.name, one.dataType, one.nullable, {**(one.metadata or {}), MARK: event_time.delay_ms})
@@ -41,7 +41,7 @@ def marked(schema: StructType, event_time: EventTime) -> StructType:
 
 
 def with_watermark(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The watermark of the producer's output, if it has one."""
+    """Return the frame with the watermark of the producer's output, if that has one."""
     mark = event_time(schema)
     return frame if mark is None else frame.withWatermark(f"`{mark.column}`", f"{mark.delay_ms} milliseconds")
 

@@ -26,7 +26,13 @@ _NO_COLUMN = "UNRESOLVED_COLUMN"
 
 
 def nothing_in(form: str | None, paths: Iterable[str], selects: Mapping[str, str]) -> str:
-    """Return a phrase for an empty source: the missing data and its place. ``selects``: options that select topics."""
+    """Return a phrase that names the missing data of a source and its place.
+
+    Args:
+        form: the format; None: files.
+        paths: paths of a file source.
+        selects: options that select topics.
+    """
     if form is not None and form.lower() == "kafka":
         return f"no row to read in {', '.join(selects.values()) or 'its topics'}"
     return f"no file in {', '.join(map(redact_uri, paths))}"
@@ -36,6 +42,10 @@ def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceRead
     """Refuse a source if one of its paths holds no file.
 
     Args:
+        spark: the session.
+        uid: uid of the source, for messages.
+        location: place of its definition, for messages.
+        reads: its format, paths and options.
         files: the files of all paths, as :func:`list_files` returns them.
 
     Raises NothingToReadError.
@@ -58,7 +68,7 @@ def _left_out(spark: SparkSession, reads: SourceReads) -> str:
 
 
 def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Sequence[str]) -> bool:
-    """Return whether ``path`` holds none of the files. Spark lists the path alone if no file has it in its name."""
+    """Return whether ``path`` holds no file. Spark lists the path alone if no file name begins with it."""
     if not ordered:
         return True
     name = unescaped_path(path).rstrip("/")
@@ -98,8 +108,8 @@ def nothing_to_read(
 def not_there(operator: Operator, reads: SourceReads, failure: BaseException | None) -> CkptError | None:
     """Return the error of a source whose reader found no folder or no file; None for any other ``failure``.
 
-    Without a schema, Spark fails at a folder without files. A source that may be empty needs a schema, and Spark's own
-    message says so.
+    Without a schema, Spark fails at a folder without files. For a source that may be empty Spark's own error is kept,
+    because it asks for a schema.
     """
     about = {"uid": operator.uid, "location": operator.location}
     if not isinstance(failure, PySparkException) or not reads.paths:

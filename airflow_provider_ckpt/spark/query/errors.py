@@ -1,4 +1,4 @@
-"""What is wrong with a query before it runs: with what the user's functions return, its sources, or a change."""
+"""Errors of a query that are found before it runs: in the user's functions, in its sources, or in a change."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, Trans
 
 
 class UnfitQueryError(InvalidInputError):
-    """Of a query that was to take the place of one that runs, which goes on."""
+    """A query that cannot replace the running one. The running one continues."""
 
     template = "the new query of {vertex} cannot take the place of the one that runs: {problem}"
 
 
 class ForeignCodeError(InvalidInputError):
-    """Data: reference, place, known, folder."""
+    """Code outside of the folders that a request may name. Data: reference, place, known, folder."""
 
     template = (
         "the code of {reference} is not run: {place} lies in none of the folders that a request may name code from "
@@ -22,7 +22,7 @@ class ForeignCodeError(InvalidInputError):
 
 
 class WrittenCodeError(InvalidInputError):
-    """Data: reference, place, written."""
+    """Code below a folder that the job writes. Data: reference, place, written."""
 
     template = (
         "the code of {reference} is not run: {place} lies below {written}. Data must not run as code. Put the file "
@@ -40,39 +40,39 @@ class ForeignTypeError(InvalidInputError):
 
 
 class FunctionFailedError(InvalidInputError):
-    """The user's function raised; its own traceback is kept as ``__cause__``."""
+    """An error that a user's function raised. Its traceback is kept as ``__cause__``."""
 
     template = "the function of operator {uid!r} ({location}) failed: {cause}"
 
 
 class FunctionFailedForNowError(TransientError):
-    """The same, with something that may pass: see :func:`~airflow_provider_ckpt.job.user_failure.may_pass`."""
+    """An error of a user's function that may pass (:func:`~airflow_provider_ckpt.job.user_failure.may_pass`)."""
 
     template = f"{FunctionFailedError.template}. Another try calls it again"
 
 
 class SharedFilesError(InvalidInputError):
-    """Data: history, live, location, path, union."""
+    """Files that a bounded and a live source both read into one union. Data: history, live, location, path, union."""
 
     template = (
         "sources {history!r} and {live!r} ({location}) both read {path}, and {union} unites their rows: each row "
-        "would come twice. To read what is there as {history!r} and what comes later as {live!r}, say "
-        "@job.source(after={history}) on {live!r}. If their functions select different rows, say reads_again=True there"
+        "would come twice. To read the present files as {history!r} and later files as {live!r}, declare "
+        "@job.source(after={history}) on {live!r}. If their functions select different rows, set reads_again=True there"
     )
 
 
 class NothingToReadError(TransientError):
-    """A bounded source has nothing to read when the job first starts. Data: uid, location, nothing."""
+    """A bounded source without anything to read at the job's first start. Data: uid, location, nothing."""
 
     template = (
         "bounded source {uid!r} ({location}) has nothing to read: there is {nothing}. The job would finish without "
-        "this input, and would never read what comes later. Another try checks again. If the source may be empty, "
+        "this input, and would never read later data. Another try checks again. If the source may be empty, "
         "declare it: @job.source(bounded=True, allow_empty=True)"
     )
 
 
 class OnlySubFoldersError(NothingToReadError):
-    """The files of a bounded source are in the folders of its folder. Data: uid, location, nothing, left."""
+    """A bounded source that has files only in sub-folders of its folder. Data: uid, location, nothing, left."""
 
     template = (
         "bounded source {uid!r} ({location}) has nothing to read: there is {nothing} itself, and there are {left}. "
@@ -82,7 +82,7 @@ class OnlySubFoldersError(NothingToReadError):
 
 
 class PathNotFoundError(TransientError):
-    """Data: uid, location, path."""
+    """A path of a source that does not exist. Data: uid, location, path."""
 
     template = (
         "source {uid!r} ({location}) reads {path}, which does not exist. Mount or create the folder, or correct the "
@@ -91,7 +91,7 @@ class PathNotFoundError(TransientError):
 
 
 class PartitionValueError(InvalidInputError):
-    """Data: subject, column, value, type."""
+    """A folder whose value is not of the type of its column. Data: subject, column, value, type."""
 
     template = (
         "{subject} cannot read the folder {column}={value}: the schema of the source reads column {column} as {type}, "
@@ -102,7 +102,7 @@ class PartitionValueError(InvalidInputError):
 
 
 class PartitionColumnsError(InvalidInputError):
-    """Data: subject, folders."""
+    """Folders of a source whose names give different columns. Data: subject, folders."""
 
     template = (
         "{subject} cannot read folders whose names give different columns: {folders}. Nothing of the batch was "
@@ -113,7 +113,7 @@ class PartitionColumnsError(InvalidInputError):
 
 
 class NewPartitionColumnError(InvalidInputError):
-    """Data: subject, columns."""
+    """A new folder whose name adds a column. Data: subject, columns."""
 
     template = (
         "{subject} began without the column {columns}, which the name of a new folder adds. Nothing of the batch was "
@@ -124,54 +124,62 @@ class NewPartitionColumnError(InvalidInputError):
 
 
 class MalformedModeError(InvalidInputError):
-    """Data: uid, location, on_malformed, mode."""
+    """Two different choices about malformed rows for one source. Data: uid, location, on_malformed, mode."""
 
     template = (
-        "source {uid!r} ({location}) says on_malformed={on_malformed!r} and gives its reader the option mode={mode}, "
+        "source {uid!r} ({location}) has on_malformed={on_malformed!r} and gives its reader the option mode={mode}, "
         "which is another choice. Leave one of the two out"
     )
 
 
 class FolderColumnNullError(InvalidInputError):
-    """Data: uid, location, column, folder."""
+    """A column of folder names that would be null in each row. Data: uid, location, column, folder."""
 
     template = (
         "source {uid!r} ({location}) has the column {column} in its schema, and reads with recursiveFileLookup=true. "
         "With this option Spark takes no column from the names of folders ({folder}), so {column} would be null in "
-        "each row. Leave the option out: Spark reads what lies in folders named column=value without it. Or leave "
+        "each row. Leave the option out: Spark reads files in folders named column=value without it. Or leave "
         "{column} out of the schema, and take the value from _metadata.file_path in the function of the source"
     )
 
 
 class NotParsedError(InvalidInputError):
-    """Data: uid, location, on_malformed, format."""
+    """A choice about malformed rows of a format in which they are not found.
+
+    Data: uid, location, on_malformed, format.
+    """
 
     template = (
-        "source {uid!r} ({location}) says on_malformed={on_malformed!r}, and reads the format {format}. Malformed rows "
-        "are known in files of the formats csv and json whose columns the reader gives. Leave on_malformed out, and "
-        "have the function of the source find such rows"
+        "source {uid!r} ({location}) has on_malformed={on_malformed!r}, and reads the format {format}. Malformed rows "
+        "are found only in files of the formats csv and json whose columns the reader gives. Leave on_malformed out, "
+        "and have the function of the source find such rows"
     )
 
 
 class MalformedColumnError(InvalidInputError):
-    """Data: uid, location, on_malformed, column."""
+    """A choice about malformed rows of a source whose schema has a column for them.
+
+    Data: uid, location, on_malformed, column.
+    """
 
     template = (
-        "source {uid!r} ({location}) says on_malformed={on_malformed!r}, and its schema has the column {column}, in "
+        "source {uid!r} ({location}) has on_malformed={on_malformed!r}, and its schema has the column {column}, in "
         "which Spark keeps malformed rows. Leave the column out of the schema, or leave on_malformed out and handle "
         "the rows in the function of the source"
     )
 
 
 class NotADataFrameError(InvalidInputError):
-    """Data: uid, location, got, hint."""
+    """A user's function that returned something else than a DataFrame. Data: uid, location, got, hint."""
 
     template = "the function of operator {uid!r} ({location}) returned {got}; it must return a DataFrame of Spark{hint}"
 
 
 class UnfitWatermarkError(InvalidInputError):
-    """Spark does not take it: no such column, one that is no time, a delay that is none. ``data``: uid, location,
-    column, delay, cause."""
+    """A watermark whose column is missing or no time, or whose delay is no delay.
+
+    Data: uid, location, column, delay, cause.
+    """
 
     template = (
         "source {uid!r} ({location}) cannot have the watermark ({column!r}, {delay!r}): {cause}. Name a column of type "
@@ -180,7 +188,7 @@ class UnfitWatermarkError(InvalidInputError):
 
 
 class WindowWatermarkError(InvalidInputError):
-    """Data: uid, location, column."""
+    """A watermark on a column of windows. Data: uid, location, column."""
 
     template = (
         "the query of operator {uid!r} ({location}) has a watermark on the column {column!r}, which holds windows. "
@@ -205,23 +213,23 @@ class OneSourceError(InvalidInputError):
 
 class InputReadTwiceError(InvalidInputError):
     template = (
-        "what {uid!r} ({location}) gives reads live inputs {reads} times and was given {given}: it joins or unites an "
-        "input with itself, which no streaming query can, or reads a stream of its own, which is for a @job.source. "
-        "For a self-join put a transform that returns its input unchanged in front "
+        "the result of {uid!r} ({location}) reads live inputs {reads} times and was given {given}: it joins or unites "
+        "an input with itself, which no streaming query can, or reads a stream of its own, which only a @job.source "
+        "may. For a self-join put a transform that returns its input unchanged in front "
         "of one side, and give that to {uid!r} as another input"
     )
 
 
 class InputNotReadError(InvalidInputError):
     template = (
-        "what {uid!r} ({location}) gives does not read its input {unread}: rows of it would be skipped or, once it is "
-        "read again, come twice, and a bounded one would never end. Read it, with a filter that no row passes if none "
-        "of its rows are wanted, or take it out of the inputs of {uid!r}"
+        "the result of {uid!r} ({location}) does not read its input {unread}: rows of it would be skipped or, once it "
+        "is read again, come twice, and a bounded input would never end. Read it, with a filter that no row passes if "
+        "none of its rows are wanted, or remove it from the inputs of {uid!r}"
     )
 
 
 class UnlikeFieldsError(InvalidInputError):
-    """Data: uid, location, input, first, column, problem."""
+    """Inputs of a union whose structs have different fields. Data: uid, location, input, first, column, problem."""
 
     template = (
         "the inputs of {uid!r} ({location}) cannot be united: column {column!r} of {input!r} holds {problem}, which is "
@@ -230,18 +238,18 @@ class UnlikeFieldsError(InvalidInputError):
 
 
 class UnlikeEventTimesError(InvalidInputError):
-    """Data: uid, location, column, having, lacking."""
+    """Inputs of a union that differ in event time. Data: uid, location, column, having, lacking."""
 
     template = (
         "{uid!r} ({location}) keeps state by the event time of column {column!r}, which {having} has and {lacking} has "
-        "not: rows would be late by the rows of another source, and the end of a source would change the query. "
+        "not: rows of one source would make rows of another late, and the end of a source would change the query. "
         "Declare a watermark for {lacking}, too: @job.source(watermark=({column!r}, delay)). If it gives the rows of "
         "several sources, unite those sources here"
     )
 
 
 class LeftOutInputError(InvalidInputError):
-    """Data: vertex, location, inputs, problem."""
+    """A query that would change when an ended input is left out. Data: vertex, location, inputs, problem."""
 
     template = (
         "the query of {vertex!r} ({location}) could not run on when {inputs} has ended and is left out: {problem}. "
@@ -251,7 +259,7 @@ class LeftOutInputError(InvalidInputError):
 
 
 class ChangingRowsError(InvalidInputError):
-    """Data: uid, location, producer, mode."""
+    """State over rows that may be replaced. Data: uid, location, producer, mode."""
 
     template = (
         "{uid!r} ({location}) keeps state over the rows of {producer!r}, which change (output_mode {mode!r}): it would "
@@ -262,7 +270,7 @@ class ChangingRowsError(InvalidInputError):
 
 
 class InternalFilesError(InvalidInputError):
-    """Data: uid, location, what, producer."""
+    """A query that would name files of a result partition. Data: uid, location, what, producer."""
 
     template = (
         "{what} in the query of {uid!r} ({location}) would name internal files: the rows of {producer!r} come through "
@@ -273,16 +281,16 @@ class InternalFilesError(InvalidInputError):
 
 class WatermarkOverUnionError(InvalidInputError):
     template = (
-        "the watermark in {uid!r} ({location}) is set behind the union of a bounded and a live source: the live one "
-        "would make history late, and its rows would be dropped; set it on each source "
-        "(@job.source(watermark=(column, delay))) or call withWatermark on the input before anything else"
+        "the watermark in {uid!r} ({location}) is set after the union of a bounded and a live source: the live one "
+        "would make history late, and its rows would be dropped. Set it on each source "
+        "(@job.source(watermark=(column, delay))), or call withWatermark on the input before anything else"
     )
 
 
 class WatermarkOverPartitionError(InvalidInputError):
     template = (
-        "the watermark in {uid!r} ({location}) is set on what {producer!r} gives, which unites or joins several "
-        "sources in a query of its own: it would go with the fastest of them, and rows of the others would be late. "
+        "the watermark in {uid!r} ({location}) is set on the result of {producer!r}, which unites or joins several "
+        "sources in a query of its own: it would follow the fastest of them, and rows of the others would be late. "
         "Set it on the sources and work on those, or let the two share a query (no chain=False, no sink or second "
         "consumer between them)"
     )
@@ -297,11 +305,11 @@ class IdleTimeoutError(InvalidInputError):
 
 
 class HeldWatermarkError(InvalidInputError):
-    """R13: an ended input must not hold event time."""
+    """A bounded input that would hold event time after its end (R13)."""
 
     template = (
         "bounded input {uid!r} of {vertex!r} ({location}) has a watermark and is the only input of its parameter, "
-        "so it cannot be left out when it ends, and the other inputs' event time would stand still for ever; "
+        "so it cannot be left out when it ends, and the other inputs' event time would never advance; "
         "read it without a watermark"
     )
 
@@ -310,23 +318,26 @@ class GraphChangedError(InvalidInputError):
     template = (
         "the job is not the one its journal describes (operators that are gone: {gone}; that moved to another "
         "query: {moved}); change it back (a renamed operator keeps its state with uid= and its old name), run it under "
-        "another job id, or give up the state of operators that are gone with allow_non_restored_state "
+        "another job id, or drop the state of operators that are gone with allow_non_restored_state "
         "(--allow-non-restored-state)"
     )
 
 
 class UnreleasedSinkGoneError(InvalidInputError):
-    """``data``: job_id, sink, released and completed (numbers of checkpoints), release (a command)."""
+    """A removed sink with output that is staged and not released.
+
+    Data: job_id, sink, released and completed (numbers of checkpoints), release (a command).
+    """
 
     template = (
         "sink {sink!r} is gone (or has another uid) in job {job_id!r}, and was released up to checkpoint {released} of "
-        "{completed}: the rows that it has staged since would never be seen. Release them first, with the job as it "
-        "was (`{release}`, or a run that ends); a sink that is only called otherwise keeps its old uid"
+        "{completed}: the rows that it has staged since would never be released. Release them first, with the job as "
+        "it was (`{release}`, or a run that ends). If the sink was only renamed, give it its old uid"
     )
 
 
 class PersistedStreamError(InvalidInputError):
-    """``data``: job_id, operator."""
+    """A result of another job that is read with a streaming reader. Data: job_id, operator."""
 
     template = (
         "the result of {operator!r} of job {job_id!r} is read with a streaming reader; read it in mode 'batch', or by "
@@ -337,34 +348,34 @@ class PersistedStreamError(InvalidInputError):
 
 class ReturnedSourceError(InvalidInputError):
     template = (
-        "{source!r} was given up earlier, and the query of {vertex!r}, which went on without it, remembers by that "
-        "name what it had read: give it another uid"
+        "{source!r} was given up earlier, and the query of {vertex!r} continued without it. That query still has under "
+        "this name how far it had read the source: give the source another uid"
     )
 
 
 class EndingConsumersError(InvalidInputError):
-    """``data``: vertex."""
+    """Changed consumers of a vertex whose sources end. Data: vertex."""
 
     template = (
-        "the consumers of {vertex!r} are others than before, and it reads sources that end: what it has published was "
-        "for those that it had, and a new one would get the rest only; change them back, let what is new read the "
+        "the consumers of {vertex!r} have changed, and it reads sources that end. It published its rows for the "
+        "earlier consumers, and a new one would get only the rest. Change them back, let the new consumer read the "
         "source under another uid, or run the job under another id"
     )
 
 
 class LostInputError(InvalidInputError):
-    """``data``: vertex and producer."""
+    """An input that a vertex no longer reads, and whose rows would be lost. Data: vertex, producer."""
 
     template = (
-        "{vertex!r} does not read {producer!r} any more, and what that has published for it may be unread: rows would "
-        "be lost; give {vertex!r} another uid, so that it starts empty, or change it back"
+        "{vertex!r} no longer reads {producer!r}, and may not have read all rows that {producer!r} published for it: "
+        "these rows would be lost. Give {vertex!r} another uid, so that it starts empty, or change it back"
     )
 
 
 class LateSourceError(InvalidInputError):
     template = (
         "source {source!r} is new in the query of {vertex!r}, which keeps state by event time and has run: its event "
-        "time does not go back, and rows of the new source that are behind it would be dropped as late; run the job "
+        "time does not go back, and older rows of the new source would be dropped as late. Run the job "
         "under another id, or give {vertex!r} another uid so that it starts empty"
     )
 
@@ -378,22 +389,22 @@ class SchemaChangedError(InvalidInputError):
 
 
 class FrozenListLostError(TerminalError):
-    """The frozen list of a bounded source is lost. A new one would hold other files."""
+    """A frozen list of a bounded source that is lost. A new list could hold other files."""
 
     template = (
-        "{uri} {problem}. It says what a bounded source reads, its files or its offsets, as it was when the job first "
-        "started; a new one could hold others. Nothing was deleted on account of it: put it back from a backup and run "
-        "the job again, or run the job under another id, from its input"
+        "{uri} {problem}. It lists the files or offsets that a bounded source reads, as they were when the job first "
+        "started, and a new list could hold others. Nothing was deleted because of it. Put it back from a backup and "
+        "run the job again, or run the job under another id, from its input"
     )
 
 
 class EndlessSourceError(InvalidInputError):
-    """R11."""
+    """A bounded source whose end cannot be frozen (R11)."""
 
     template = (
-        "bounded source {uid!r} ({location}) reads {format!r}, whose end cannot be told before it is read: a retry "
-        "would take a later end than the first try. If that may be, say so: "
-        '@job.source(bounded=True, ends="available_now"). Else read it by splits, or in batch mode'
+        "bounded source {uid!r} ({location}) reads {format!r}, whose end cannot be known before it is read: a retry "
+        "would take a later end than the first try. If that is acceptable, declare it: "
+        '@job.source(bounded=True, ends="available_now"). Otherwise read it by splits, or in batch mode'
     )
 
 
@@ -413,7 +424,7 @@ class LosingSettingError(InvalidInputError):
 
 
 class UnreadableNameError(InvalidInputError):
-    """The same, seen before the job starts."""
+    """A file whose name Spark's streaming reader takes for a pattern. Found before the job starts."""
 
     template = (
         "source {uid!r} ({location}) has a file whose name Spark's streaming reader takes for a pattern: {path}. It "
@@ -423,7 +434,7 @@ class UnreadableNameError(InvalidInputError):
 
 
 class UnreadableColonError(InvalidInputError):
-    """The same, seen before anything is read."""
+    """A local file with a colon in its name. Found before anything is read."""
 
     template = (
         "source {uid!r} ({location}) has a file with a colon in its name, which Spark cannot read from a local disk: "
@@ -432,7 +443,10 @@ class UnreadableColonError(InvalidInputError):
 
 
 class SingleFileError(InvalidInputError):
-    """Spark would say so when the query has begun, at every try. ``data``: uid, location, path."""
+    """A streaming source that reads a single file. Data: uid, location, path.
+
+    Spark itself reports it only after the query has begun, in every try.
+    """
 
     template = (
         "source {uid!r} ({location}) reads {path}, which is a file: Spark streams folders. Name the folder that it is "
@@ -441,7 +455,7 @@ class SingleFileError(InvalidInputError):
 
 
 class UnlistedFileError(InvalidInputError):
-    """A file or folder that is there, and that Spark does not see."""
+    """A file or folder that exists, and that Spark does not list."""
 
     template = (
         "source {uid!r} ({location}): Spark would leave out {path}: {problem}. Its rows would be missing. Rename it or "
@@ -460,40 +474,40 @@ class UnknownFileStatusError(TerminalError):
 
 
 class BesidePartitionsError(InvalidInputError):
-    """A file that Spark lists and does not read."""
+    """A file next to folders ``column=value``, which Spark lists and does not read."""
 
     template = (
         "source {uid!r} ({location}): {path} lies beside folders that are named column=value, and Spark reads only "
-        "what lies in such folders. Its rows would be missing. Move it into one, or give the source the option "
+        "the files in such folders. Its rows would be missing. Move it into one, or give the source the option "
         "recursiveFileLookup=true, which takes no columns of the folders' names."
     )
 
 
 class EmptyFileError(TransientError):
-    """Data: subject, file, format."""
+    """An empty file of a format whose files are never empty. Data: subject, file, format."""
 
     template = (
-        "{subject} cannot read {file}: it is empty, and a {format} file never is. Spark would leave it out without a "
-        "word. Nothing of it was released. Another try reads the file again. If it stays empty, put the right file "
+        "{subject} cannot read {file}: it is empty, and a {format} file never is. Spark would leave it out silently. "
+        "Nothing of it was released. Another try reads the file again. If it stays empty, put the right file "
         "under its name: a {format} file without rows will do"
     )
 
 
 class UnknownCompressionError(InvalidInputError):
-    """Data: subject, file, kind."""
+    """A file whose compression Spark does not know. Data: subject, file, kind."""
 
     template = (
         "{subject} cannot read {file}: Spark does not know {kind}, and would read the bytes of the file as text. "
         "Nothing of it was released. Unpack it, or compress it with gzip, under a name that Spark knows (.gz), and "
-        "move this file away. If a micro-batch was planned with it already, docs/producers.md says how to go on"
+        "move this file away. If a micro-batch was planned with it already, docs/producers.md says how to continue"
     )
 
 
 class CleanSourceError(InvalidInputError):
     template = (
         "source {uid!r} ({location}) has the option cleanSource={value}: Spark would delete or move files that no "
-        "checkpoint covers yet, and a job that goes back to one could not read them again; leave it out, and clean up "
-        "what a released checkpoint covers"
+        "checkpoint covers, and a job that goes back to a checkpoint could not read them again. Leave the option out, "
+        "and delete only files that a released checkpoint covers"
     )
 
 
@@ -502,7 +516,7 @@ class UnsupportedQueryError(InvalidInputError):
 
 
 class TimeColumnError(InvalidInputError):
-    """Data: uid, location, column."""
+    """An output column of type TIME. Data: uid, location, column."""
 
     template = (
         "the output of operator {uid!r} ({location}) has the type TIME in column {column!r}. Spark writes this type to "
@@ -526,7 +540,7 @@ class SplitSchemaError(InvalidInputError):
 
 class WatermarkOverSplitsError(InvalidInputError):
     template = (
-        "the watermark in {uid!r} ({location}) is set on what {producer!r} gives, whose splits are read in no order: "
-        "rows of a split that is read later would be late, and dropped. Group by columns, or run the job in batch "
-        "mode, where results are final without a watermark"
+        "the watermark in {uid!r} ({location}) is set on the result of {producer!r}, whose splits are read in no "
+        "order: rows of a split that is read later would be late, and dropped. Group by columns, or run the job in "
+        "batch mode, where results are final without a watermark"
     )

@@ -1,14 +1,14 @@
-"""Event time of a query's inputs: which rows move the watermark, and what is counted of the others.
+"""Event time of a query's inputs: the rows that move the watermark, and counts of the other rows.
 
 While an input that ends is read, the watermark of its query does not advance. History is read in the order of
-modification times, and a compaction, a restore or a synchronised bucket changes those. Spark drops the rows that are
-late by then. So every bounded input holds the watermark at its start, unless its user says that it is in order. When
-the input has ended it is left out of the query, and live rows drive event time (R13).
+modification times. A compaction, a restore or a synchronised bucket changes these times, and Spark drops the rows that
+are late by then. So every bounded input holds the watermark at its start, unless the user declares it ``in_order``.
+When the input has ended, it is left out of the query, and live rows move the watermark (R13).
 
 A row that is far ahead of the clock does not move the watermark, because it would make every later row late. Spark
-follows a column of ours, in which such a row has no event time. The user's column carries Spark's mark, so windows,
-joins and timers go by it as before. One branch of a plan has one watermark: Spark refuses a second one once event time
-is past its start.
+follows a column of this package, in which such a row has no event time. The user's column has Spark's mark, so windows,
+joins and timers use it as before. One branch of a plan has one watermark, because Spark refuses a second one once event
+time is past its start.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 HOLD = "__ckpt_hold_event_time"
 """Column of the watermark that never advances."""
 FOLLOWED = "__ckpt_followed_"
-"""Column that Spark follows instead of the user's; the user's name comes after it."""
+"""Prefix of the column that Spark follows instead of the user's. The user's name follows it."""
 MARK = "spark.watermarkDelayMs"
 """Spark's mark of the column with event time."""
 OBSERVED = "__ckpt_event_time"
-"""Begins the names of the metrics; the delay in milliseconds and the uid of the input come after it."""
+"""Prefix of the names of metrics. The delay in milliseconds and the uid of the input follow it."""
 
 
 def hold_event_time(frame: DataFrame) -> DataFrame:
     """Return the frame with a second watermark, which stays in 1970.
 
-    A query's watermark is the least of those of its inputs, so it stays there as long as the frame is part of it. The
-    delays that the user has given stay as they are: Spark keeps rows of ``dropDuplicatesWithinWatermark`` by them.
+    A query's watermark is the lowest watermark of its inputs, so it stays there while the frame is part of the query.
+    The user's delays do not change, because Spark keeps rows of ``dropDuplicatesWithinWatermark`` by them.
     """
     held = frame.withColumn(HOLD, F.timestamp_millis(F.lit(0)))
     return held.withWatermark(HOLD, "0 seconds").drop(HOLD)
@@ -62,30 +62,40 @@ def max_ahead_of(operators: Mapping[str, Operator], graph: JobGraph, producer: s
 
 
 _FOLLOW = "ckpt_follow"
-"""Attribute of a frame: what its ``withWatermark`` calls."""
+"""Attribute of a frame: the function that its ``withWatermark`` calls."""
 
 
 @dataclass(frozen=True)
 class EventTimeGuard:
-    """How a running query follows event time. ``observes``: it keeps state, so the rows are counted that a window never
-    lets go, or never takes."""
+    """The way in which a running query follows event time.
+
+    ``observes``: the query keeps state, so it counts the rows that a window never releases or never takes.
+    """
 
     observes: bool
 
     def follow(self, frame: DataFrame, column: str, delay: str, *, uid: str, max_ahead: float | None) -> DataFrame:
         """Return the frame with a watermark that rows further ahead of the clock than ``max_ahead`` do not move.
 
-        ``uid`` names the input in what is counted; ``max_ahead`` is in seconds. The clock is that of the micro-batch,
-        which Spark records with the batch's offsets, so a retry of the batch gives the same.
+        The clock is that of the micro-batch. Spark records it with the batch's offsets, so a retry of the batch gives
+        the same result.
+
+        Args:
+            frame: the frame of an input.
+            column: the column with event time.
+            delay: the allowed lateness, in Spark's words.
+            uid: the name of the input in the counts.
+            max_ahead: seconds; None: every row moves the watermark.
         """
         marked = type(frame).withWatermark(frame, column, delay)  # Spark checks the column and the delay
         field = _plain_time(marked)
         return marked if field is None else self._followed(frame, field, uid, max_ahead)
 
     def of_input(self, frame: DataFrame, mark: EventTime | None, *, uid: str, max_ahead: float | None) -> DataFrame:
-        """Return the frame of an input whose watermark is ``mark``.
+        """Return the frame of an input with the watermark ``mark``.
 
-        An input without one is followed as soon as a function of the user calls its ``withWatermark``.
+        If ``mark`` is None, the watermark is added when a function of the user calls ``withWatermark`` on the frame.
+        The other arguments are those of :meth:`follow`.
         """
         if mark is not None:
             return self.follow(
@@ -116,7 +126,7 @@ class EventTimeGuard:
 
 
 def projected(frame: DataFrame, *columns: Column) -> DataFrame:
-    """Select columns. What follows the ``withWatermark`` of ``frame`` follows that of the result."""
+    """Return selected columns. A later ``withWatermark`` is handled as it would be for ``frame``."""
     chosen = frame.select(*columns)
     follow = vars(frame).get(_FOLLOW)
     return chosen if follow is None else _watched(chosen, follow)
@@ -132,7 +142,7 @@ def _watched(frame: DataFrame, follow: Callable[[DataFrame, str, str], DataFrame
 
 
 def _plain_time(marked: DataFrame) -> StructField | None:
-    """Return the column that Spark follows. None for a window, and if two columns have one name."""
+    """Return the column that Spark follows; None for a window, and if two columns have one name."""
     fields = marked.schema.fields
     names = {field.name.lower() for field in fields}
     found = next((field for field in fields if MARK in (field.metadata or {})), None)

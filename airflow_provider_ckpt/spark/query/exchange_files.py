@@ -1,5 +1,7 @@
-"""Options of the Parquet files that queries exchange. They are set for each read and write, so that the user's settings
-for Spark do not apply."""
+"""Options of the Parquet files that queries exchange.
+
+They are set for each read and write, so that the user's settings for Spark do not apply.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,12 @@ from airflow_provider_ckpt.sinks.session_settings import LOSSLESS, writing
 READ: dict[str, str] = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 _WRITE = {
     "maxRecordsPerFile": "0",
-    # version 2 moves files in when a task commits, and may leave those of a task that was run again
+    # version 2 moves files when a task commits, so files of a task that ran twice may remain
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
 }
 _EXCHANGE = {
     "compression": "snappy",
-    # read once or twice and deleted: building dictionaries costs more than it saves (numbers: a quarter of the write)
+    # files are read once or twice and deleted: a dictionary costs more than it saves (a quarter of a write of numbers)
     "parquet.enable.dictionary": "false",
 }
 
@@ -26,7 +28,7 @@ def read_files(spark: SparkSession, schema: StructType, *paths: str) -> DataFram
 
 
 def write_files(frame: DataFrame, uri: str, *, is_kept: bool) -> None:
-    """Write a new folder. ``is_kept``: the files are for other jobs, and outlive this one."""
+    """Write a new folder. ``is_kept``: the files are for other jobs, and stay after this job is deleted."""
     options = _WRITE if is_kept else {**_WRITE, **_EXCHANGE}
     with writing(frame.sparkSession, LOSSLESS):
         frame.write.options(**options).parquet(uri)

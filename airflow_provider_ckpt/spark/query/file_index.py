@@ -1,4 +1,4 @@
-"""The files of a relation, as Spark's index of them has it."""
+"""The files of a relation, as Spark's file index lists them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.storage.redaction import redact_given
 
 _STATUS = re.compile(r"(?:\w+\{)+path=(.*); isDirectory=false; length=(\d+); .*?modification_time=(\d+);", re.DOTALL)
-"""The text of a status. Some file systems (S3A, ABFS) put the text of Hadoop's class into one of their own."""
+"""The text of a status. Some file systems (S3A, ABFS) have a class of their own, whose text contains Hadoop's text."""
 _SEPARATOR = "\0"
-"""The one character, besides the slash, that no file name has."""
+"""The only character, besides the slash, that no file name has."""
 
 
 def index_of(leaf: Any) -> Any | None:
-    """Of a leaf of a plan; None if it is no file source of Spark's own, or one that lists its files in another way
-    (Delta's answers for them itself)."""
+    """Return the file index of a leaf of a plan; None if the leaf is no file source of Spark's own.
+
+    None is also returned if the relation lists its files in another way, as Delta's does.
+    """
     if leaf.nodeName() != "LogicalRelation" or _kind(leaf.relation()) != "HadoopFsRelation":
         return None
     location = leaf.relation().location()
@@ -40,10 +42,12 @@ def read_status(text: str) -> FileStatus:
 
 
 def beside_partitions(index: Any) -> str | None:
-    """The normal path of a file that is listed and not read, None if there is none. Where folders are named
-    ``column=value`` Spark reads what lies in them, and leaves out, without a word, what lies beside them.
+    """Return the normal path of a file that is listed and not read; None if there is none.
 
-    ``index``: an ``InMemoryFileIndex``. A call of the JVM for a file and two for a folder, if there are such folders.
+    If folders are named ``column=value``, Spark reads only the files in them, and silently leaves out files next to
+    them. If there are such folders, each file takes a call of the JVM, and each folder takes two.
+
+    ``index``: an ``InMemoryFileIndex``.
     """
     spec = index.partitionSpec()
     if spec.partitionColumns().isEmpty():

@@ -1,4 +1,4 @@
-"""Looks at the files of a source while it is read, and waits until its producers have finished them."""
+"""Polling of a source's files while it is read, and waiting until their producers have finished them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ def await_settled(
 ) -> None:
     """Return when no file has changed for ``SETTLED`` seconds, or after ``LONGEST_WAIT``.
 
-    The clock of the storage may differ from the clock of this host. So it is also enough if two looks, ``SETTLED``
-    seconds apart, find the same.
+    The clock of the storage may differ from the clock of this host. So it is also enough if two polls, ``SETTLED``
+    seconds apart, find the same files.
 
     Args:
+        look: lists the files with their sizes and times.
+        is_over: ends the wait when it returns True.
         report: takes the file that changed last, and the seconds that were waited. Called if the wait is longer than
             usual, after twice as many seconds each time.
         waited: seconds that count as waited when this wait begins.
@@ -59,14 +61,14 @@ def await_settled(
 
 
 def listed(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
-    """Return no file if the folder cannot be listed: what was read of it may be gone."""
+    """Return the files of a source; none if the folder cannot be listed, because it may be gone after it was read."""
     with suppress(PySparkException, Py4JError):
         return list_statuses(spark, reads)
     return []
 
 
 def statuses_now(spark: SparkSession, paths: Iterable[str]) -> list[FileStatus]:
-    """Return the files that are still there, by three calls of the JVM for each."""
+    """Return the files that still exist. Each file takes three calls of the JVM."""
     jvm: Any = spark._jvm
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     found = []

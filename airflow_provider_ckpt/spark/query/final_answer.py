@@ -1,7 +1,7 @@
 """The final answer of an aggregate whose inputs end.
 
 Without windows that close, an aggregate outputs a group again whenever a micro-batch changes it. A query that reads
-this output takes each change for a new row. When all inputs end, only the last result of each group counts.
+this output would take each change for a new row. When all inputs end, only the last result of each group counts.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ _ROWS_ONCE = frozenset(
 
 
 def final_answer_mode(frame: DataFrame, output_mode: str, *, is_read: bool) -> str | None:
-    """Return the output mode in which a bounded query runs until its final answer. That one is output in mode
-    "complete". None: the query publishes each micro-batch.
+    """Return the output mode in which a bounded query runs until its final answer; None: each micro-batch is published.
 
-    A query in mode "append" has a final answer if Spark could run it in no other way, any other one if others read it.
+    The final answer itself is output in mode "complete". A query in mode "append" has a final answer if Spark cannot
+    run it in that mode. A query in another mode has one if its output is read.
 
     Args:
-        is_read: by other queries, or by other jobs.
+        frame: the frame of the query.
+        output_mode: the mode that the user chose.
+        is_read: other queries or other jobs read the output.
     """
     if not any(node.nodeName() == "Aggregate" for node in stateful_nodes(frame)):
         return None
     is_wanted = is_read if output_mode != "append" else refusal(frame, "append") is not None
     if not is_wanted or refusal(frame, "complete") is not None:
         return None
-    # "update" reads only the groups that a micro-batch changes, but forgets windows behind the watermark
+    # "update" reads only the groups that a micro-batch changes, but forgets windows older than the watermark
     return "complete" if has_watermark(frame) or refusal(frame, "update") is not None else "update"
 
 

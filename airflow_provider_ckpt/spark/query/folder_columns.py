@@ -1,4 +1,4 @@
-"""Columns in the names of folders that Spark does not read, because a source reads its folder recursively."""
+"""Columns in folder names that Spark does not read, because the source reads its folder recursively."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RECURSIVE = "recursivefilelookup"
 
 
 def refuse_null_columns(spark: SparkSession, job: Job, reads: Mapping[str, SourceReads]) -> None:
-    """Refuse a source whose schema has a column that only the names of folders give, and which it would read as null.
+    """Refuse a source whose schema has a column that only folder names have, because it would be null in each row.
 
     Raises FolderColumnNullError.
     """

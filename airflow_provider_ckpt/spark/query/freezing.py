@@ -1,4 +1,4 @@
-"""Freezing the ends of the bounded sources, once for all attempts."""
+"""Freezing of the ends of bounded sources, once for all attempts."""
 
 from __future__ import annotations
 
@@ -45,13 +45,18 @@ def freeze_sources(
     waits: Collection[str] = (),
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, FrozenEnd]:
-    """Freeze the ends that no attempt has frozen yet; ``reads``: those of the bounded sources. ``locations``: where
-    each is defined; None: the names are not looked at. ``streaming``: a name that Spark takes for a pattern would never
-    be read under it; in batch mode it is. ``allow_empty``: sources that may have nothing to read. ``waits``: sources
-    whose files must have settled (``unfinished_files="wait"``); ``tell``: takes what the status says of a long wait.
+    """Freeze the ends of bounded sources that no attempt has frozen, and return the ends of all.
+
+    Args:
+        reads: bounded source -> format, paths and options.
+        locations: source -> place of its definition. None: neither names nor empty paths are checked.
+        streaming: refuse a name that Spark takes for a pattern. In batch mode such names work.
+        allow_empty: sources that may have nothing to read.
+        waits: sources whose files must not have changed for some time (``unfinished_files="wait"``).
+        tell: takes a status text about a long wait.
 
     Raises NothingToReadError, UnreadableNameError, UnreadableColonError, BesidePartitionsError, and what asking Kafka
-    raises, with nothing frozen of that source.
+    raises. Nothing of the failing source is frozen then.
     """
     frozen: dict[str, FrozenEnd] = {}
     state, where = journal.state, locations or {}
@@ -98,12 +103,12 @@ def _report_awaited(tell: Callable[[str], None], uid: str, file: FileStatus, sec
 def freeze_split_lists(
     storage: Storage, job_id: str, journal: OwnedJournal, lists: Mapping[str, Sequence[Split]]
 ) -> dict[str, tuple[Split, ...]]:
-    """Source -> its frozen splits; freezes the lists that no attempt has frozen yet."""
+    """Return source -> its frozen splits. Lists that no attempt has frozen are frozen now."""
     frozen: dict[str, tuple[Split, ...]] = {}
     state = journal.state
     for uid, splits in lists.items():
         if uid in state.frozen:
-            frozen[uid] = tuple(splits)  # it was planned with the frozen ones
+            frozen[uid] = tuple(splits)  # the plan already uses the frozen list
             continue
         path = frozen_path(job_id, uid, state.since(uid))
         frozen[uid] = freeze_splits(storage, path, uid, splits)

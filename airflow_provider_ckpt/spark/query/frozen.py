@@ -1,4 +1,4 @@
-"""The end of a bounded file source, frozen once for all attempts (R11), and what it means to have reached it."""
+"""The end of a bounded file source: the list of its files, frozen once for all attempts (R11)."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from airflow_provider_ckpt.storage.storage import Storage
 KIND = "frozen-files"
 VERSION = 1
 _NO_COLUMNS = StructType().add("value", StringType())
-"""With a schema, Spark infers none from the contents of files."""
+"""A schema for listing files. With a schema, Spark infers none from the contents of files."""
 _SUSPICIOUS = re.compile(r"%5B|%5D|%7B|%7D|%3F|%5C|[*\[\]{}?\\]|:(?!/)")
 
 
 @dataclass(frozen=True)
 class FrozenFiles:
-    """``files``: URIs as Spark spells them, nothing escaped."""
+    """The list of a source's files. ``files``: URIs as Spark spells them, with nothing escaped."""
 
     uid: str
     files: tuple[str, ...]
@@ -62,14 +62,15 @@ class FrozenFiles:
 
 
 def unescaped_path(uri: str) -> str:
-    """The normal path of a URI in which nothing is escaped."""
+    """Return the normal path of a URI in which nothing is escaped."""
     return without_scheme(uri).lstrip("/")
 
 
 def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
     """Return the files that a file source would read now, by Spark's own listing (globs, hidden files, partitions).
 
-    A single path that does not exist holds no file. Spark raises an AnalysisException if one of several does not exist.
+    A single path that does not exist holds no file. If there are several paths, and one does not exist, Spark raises an
+    AnalysisException.
     """
     try:
         return tuple(sorted(unquote(uri) for uri in source_frame(spark, reads).inputFiles()))
@@ -92,7 +93,10 @@ def list_statuses(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
 
 
 def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
-    """Return the files that a source leaves out for their names. Raises as :func:`list_files`."""
+    """Return the files that a source leaves out because they have names of temporary files.
+
+    Raises what :func:`list_files` raises.
+    """
     if not reads.name_filter():
         return []
     options = {**reads.options, "pathGlobFilter": temporary_names()}
@@ -100,7 +104,10 @@ def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
 
 
 def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
-    """Raises BesidePartitionsError."""
+    """Refuse a source with a file next to folders ``column=value``, because Spark reads only the files in the folders.
+
+    Raises BesidePartitionsError.
+    """
     plan: Any = source_frame(spark, reads)._jdf.queryExecution().analyzed()
     index = index_of(plan.collectLeaves().head())
     if index is not None and (found := beside_partitions(index)) is not None:
@@ -108,7 +115,10 @@ def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads
 
 
 def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
-    """Of a stream. Raises SingleFileError for a path that is a file; a pattern may lead to one."""
+    """Refuse a path of a streaming source that is a file. Patterns are not checked, because they may match files.
+
+    Raises SingleFileError.
+    """
     jvm: Any = spark._jvm
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     for path in reads.paths:
@@ -120,8 +130,12 @@ def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: Sou
 
 
 def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
-    """Raises UnreadableNameError for a file that is there now and that Spark's streaming reader would take for a
-    pattern, UnreadableColonError."""
+    """Refuse a file whose name Spark's streaming reader would take for a pattern, or cannot read because of a colon.
+
+    Only files that are there now are checked.
+
+    Raises UnreadableNameError, UnreadableColonError.
+    """
     uris = _suspicious(spark, reads)
     if (found := glob_name(map(normal_path, uris))) is not None:
         raise UnreadableNameError(uid=uid, location=location, path=found)
@@ -129,21 +143,24 @@ def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads:
 
 
 def refuse_colons(uid: str, location: str, uris: Iterable[str]) -> None:
-    """Raises UnreadableColonError."""
+    """Refuse a file with a colon in its name, if it is on a local disk.
+
+    Raises UnreadableColonError.
+    """
     if (found := colon_name(uris)) is not None:
         raise UnreadableColonError(uid=uid, location=location, path=found)
 
 
 def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
-    """The URIs of the files that are there now; none if no name among them holds a character of the kind."""
+    """Return the URIs of the current files; none if no name has a character that may be unreadable."""
     try:
         found: Any = source_frame(spark, reads)._jdf.inputFiles()
     except AnalysisException as error:
-        if spark_condition(error) == PATH_NOT_FOUND:  # a folder, or what a pattern stands for, may come later
+        if spark_condition(error) == PATH_NOT_FOUND:  # the folder, or files of the pattern, may appear later
             return []
         raise
     jvm: Any = spark._jvm
-    # one call, as the folder may hold many; what is between the braces is escaped, but for asterisk and colon
+    # one call for all names, as there may be many; the URIs in the braces escape all special characters but "*" and ":"
     if not _SUSPICIOUS.search(jvm.org.apache.commons.lang3.ArrayUtils.toString(found)[1:-1]):
         return []
     return list(found)
@@ -160,7 +177,7 @@ def frame_of_existing(spark: SparkSession, reads: SourceReads) -> DataFrame | No
 
 
 def source_frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
-    """Return what a file source would read now."""
+    """Return the frame that a file source would read now."""
     reader = spark.read.format(reads.format).options(**reads.options, **reads.name_filter())
     if reads.schema is not None:
         reader = reader.schema(reads.schema)
@@ -168,7 +185,7 @@ def source_frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
 
 
 def without(ends: Mapping[str, Any], forgotten: Collection[str]) -> dict[str, Any]:
-    """Return the frozen ends without the files that somebody gave up."""
+    """Return the frozen ends without the files that the user has given up."""
     gone = {unescaped_path(path) for path in forgotten}
     return {uid: _without(end, gone) if isinstance(end, FrozenFiles) and gone else end for uid, end in ends.items()}
 
@@ -178,7 +195,7 @@ def _without(end: FrozenFiles, gone: Collection[str]) -> FrozenFiles:
 
 
 def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> FrozenFiles:
-    """Write the list if there is none; the list that is there wins (another attempt froze it first)."""
+    """Write the list if there is none. A list that another attempt has written first is returned instead."""
     frozen = FrozenFiles(uid, tuple(files))
     try:
         storage.create(path, encode_document(KIND, VERSION, uid=uid, files=list(frozen.files)))
@@ -188,7 +205,10 @@ def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> Froze
 
 
 def read_frozen(storage: Storage, path: str) -> FrozenFiles:
-    """Raises NewerFormatError, FrozenListLostError."""
+    """Return a stored list.
+
+    Raises NewerFormatError, FrozenListLostError.
+    """
     uri = storage.full_uri(path)
     with lost_as(FrozenListLostError, uri):
         body = decode_document(storage.read(path), KIND, VERSION, uri=uri)

@@ -1,4 +1,7 @@
-"""The frozen end of a bounded source, of whichever kind: read, or written unless another attempt was first (R11)."""
+"""The frozen end of a bounded source of files or of Kafka.
+
+It is read from storage, or written if no other attempt has written it (R11).
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,10 @@ FrozenEnd = FrozenFiles | FrozenOffsets
 
 
 def freeze_offsets(storage: Storage, path: str, asked: FrozenOffsets) -> FrozenOffsets:
-    """Write them if there are none; those that are there win (another attempt froze them first). Raises as
-    :func:`read_offsets`."""
+    """Write the offsets if there are none. Offsets that another attempt has written first are returned instead.
+
+    Raises what :func:`read_offsets` raises.
+    """
     try:
         storage.create(path, asked.encoded())
     except AlreadyExistsError:
@@ -27,17 +32,21 @@ def freeze_offsets(storage: Storage, path: str, asked: FrozenOffsets) -> FrozenO
 
 
 def read_offsets(storage: Storage, path: str) -> FrozenOffsets:
-    """Raises NewerFormatError, FrozenListLostError."""
+    """Return stored offsets.
+
+    Raises NewerFormatError, FrozenListLostError.
+    """
     uri = storage.full_uri(path)
     with lost_as(FrozenListLostError, uri):
         return FrozenOffsets.decoded(storage.read(path), uri)
 
 
 def read_end(storage: Storage, path: str) -> FrozenEnd:
-    """Of either kind. Raises NewerFormatError, FrozenListLostError."""
+    """Return a stored end: files or offsets.
+
+    Raises NewerFormatError, FrozenListLostError.
+    """
     kind = None
-    with suppress(
-        MalformedDocumentError, AttributeError, ObjectNotFoundError
-    ):  # whoever reads it whole says what is wrong
+    with suppress(MalformedDocumentError, AttributeError, ObjectNotFoundError):  # the full read below reports the error
         kind = parse_json(storage.read(path), uri=path, what="frozen end").get("format")
     return read_offsets(storage, path) if kind == PREFIX + KIND else read_frozen(storage, path)

@@ -1,4 +1,7 @@
-"""Names of internal files: what ``input_file_name()`` and ``_metadata`` give behind a result partition."""
+"""Detection of queries that would name internal files.
+
+After a result partition, ``input_file_name()`` and ``_metadata`` name the files of the partition.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,14 @@ _FUNCTIONS = {
     "InputFileBlockLength": "input_file_block_length()",
 }
 _METADATA_COLUMN = "__metadata_col"
-"""Spark's mark of a column that a source gives on demand."""
+"""Spark's mark of a column that a source gives only on demand."""
 
 
 def internal_files_named(frame: DataFrame, edges: Mapping[str, DataFrame]) -> tuple[str, str] | None:
-    """Return an edge and the expression that would name files of it; None: there is none.
+    """Return an edge and the expression that would name its files; None if there is none.
 
     Args:
+        frame: the frame of the query.
         edges: edge uid -> the frame that reads it, part of ``frame``.
     """
     ids = {uid: leaf_ids(edge) for uid, edge in edges.items()}

@@ -1,4 +1,4 @@
-"""From a job to what will run, before anything is written: graph, queries, schemas, refusals."""
+"""The plan of a job before anything is written: its graph, its queries and their schemas, and all refusals."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 log = logging.getLogger(__name__)
 
 DEFAULT_LIMIT = 128 * 1024 * 1024
-"""Bytes of a bounded file source in one micro-batch: history must not starve the live feed beside it."""
+"""Bytes that a bounded file source reads in a micro-batch. History must not starve the live feed in the same query."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,15 @@ class JobPlan:
     schemas: Mapping[str, StructType]
     """Vertex uid -> schema of its output."""
     reads: Mapping[str, SourceReads]
-    """Source uid -> what it reads."""
+    """Source uid -> format, paths and options that its function reads."""
     definition: JobDefinition
     changeable: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Sink uid -> keys of its definition that may differ between two runs."""
     unions: Mapping[str, Unions] = field(default_factory=dict)
-    """Vertex uid -> what it unites; of those that are not over."""
+    """Vertex uid -> its unions. Finished vertices are left out."""
     splits: PlannedSplits = field(default_factory=PlannedSplits)
     sink_inputs: Mapping[str, SinkInput] = field(default_factory=dict)
-    """Sink uid -> what it is going to be given; of those whose query is not over."""
+    """Sink uid -> description of its input. Sinks of finished queries are left out."""
     changing: frozenset[str] = frozenset()
     """Vertices whose output rows may replace earlier ones."""
     lookups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class JobPlan:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
 
     def topics(self) -> dict[str, Mapping[str, str]]:
-        """Of each Kafka source that is read: name -> the id that the brokers gave it."""
+        """Return Kafka source -> (topic name -> the id that the brokers gave it), for the sources that are read."""
         return {uid: read.topics for uid, read in self.reads.items() if read.topics}
 
     def state_partitions(self) -> dict[str, int]:
@@ -94,15 +94,18 @@ class JobPlan:
         return {uid: number for uid, one in vertices if (number := one.shuffle_partitions) is not None}
 
     def has_event_time(self) -> bool:
-        """Whether some query follows event time, and with it the order of what the queries in front give it."""
+        """Return whether some query follows event time, and so depends on the order of its inputs' rows."""
         return any(vertex.event_time for vertex in self.definition.vertices.values())
 
     def stateful(self) -> frozenset[str]:
-        """The vertices whose queries keep state."""
+        """Return the vertices whose queries keep state."""
         return frozenset(uid for uid, vertex in self.definition.vertices.items() if vertex.stateful)
 
     def aligned(self) -> bool:
-        """Sinks at different depths show the same source prefix only if barriers are aligned (R24)."""
+        """Return whether barriers must be aligned (R24).
+
+        Sinks at different depths show the same prefix of the sources only then.
+        """
         return len(set(self.graph.sink_depths().values())) > 1
 
 
@@ -113,7 +116,14 @@ def read_limit(options: RunOptions) -> int:
 def plan_job(
     spark: SparkSession, job: Job, options: RunOptions, done: Done | None = None, splits: PlannedSplits | None = None
 ) -> JobPlan:
-    """Calls the user's functions, but for what is ``done``, and analyses every query; reads schemas, no data.
+    """Return the plan of a job. It calls the user's functions and analyses every query, but reads no data.
+
+    Args:
+        spark: the session.
+        job: the job.
+        options: options of the run.
+        done: the finished parts of earlier runs, whose functions are not called.
+        splits: the sources with splits.
 
     Raises InvalidInputError.
     """
@@ -135,12 +145,16 @@ def plan_job(
 
 
 def _mode(options: RunOptions, done: Done) -> Mode:
-    """The mode the job began in, unless another one is asked for: then the comparison refuses it."""
+    """Return the mode that the job began in, unless the run asks for another one, which is refused later."""
     return options.mode if options.mode != "auto" or done.mode is None else done.mode
 
 
 def _is_inline(job: Job, uid: str, calls: SourceCalls, done: Done) -> bool:
-    """As it was decided when the job began; what became impossible since shows as an operator that moved."""
+    """Return whether a bounded source is read in its consumer's query.
+
+    The decision of the job's first start is kept. A source that can no longer be read there shows as an operator that
+    moved.
+    """
     known = done.inline.get(uid)
     if known is not None and (uid in done.over or not known):
         return known
@@ -148,7 +162,7 @@ def _is_inline(job: Job, uid: str, calls: SourceCalls, done: Done) -> bool:
 
 
 def declared(job: Job, mode: RuntimeMode, params: Mapping[str, str]) -> JobDefinition:
-    """What can be told without calling a function of the user's."""
+    """Return the part of the definition that is known without calling the user's functions."""
     return _definition(job, mode, {}, {}, params)
 
 
@@ -175,7 +189,10 @@ def _definition(
 
 
 def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
-    """Its end is frozen before it is read, and nothing between it and its unbounded consumer keeps state."""
+    """Return whether a bounded source can be read in the query of its unbounded consumer.
+
+    Its end must be frozen before it is read, and no operator between the two may keep state.
+    """
     frame = calls(job.operators[uid])
     if not calls.reads[uid].has_end:
         return False
@@ -188,17 +205,23 @@ def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
 
 
 def _kept(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
-    """Nothing of a plan that cannot be read: it is there to refuse an edited one, and keeps no job from its run."""
+    """Return the state that a query keeps; none if its plan cannot be read.
+
+    The state is recorded only to refuse an edited query later, so an unreadable plan must not stop the job.
+    """
     try:
         return tuple(kept_state(built.frame))
     except Py4JError as error:
-        kind = type(error).__name__  # its text has the plan in it, and what a user has written there
-        log.warning("what the query of %s keeps cannot be told, and is not compared with later ones (%s)", uid, kind)
+        kind = type(error).__name__  # its text holds the plan, and with it texts of the user
+        log.warning("the state of query %s cannot be read, and is not compared with later runs (%s)", uid, kind)
         return ()
 
 
 class _Planner:
-    """``nothing``: an empty folder, which stands for result partitions that do not exist yet."""
+    """The planning of a job, vertex by vertex.
+
+    ``nothing`` is an empty folder, which stands for result partitions that do not exist yet.
+    """
 
     def __init__(
         self,
@@ -214,13 +237,13 @@ class _Planner:
         self._done, self._splits = done, splits
         self.schemas: dict[str, StructType] = {}
         self.vertices: dict[str, VertexDefinition] = {}
-        """Of those that are planned; what is over keeps the definition it has."""
+        """Vertex uid -> its definition. Finished vertices keep their recorded one."""
         self.unions: dict[str, Unions] = {}
         self.sink_inputs: dict[str, SinkInput] = {}
         self._mixed: set[str] = set()
-        """Vertices in whose output the rows of several sources lie side by side, each as far as it was read."""
+        """Vertices whose output mixes rows of several sources that were read to different points."""
         self.changing: dict[str, str] = {}
-        """Vertex whose output rows may replace earlier ones -> the output mode that they come of."""
+        """Vertex whose output rows may replace earlier ones -> the output mode that causes it."""
         self.lookups: dict[str, tuple[str, ...]] = {}
 
     def plan(self, vertex: JobVertex) -> None:
@@ -265,8 +288,8 @@ class _Planner:
             check_left_out(operators[vertex.uid], without, built, bounded, dropped, edges)
             if tables := lookup_tables(built.frame):
                 self.lookups[vertex.uid] = tables
-        # Files carry no watermark. One that is worked out anew from rows of several sources would go with the
-        # fastest, and make those of the others late.
+        # Files carry no watermark. A watermark that is computed from rows of several sources would follow the
+        # fastest source, and make rows of the others late.
         self.schemas[vertex.uid] = plain(built.schema) if vertex.uid in self._mixed else built.schema
         mark = event_time(self.schemas[vertex.uid])
         self.unions[vertex.uid] = builder.unions
@@ -285,7 +308,7 @@ class _Planner:
         self._check_sinks(vertex, built.frame, self.changing.get(vertex.uid, "append"))
 
     def _plan_splits(self, vertex: JobVertex) -> None:
-        """By the first split: every one has the same columns. Rows of several lie side by side in no order."""
+        """Plan a source with splits by its first split, because all have the same columns. Its rows have no order."""
         operator = self._job.operators[vertex.uid]
         frame = split_frame(self._spark, operator, self._splits.lists[vertex.uid][0])
         self.schemas[vertex.uid] = plain(frame.schema)
@@ -309,7 +332,13 @@ class _Planner:
     def _follow_event_time(
         self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, dropped: frozenset[str]
     ) -> None:
-        """By the graph and not by what is left of it: a source that is over is left out, and has left its rows."""
+        """Refuse a watermark on mixed rows, and record whether the vertex mixes rows itself.
+
+        The decision uses the graph, and not the inputs that remain. A finished source is left out of the query, but its
+        rows are still in the output.
+
+        Raises WatermarkOverSplitsError, WatermarkOverPartitionError.
+        """
         edges = self._graph.inputs(vertex.uid)
         for edge in edges:
             read = edge.producer in self._mixed and edge.uid not in dropped and not builder.holds(edge.uid)
@@ -341,7 +370,7 @@ class _Planner:
             self.changing[vertex.uid] = self.changing[changing[0]]
 
     def _follow_changes_of_ended(self, vertex: JobVertex) -> None:
-        """Its query is not planned again, but its consumers may still have rows to read."""
+        """Record whether rows of a finished vertex change. Its consumers may still have such rows to read."""
         modes: list[str] = [self._job.operators[uid].output_mode for uid in vertex.operators]
         producers = [edge.producer for edge in self._graph.inputs(vertex.uid)]
         modes += [self.changing[uid] for uid in producers if uid in self.changing]
@@ -384,7 +413,7 @@ class _Planner:
         raise UnsupportedQueryError(vertex=vertex.uid, location=location, how=how, cause=cause.rstrip("."), hint=hint)
 
     def _advice(self, vertex: JobVertex) -> str:
-        """Return what helps a query that Spark refuses for want of a watermark."""
+        """Return advice for a query that Spark refuses because it has no watermark."""
         read_by = next((edge.consumer for edge in self._graph.outputs(vertex.uid)), None)
         mixed = [edge.producer for edge in self._graph.inputs(vertex.uid) if edge.producer in self._mixed]
         by_split = [uid for uid in mixed if self._graph.vertex(uid).splits]
@@ -414,8 +443,13 @@ class _Planner:
     def _check_event_time(
         self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]
     ) -> None:
-        """A watermark that a bounded and a live input share makes history late; and (R13) a bounded input that
-        cannot be left out when it ends would hold event time for ever."""
+        """Refuse a watermark that would make history late, or that would never advance.
+
+        A watermark that a bounded and a live input share makes history late. A bounded input that cannot be left out
+        when it ends would hold event time for ever (R13).
+
+        Raises WatermarkOverUnionError, HeldWatermarkError.
+        """
         location = self._job.operators[vertex.uid].location
         if watermark_over_union(built.frame):
             raise WatermarkOverUnionError(uid=vertex.uid, location=location)
@@ -424,7 +458,10 @@ class _Planner:
                 raise HeldWatermarkError(uid=uid, vertex=vertex.uid, location=location)
 
     def _check_idle_timeouts(self, vertex: JobVertex) -> None:
-        """Raises IdleTimeoutError."""
+        """Refuse an ``idle_timeout`` of a source whose rows come through another query.
+
+        Raises IdleTimeoutError.
+        """
         for edge in self._graph.inputs(vertex.uid) if self._unites(vertex) else ():
             for uid in sorted(self._graph.upstream_sources(edge.producer)):
                 source = self._job.operators[uid]

@@ -1,7 +1,7 @@
-"""What a query keeps from one micro-batch to the next, as far as its plan tells: by what, and of which streams.
+"""The state of a query as its plan shows it: kinds, keys, and the streams that it is kept of.
 
-Spark looks at the types of a state's columns alone when it goes on with it. The sides of a join that are swapped,
-another key of the same type, or two sums in another order are of the same types: it would take one for the other.
+Spark compares only the types of a state's columns when a query resumes. A join whose sides are swapped, another key of
+the same type, and two sums in another order have the same types. So Spark would mistake one state for the other.
 """
 
 from __future__ import annotations
@@ -36,24 +36,29 @@ from airflow_provider_ckpt.spark.query.state_bounds import Texts, state_bounds
 
 _EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 _SEED = re.compile(r"\b(randn?|shuffle|uuid)\([^()]*\)")
-"""Drawn anew for each plan."""
+"""Calls of functions whose seed differs in each plan."""
 _LITERAL = re.compile(r"(INTERVAL )?'(?:[^'\\]|\\.)*'")
 _MANY = 50
-"""Expressions of an aggregation."""
+"""An aggregation with more expressions is described by its expressions, and not by its calls."""
 _NUMBER = re.compile(r"(?<![\w.`])\d+(?:\.\d+)?(?:E-?\d+)?[A-Z]*(?![\w.`])")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """By their ids: the streams that give them, and what those are that Spark has made up. ``asks_the_time``: a number
-    or a time in the plan may be that of when it was made."""
+    """Columns of a plan by id.
+
+    Attributes:
+        streams: column -> the stream that it comes from.
+        made: column that Spark made up -> its expression.
+        asks_the_time: the plan uses the current time, so numbers and times in it may differ in each plan.
+    """
 
     streams: Mapping[int, str]
     made: Mapping[int, Any]
     asks_the_time: bool
 
     def told(self, column: Any, *, with_streams: bool, anonymous: bool = False) -> str:
-        """``anonymous``: without its name."""
+        """Return a column as text. ``anonymous`` hides its name."""
         name, number = str(column.name()), int(column.exprId().id())
         if number in self.made:
             return _text(self.made[number], self, with_streams=with_streams, anonymous=anonymous)
@@ -63,8 +68,11 @@ class Columns:
 
 
 def kept_state(frame: DataFrame) -> list[KeptState]:
-    """From the output downwards. Of the plan as Spark runs it: conditions that stand in WHERE are keys of a join there,
-    and the order of sums is that in which the last ``select`` comes to them."""
+    """Return the state of each stateful operator, from the output downwards.
+
+    It is read from the optimised plan, because Spark keeps state by that plan. There, conditions of WHERE are keys of a
+    join, and sums are in the order of the last ``select``.
+    """
     written = analysed(frame)
     try:
         plan = optimised(frame)
@@ -104,14 +112,14 @@ def _by(kind: str, node: Any, columns: Columns) -> list[str]:
 
 
 def _told_apart(expressions: Iterable[Any], columns: Columns) -> list[str]:
-    """With the streams that give their columns where these have the same names."""
+    """Return the expressions as texts. If two have the same text, all are shown with the streams of their columns."""
     found = list(expressions)
     plain = [_text(one, columns) for one in found]
     return plain if len({*plain}) == len(plain) else [_text(one, columns, with_streams=True) for one in found]
 
 
 def _grouping(node: Any) -> list[str]:
-    """The keys of arbitrary state; none of what has no such thing."""
+    """Return the keys of arbitrary state; none for an operator without such keys."""
     with suppress(Py4JError):
         return [str(one.name()) for one in each(node.groupingAttributes())]
     with suppress(Py4JError):
@@ -121,9 +129,12 @@ def _grouping(node: Any) -> list[str]:
 
 
 def _text(expression: Any, columns: Columns, *, with_streams: bool = False, anonymous: bool = False) -> str:
-    """Without the name of the table that a column is of, which may be another one, and without what is drawn, or goes
-    by the time. It comes into the journal and into errors, and a text in it may be a secret (the key of a hash): enough
-    of a digest of it stays to tell two of them apart."""
+    """Return an expression as text.
+
+    The text has no table names, because these may change. It has no random seeds, and no times if the plan uses the
+    current time. It is written to the journal and to errors, and a literal in it may be a secret, such as the key of a
+    hash. So a literal is replaced by a short digest, which is enough to tell two of them apart.
+    """
     text = str(expression.sql())
     if columns.asks_the_time:
         text = _NUMBER.sub("#", _LITERAL.sub("#", text))
@@ -131,7 +142,7 @@ def _text(expression: Any, columns: Columns, *, with_streams: bool = False, anon
     found: list[str] = []
     for column in each(expression.references().toSeq()):
         sql, told = str(column.sql()), columns.told(column, with_streams=with_streams, anonymous=anonymous)
-        if sql != told:  # a field of a structure, or the end of another name, is none
+        if sql != told:  # replace whole names only, not a field of a structure or the end of another name
             text = f"\0{len(found)}\0".join(re.split(rf"(?<![\w`.]){re.escape(sql)}(?![\w`])", text))
             found.append(told)
     for number, told in enumerate(found):
@@ -146,8 +157,10 @@ def _digest(literal: re.Match[str]) -> str:
 
 
 def _calls(node: Any, columns: Columns) -> tuple[str, ...]:
-    """Each once, as it is kept once, in the order in which the expressions come to them. Of very many the expressions
-    themselves: each look at one is a call of the JVM."""
+    """Return the aggregate calls in the order in which the expressions use them, each once, as Spark keeps it once.
+
+    With very many expressions, return the expressions themselves, because reading each one is a call of the JVM.
+    """
     expressions = node.aggregateExpressions()
     if expressions.size() > _MANY:
         return tuple(dict.fromkeys(_text(one, columns) for one in each(expressions)))
@@ -165,8 +178,10 @@ def _aggregates(expression: Any) -> Iterator[Any]:
 
 
 def _equality(node: Any, left: Any, right: Any, columns: Columns) -> str | None:
-    """What of the left side and what of the right, whichever way round it is written. None if it is no key of the join:
-    what is equal to a constant, or of one side alone."""
+    """Return the left and the right side of a join's key; None if the equality is no key.
+
+    A comparison with a constant, or of two columns of one side, is no key.
+    """
     one, other = node.left(), node.right()
     for mine, theirs in ((one, other), (other, one)):
         if _is_of(mine, left) and _is_of(theirs, right):

@@ -1,7 +1,8 @@
-"""The late files of a source that somebody was told of: each run tells of the new ones only.
+"""The late files of a bounded source that were reported, so that each run reports only new ones.
 
-They are kept beside the frozen list, and not in the journal: each driver, sensor and ``ckpt show`` reads the whole of
-that, and a folder that goes on getting files would have it grow for ever."""
+The list is kept next to the source's frozen list, and not in the journal. Each driver, sensor and ``ckpt show`` reads
+the whole journal, which would grow without limit if a folder keeps getting files.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +27,30 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Looked:
-    """``epoch``: of the run that looked last; 0 if none did. ``files``: what was there then, and came late."""
+    """The result of the last check for late files.
+
+    Attributes:
+        epoch: epoch of the run that checked; 0 if no run did.
+        files: the late files that were there.
+    """
 
     epoch: int = 0
     files: frozenset[str] = frozenset()
 
 
 class KnownLate:
-    """``frozen``: the path of the source's frozen list in ``storage``."""
+    """Storage of a source's reported late files. ``frozen``: path of the source's frozen list in ``storage``."""
 
     def __init__(self, storage: Storage, frozen: str, uid: str) -> None:
         self._storage, self._path, self._uid = storage, late_path(frozen), uid
 
     def read(self) -> Looked:
-        """Nothing depends on it but what is told once more. Raises NewerFormatError, and what the storage fails
-        with."""
+        """Return the result of the last check, empty if there is none or it cannot be read.
+
+        An empty result is harmless: late files are then reported again.
+
+        Raises NewerFormatError, and what the storage raises.
+        """
         uri = self._storage.full_uri(self._path)
         try:
             with refused_as(lambda why: MalformedDocumentError(uri=uri, what=KIND, reason=why)):
@@ -50,17 +60,22 @@ class KnownLate:
         except ObjectNotFoundError:
             return Looked()
         except MalformedDocumentError as error:
-            log.warning("which late files of %s were told of cannot be read, so all are told of again: %s", uri, error)
+            log.warning("the list of reported late files %s cannot be read, so all are reported again: %s", uri, error)
             return Looked()
 
     def write(self, epoch: int, files: Collection[str]) -> None:
-        """``files``: all late ones that are there. One that was taken away, and comes back, is told of again."""
+        """Record a check.
+
+        Args:
+            epoch: epoch of the run that checked.
+            files: all late files that are there now. A file that is moved away and comes back is reported again.
+        """
         document = encode_document(KIND, VERSION, uid=self._uid, epoch=epoch, files=sorted(files))
         self._storage.replace(self._path, document)
 
 
 def file_sources(state: JobState) -> dict[str, str]:
-    """Uid of each bounded file source -> where its frozen list is. What a source reads is in the journal."""
+    """Return source uid -> path of its frozen list, for the bounded file sources whose paths are in the journal."""
     definition = state.definition
     found = {}
     for uid, source in ({} if definition is None else definition.sources).items():
@@ -71,7 +86,12 @@ def file_sources(state: JobState) -> dict[str, str]:
 
 
 def not_looked_at(storage: Storage, state: JobState) -> list[str]:
-    """Sources to whose folders files may have come late, and nobody has looked when the job finished: its driver died
-    then, or workers ran it. Of earlier releases it cannot be told. Raises as :meth:`KnownLate.read`."""
+    """Return the sources whose folders were not checked for late files when the job finished.
+
+    There is no check if the driver died then, or if workers ran the job. Sources of earlier releases are left out,
+    because their journals do not record whether late files are checked.
+
+    Raises the errors of :meth:`KnownLate.read`.
+    """
     watched = {uid: frozen for uid, frozen in file_sources(state).items() if state.frozen[uid].watched}
     return [uid for uid, frozen in watched.items() if KnownLate(storage, frozen, uid).read().epoch < state.epoch]

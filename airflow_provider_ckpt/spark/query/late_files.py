@@ -1,4 +1,4 @@
-"""Files that turned up in a bounded source's folder after its end was frozen."""
+"""Files that appear in a bounded source's folder after its end was frozen."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 NAMED = 100
-"""So many of the files that are found at once are named in the journal."""
+"""At most this number of the files that are found at once are named in the journal."""
 _ANY_SCHEMA = StructType().add("value", StringType())
-"""Files are listed, not read: with a schema Spark infers none from their contents."""
+"""A schema for listing files. With a schema, Spark infers none from the contents of files."""
 
 
 def name_late_files(
@@ -37,23 +37,31 @@ def name_late_files(
     tell: Callable[[LateFilesFound], None],
     followers: Mapping[str, SourceReads] | None = None,
 ) -> None:
-    """Tell of those that nobody was told of, with whether each was read all the same: before the source's end.
+    """Report the late files that were not reported before, and whether the job has read them.
 
-    ``read``: normal paths of the late files that queries have read. ``followers``: what the live source reads that
-    leaves out the files of a bounded one. Its files are not late, and the bounded source reads none of them.
-    Of whoever dies in here some are told of once more. Raises what ``tell`` and the storage fail with, and
-    NewerFormatError.
+    A late file was read if it appeared before the source ended. If the process dies in here, some files are reported
+    again.
+
+    Args:
+        reads: source uid -> format, paths and options.
+        frozen: source uid -> frozen end. Ends that are not files are skipped.
+        read: normal paths of the late files that queries have read.
+        tell: reports an event.
+        followers: bounded source -> reads of the live source that leaves out its files. Files of the live source are
+            not late, and the bounded source reads none of them.
+
+    Raises NewerFormatError, and what ``tell`` and the storage raise.
     """
     for uid, files in frozen.items():
         if not isinstance(files, FrozenFiles):
-            continue  # what comes to a topic behind the end of a source belongs to others
+            continue  # messages after the end of a Kafka source are not late, because they are not part of it
         try:
             listed = list_files(spark, reads[uid])
         except (PySparkException, Py4JError) as error:
             if not _is_gone(error):
                 log.warning("bounded source %s cannot be listed for late files: %s", uid, error)
                 continue
-            listed = ()  # taken away after it was read
+            listed = ()  # the folder was removed after it was read
         late = {path for path in listed if unescaped_path(path) not in files.normal}
         live = (followers or {}).get(uid)
         if live is not None and late:
@@ -79,8 +87,8 @@ def _tell_new(
     kept = KnownLate(storage, f"{state.job_id}/{of_source.path}", uid)
     looked = kept.read()
     known = set(looked.files)
-    for event in state.late_files:  # of earlier releases, which kept them nowhere else
-        if event.uid == uid and event.at >= of_source.at:  # else of the source as it was before it was begun anew
+    for event in state.late_files:  # earlier releases kept reported files in the journal only
+        if event.uid == uid and event.at >= of_source.at:  # older events are from before a restart from scratch
             known |= {*event.paths}
     new = sorted({*late} - known)
     for was_read in (True, False):
@@ -88,14 +96,18 @@ def _tell_new(
         if paths:
             count = len(paths) if len(paths) > NAMED else None
             tell(LateFilesFound(uid, tuple(paths[:NAMED]), was_read, time.time(), count, kept=True))
-    if looked.epoch <= state.epoch:  # else a later driver has looked since
+    if looked.epoch <= state.epoch:  # otherwise a later driver has checked since
         kept.write(state.epoch, late)
 
 
 def of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceReads], dict[str, FrozenFiles]]:
-    """What the bounded file sources read that are over, and what their ends were, by uid. Their functions are not
-    called any more, so it is told from what the journal recorded while they were. One whose list is lost is left out.
-    Raises NewerFormatError."""
+    """Return uid -> reads, and uid -> frozen list, of the bounded file sources.
+
+    The functions of finished sources are not called, so the reads come from the journal. A source whose list is lost is
+    left out.
+
+    Raises NewerFormatError.
+    """
     reads: dict[str, SourceReads] = {}
     frozen: dict[str, FrozenFiles] = {}
     for uid, path in file_sources(state).items():
@@ -103,6 +115,6 @@ def of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceRead
         reads[uid] = SourceReads(str(source.format), dict(source.selects), list(source.paths), schema=_ANY_SCHEMA)
         try:
             frozen[uid] = read_frozen(storage, path)
-        except FrozenListLostError as error:  # no reason to be silent about the other sources
-            log.warning("finished source %s cannot be looked at for late files: %s", uid, error)
+        except FrozenListLostError as error:  # the other sources are still checked
+            log.warning("finished source %s cannot be checked for late files: %s", uid, error)
     return reads, frozen

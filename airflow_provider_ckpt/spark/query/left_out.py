@@ -1,4 +1,7 @@
-"""A query without the inputs that end: planned before anything starts, because it will run on without them (R2)."""
+"""Checks of a query without its bounded inputs.
+
+The query without them is planned before anything starts, because it must run on after they have ended (R2).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from airflow_provider_ckpt.spark.query.unions import shape
 from airflow_provider_ckpt.spark.query.united_event_times import unlike_event_times, uses_event_time
 
 _ALL_SETS = 3
-"""With more inputs that end, each is left out alone, and all together."""
+"""Up to this number of bounded inputs, each combination is checked. With more, each input alone and all together."""
 
 
 def check_like_event_times(operator: Operator, built: BuiltQuery, names: Mapping[str, str]) -> None:
@@ -24,6 +27,7 @@ def check_like_event_times(operator: Operator, built: BuiltQuery, names: Mapping
 
     Args:
         operator: the output operator of the vertex.
+        built: the query of the vertex.
         names: edge -> its producer, for messages.
 
     Raises UnlikeEventTimesError.
@@ -50,13 +54,14 @@ def check_left_out(
     dropped: frozenset[str],
     names: Mapping[str, str],
 ) -> None:
-    """Refuse a query that would be another one without some of its bounded inputs.
+    """Refuse a query that would change when some of its bounded inputs are left out.
 
     Args:
         operator: the output operator of the vertex.
-        builder: of the query; it knows the unions as they are with all inputs.
+        builder: builder of the query; it knows the unions with all inputs.
         built: the query without ``dropped``.
         bounded: the sources and edges that will end.
+        dropped: the inputs that are left out already.
         names: edge -> its producer, for messages.
 
     Raises LeftOutInputError, and what the functions of the job raise.

@@ -1,4 +1,4 @@
-"""Functions of other versions of the job, which operators of the running one were given (R21)."""
+"""Functions from other versions of the job that were assigned to operators of the running job (R21)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_ckpt.storage.location import Location
 
 @dataclass(frozen=True)
 class OtherContents:
-    """Not what operators were given under the reference: its file, or one that it imports, is another one now."""
+    """A reference whose file, or a module that it imports, has changed since it was assigned."""
 
     reference: str
     given: str
@@ -27,45 +27,59 @@ class OtherContents:
     def __str__(self) -> str:
         return (
             f"{self.reference} is not what it was when it was assigned (digest {self.found} instead of {self.given}): "
-            "this run goes by what is there now"
+            "this run uses the current files"
         )
 
 
 class LogicLoader:
-    """One for a process. A version that was read once is kept: every query, and every attempt of it, has the functions
-    of that reading, until another one is assigned.
+    """A loader of versions of the job. A process has one, and each thread may use it.
 
-    ``params``: of the run, which those versions read as well; ``location``: of the root, for functions that look at
-    other jobs; ``places``: where their code may lie. ``changed``: what was found other than the journal says. Any
-    thread."""
+    A version that was read is kept. So every query, and every attempt of it, has the functions of the same reading
+    until another version is assigned.
+
+    Attributes:
+        params: parameters of the run, which the versions read, too.
+        location: location of the root, for functions that read other jobs.
+        places: folders whose code may be loaded.
+        changed: references whose content differs from the digest in the journal.
+    """
 
     def __init__(self, params: Mapping[str, str], location: Location, places: CodePlaces) -> None:
         self._params, self._location, self.places = params, location, places
         self._versions: dict[tuple[str, str], Version] = {}
-        """By their own digests."""
+        """(Reference, digest of its content) -> version."""
         self._instead: dict[tuple[str, str | None], Version] = {}
-        """What was read where another digest was asked for: what has that one may be read yet."""
+        """(Reference, requested digest) -> the version that was read instead."""
         self._lock = threading.Lock()
         self.changed: list[OtherContents] = []
 
     def __call__(self, reference: str, digest: str | None = None) -> Mapping[str, Operator]:
-        """The operators of what was read with that digest; what is there now if this process has read nothing of the
-        kind. Raises what loading a job's file raises."""
+        """Return the operators of the version with this digest.
+
+        If this process has not read such a version, it reads the current files.
+
+        Raises the errors of loading a job's file.
+        """
         return self._version(reference, digest).job.operators
 
     def found(self, reference: str, digest: str | None) -> str:
-        """The digest of what a call gives: another one if that is not what was read with ``digest``. Raises as a call
-        does."""
+        """Return the digest of the version that a call uses. It differs from ``digest`` if the files have changed.
+
+        Raises what a call raises.
+        """
         version = self._version(reference, digest)
         return str(digest) if digest is not None and version.is_of(digest) else version.digest
 
     def as_read(self, settings: Settings) -> dict[str, VertexSettings]:
-        """``settings`` with the digests of what this process has read for them: by which others are to go, too."""
+        """Return ``settings`` with the digests of the versions that this process has read, for other processes."""
         return {uid: replace(one, digests=self._digests(one)) for uid, one in settings.items()}
 
     def first_read(self, settings: Settings) -> dict[str, VertexSettings]:
-        """``settings`` with the digests of those that nobody had read when they were assigned (for the next run): a
-        later run says so if it finds them other than they are now."""
+        """Return ``settings`` with a digest for each reference that had none.
+
+        A reference that was assigned for the next run has none, because no process had read it. A later run compares
+        the digests, and reports a file that has changed.
+        """
         read = self.as_read(settings)
         return {uid: replace(one, digests={**read[uid].digests, **one.digests}) for uid, one in settings.items()}
 
@@ -92,24 +106,27 @@ class LogicLoader:
         return own or self._instead.get((reference, digest))
 
     def read(self, reference: str) -> str:
-        """Read what is there now, whatever was read before, and return its digest. Raises as a call does."""
+        """Read the current files, even if they were read before, and return their digest.
+
+        Raises what a call raises.
+        """
         return self._read(reference).digest
 
     def _read(self, reference: str) -> Version:
-        """Without the lock: a file that hangs while it is run keeps nobody else from his."""
+        """Read the current files. The lock is not held, because a file that hangs must not block other threads."""
         self.places.check(reference)
         version = load_version(reference, self._params, self.places.check_of(reference))
         with self._lock:
             known = self._versions.setdefault((reference, version.digest), version)
-            if known is version:  # before anybody else is given it
+            if known is version:  # prepare it before another thread gets it
                 cloudpickle.register_pickle_by_value(version.package)  # type: ignore[no-untyped-call]
                 version.job.runs_under(self._location)
         if known is not version:
-            version.forget()  # what is assigned each day is read each day, and is the same
+            version.forget()  # a version that is assigned every day is read every day, and is the same
         return known
 
 
 def ship_functions(loaded: LoadedJob) -> None:
-    """What the executors cannot import as it was loaded here, its functions are sent by value."""
+    """Send the job's functions by value if executors cannot import them as the driver loaded them."""
     if loaded.by_value:
         cloudpickle.register_pickle_by_value(loaded.module)  # type: ignore[no-untyped-call]

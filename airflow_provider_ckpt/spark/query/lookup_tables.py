@@ -10,9 +10,9 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 
 
 def lookup_tables(frame: DataFrame) -> tuple[str, ...]:
-    """Return the folders, without secrets, and say of an empty one that it is.
+    """Return the folders of the tables without secrets. An empty folder is marked as empty.
 
-    A table that Spark reads anew for each micro-batch is not among them.
+    Tables that Spark lists again for each micro-batch are not included.
     """
     found = list[str]()
     for node in nodes_from(analysed(frame)):

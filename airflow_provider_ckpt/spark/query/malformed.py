@@ -27,7 +27,7 @@ COUNTED = "__ckpt_counted_"
 QUARANTINE = StructType().add("file", StringType()).add("row", StringType()).add("reason", StringType())
 """Columns of the sink of a quarantine."""
 FAILING = "__ckpt_failing_"
-"""The same of a source that fails at them."""
+"""Prefix of the column of a source that fails at malformed rows. The uid follows."""
 METRIC = "ckpt_malformed_rows_"
 """Prefix of the metric of a micro-batch. The uid follows."""
 _MODES: Mapping[str, OnMalformed] = {"FAILFAST": "fail", "DROPMALFORMED": "count"}
@@ -36,10 +36,10 @@ _MODES: Mapping[str, OnMalformed] = {"FAILFAST": "fail", "DROPMALFORMED": "count
 
 @dataclass(frozen=True)
 class Treatment:
-    """How a reader treats malformed rows.
+    """The treatment of malformed rows by a reader.
 
     Attributes:
-        sparks: Spark's name of its column, which an inferred schema may hold.
+        sparks: Spark's own name of the column, which an inferred schema may hold.
         column: the name of the column here.
         metric: the name under which a streaming query counts the rows; None: it does not count them.
         drops: malformed rows are left out.
@@ -86,11 +86,12 @@ class MalformedRule:
     def treatment(
         self, spark: SparkSession, form: str, options: Mapping[str, str], schema: StructType | None
     ) -> Treatment | None:
-        """Return the treatment for a reader; None if Spark is left to itself.
+        """Return the treatment for a reader; None if Spark treats malformed rows by itself.
 
         Args:
+            spark: the session.
             form: the format that is read.
-            options: those that the user gave to the reader.
+            options: options that the user gave to the reader.
             schema: the schema that the user gave to the reader; None: Spark infers it.
 
         Raises MalformedColumnError, MalformedModeError.
@@ -111,7 +112,7 @@ class MalformedRule:
         return Treatment(chosen, sparks, column, metric, drops)
 
     def refuse_choice(self, form: str) -> None:
-        """Refuse a choice about rows that nobody checks. Raises NotParsedError."""
+        """Refuse a choice about malformed rows of a format in which they are not detected. Raises NotParsedError."""
         given = self.operator.on_malformed
         if given is not None:
             about = {"uid": self.operator.uid, "location": self.operator.location}
@@ -157,7 +158,7 @@ def malformed_only(frame: DataFrame, column: str) -> DataFrame:
 
 
 def quarantined(rows: DataFrame, column: str) -> DataFrame:
-    """Return malformed rows as a quarantine is given them. ``rows``: of :func:`malformed_only`."""
+    """Return malformed rows in the columns of a quarantine. ``rows``: result of :func:`malformed_only`."""
     names, file = [name for name in rows.columns if name != column], rows.metadataColumn("_metadata")["file_path"]
     reason = F.concat(F.lit("read as null: "), F.array_join(null_columns(names), ", "))
     why = F.when(F.size(null_columns(names)) > 0, reason).otherwise(F.lit("too many values"))

@@ -1,4 +1,4 @@
-"""Values of folders ``column=value`` that Spark reads as others: of some types it checks no range and no scale."""
+"""Values of folders ``column=value`` that Spark misreads, because it does not check range or scale of some types."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _folders(index: Any) -> Iterator[tuple[str, str, str]]:
 
 
 def _expected(type_name: str, value: str) -> str | None:
-    """Return the type that ``value`` does not fit, in words; None if it fits, and for what Spark refuses itself."""
+    """Return the type that ``value`` does not fit, in words; None if it fits, or if Spark itself refuses the value."""
     try:
         number = None if value == _NULL else Decimal(value)
     except InvalidOperation:
@@ -60,4 +60,4 @@ def _expected(type_name: str, value: str) -> str | None:
     _, digits, exponent = number.as_tuple()
     if exponent == -scale and len(digits) <= precision:
         return None
-    return f"{type_name.upper()} (whose folders must have {scale} digits behind the point)"
+    return f"{type_name.upper()} (whose folders must have {scale} digits after the point)"

@@ -1,4 +1,4 @@
-"""Fields inside columns, matched by name: of structs, also within arrays, maps and other structs.
+"""Matching of fields inside columns by name: fields of structs, also within arrays, maps and other structs.
 
 Spark casts a struct by position, and unites maps of structs by position. A struct whose fields come in another order
 would then hold the values of other fields.
@@ -21,7 +21,7 @@ def spelling_of(spark: SparkSession) -> Spelling:
 
 
 def unlike_fields(have: DataType, want: DataType, spelling: Spelling) -> str | None:
-    """Return a phrase for the first struct whose fields have other names than in ``want``, None if there is none.
+    """Return a phrase for the first struct whose field names differ from those in ``want``; None if there is none.
 
     Types are not compared.
     """

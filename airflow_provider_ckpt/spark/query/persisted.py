@@ -1,4 +1,4 @@
-"""A source that reads what another job keeps (``persist=True``)."""
+"""A source that reads the result of another job (``persist=True``)."""
 
 from __future__ import annotations
 
@@ -17,24 +17,26 @@ from airflow_provider_ckpt.storage.location import Location
 
 
 def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: str, operator: str) -> DataFrame:
-    """All rows that ``operator`` of the FINISHED job gave. Called in the function of a bounded source, with the reader
-    that it was given, or with ``spark.read``::
+    """Return all rows of ``operator`` in the FINISHED job ``job_id``.
+
+    Call it in the function of a bounded source, with the reader of the function or with ``spark.read``::
 
         @job.source(bounded=True)
         def history(read):
             return read_persisted(read, job.root, "history", "clean")
 
-    ``root``: the one of the other job, if it is not that of this run. Which files these are is frozen with the source,
-    at the first start of the job that reads them (R11). Delete the other job when this one has FINISHED.
+    ``root`` is the root of the other job, which may differ from the root of this run. The files are frozen with the
+    source, when the job that reads them first starts (R11). Delete the other job after this one has FINISHED.
 
-    Raises as :meth:`JobClient.persisted_result`, and PersistedStreamError for a streaming reader: Spark would list
-    folders, and not read what is named. In a job that does not end, read the files by splits::
+    Raises what :meth:`JobClient.persisted_result` raises, and PersistedStreamError for a streaming reader. Spark would
+    list folders there, and not read the named files. In a job that does not end, read the files by splits::
 
         @job.source(bounded=True, splits=lambda: JobClient(job.root, "history").persisted_result("clean").files)
         def history(read, split):
             return read.parquet(split)
 
-    A result without rows has no files: with ``splits=["all"]`` and this function in the source's it may be empty.
+    A result without rows has no files, and so no splits. If the result may be empty, declare ``splits=["all"]``, and
+    call this function in the source's function.
     """
     if isinstance(read, DataStreamReader):
         raise PersistedStreamError(job_id=job_id, operator=operator)
@@ -51,7 +53,7 @@ def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: s
 
 
 def _nothing(reader: Any, schema: StructType) -> DataFrame:
-    """A frame without rows: there is no path that Spark could be given."""
+    """Return a frame without rows. There is no path that Spark could read."""
     if isinstance(reader, BatchReader):
         reader.reads.loads += 1
     frame: DataFrame = reader._spark.createDataFrame([], schema)

@@ -1,4 +1,4 @@
-"""The readers a source function is given: already named after the uid, and remembering what was read.
+"""The readers that source functions are given. They are named after the uid, and record what is read.
 
 A batch and a streaming reader take the same calls, so one source function serves both runtime modes.
 """
@@ -29,24 +29,27 @@ FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml"
 FILE_LIMITS = ("maxbytespertrigger", "maxfilespertrigger")
 KAFKA_LIMITS = ("maxoffsetspertrigger",)
 NEVER_FORGOTTEN = "100000000d"
-"""Spark forgets after seven days, counted from the newest file, which files it has read, and passes over new ones that
-are older: a file with a later time would be read twice, one that was put back never."""
+"""Setting of ``maxFileAge`` with which Spark never forgets a file.
+
+By default Spark forgets read files after seven days, counted from the newest file, and passes over new files that are
+older. So a file that gets a later time would be read twice, and an old file that is put back would never be read.
+"""
 
 
 @dataclass
 class SourceReads:
-    """What a source function did with its reader."""
+    """Format, options and paths that a source function gave its reader."""
 
     format: str = "parquet"
     options: dict[str, str] = field(default_factory=dict)
     paths: list[str] = field(default_factory=list)
     loads: int = 0
     schema: StructType | None = None
-    """Of the source itself, before the function selects from it."""
+    """Schema of the source itself, before the function selects from it; None: not known yet."""
     topics: dict[str, str] = field(default_factory=dict)
-    """Of a Kafka source: name -> the id that the brokers gave it."""
+    """Topic name -> the id that the brokers gave it, for a Kafka source."""
     skips_temporary: bool = True
-    """Whether a file source leaves out files with the names of temporary files, if nothing speaks against it."""
+    """Whether a file source leaves out files with temporary names. See :meth:`name_filter` for exceptions."""
 
     @property
     def is_file(self) -> bool:
@@ -58,7 +61,7 @@ class SourceReads:
 
     @property
     def has_end(self) -> bool:
-        """Whether the end of a bounded one can be told, and frozen, before it is read."""
+        """Return whether the end of a bounded source can be frozen before it is read."""
         return self.is_file or self.is_kafka
 
     def name_filter(self) -> dict[str, str]:
@@ -73,13 +76,13 @@ class SourceReads:
         return {"pathGlobFilter": other_names()}
 
     def limits_itself(self) -> bool:
-        """By an option that means something to it: what is decided for a query is given to each of its sources."""
+        """Return whether the function set a limit of a micro-batch. Limits of other formats do not count."""
         limits = KAFKA_LIMITS if self.is_kafka else FILE_LIMITS
         return any(key.lower() in limits for key in self.options)
 
 
 def ignores_header(form: str, options: Mapping[str, str]) -> bool:
-    """Return whether Spark would read CSV columns by position, and the user has not chosen that."""
+    """Return whether Spark would read CSV columns by position although the user has not chosen it."""
     given = {key.lower(): value.lower() for key, value in options.items()}
     return form.lower() == "csv" and given.get("header") == "true" and "enforceschema" not in given
 
@@ -94,8 +97,10 @@ def _schema_of(schema: StructType | str) -> StructType:
 
 
 def _absolute(spark: SparkSession, path: str) -> str:
-    """A relative path as Spark resolves it, from the working directory of the driver or of its default file system: by
-    its text alone another folder would pass for the one that was read before."""
+    """Return a path as Spark resolves it, from the working directory or from the default file system.
+
+    The text of a relative path alone could later stand for another folder.
+    """
     if path.startswith("/") or ":" in path.partition("/")[0] or not path:
         return path
     jvm: Any = spark._jvm
@@ -104,15 +109,15 @@ def _absolute(spark: SparkSession, path: str) -> str:
 
 
 class _Recording:
-    """Shared by both readers: remembers format, options and path; every load goes through one place."""
+    """Common part of the readers for streaming and for batch. It records format, options and paths."""
 
     reads: SourceReads
     before_load: Callable[[], None]
     _spark: SparkSession
     _offsets: FrozenOffsets | None = None
-    """The frozen end of a bounded Kafka source: it is read instead of what the options say."""
+    """The frozen end of a bounded Kafka source. It replaces the range in the options."""
     _path: Any = None
-    """Given as an option. Spark takes one option or one argument: what reads the files again gives them as one."""
+    """The path from the option ``path``. It is loaded as an argument, because recorded paths are arguments, too."""
     _malformed: MalformedRule | None = None
     _schema: StructType | None = None
     """The schema that the user gave; None: Spark infers it."""
@@ -131,7 +136,7 @@ class _Recording:
             self._path = value
             return self
         self.reads.options[key] = str(value)
-        if key.lower() in HELD:  # Spark has no way of taking an option back
+        if key.lower() in HELD:  # set in ``load``, because Spark cannot take an option back
             return self
         return super().option(key, value)  # type: ignore[misc]
 
@@ -155,7 +160,7 @@ class _Recording:
         if path is None:
             path = self._path
         elif self._path is not None:
-            super().option("path", self._path)  # type: ignore[misc]  # both: Spark refuses it, and says why
+            super().option("path", self._path)  # type: ignore[misc]  # Spark refuses both at once, and explains it
         self._record(path)
         if ignores_header(self.reads.format, self.reads.options):
             super().option("enforceSchema", False)  # type: ignore[misc]
@@ -166,7 +171,7 @@ class _Recording:
         return frame
 
     def _held(self) -> dict[str, str]:
-        """The options that were held back until the format is known."""
+        """Return the options that are set only when the format is known."""
         return {key: value for key, value in self.reads.options.items() if key.lower() in HELD}
 
     def _load(self, path: Any) -> DataFrame:
@@ -220,9 +225,19 @@ class _Recording:
 
 
 class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
-    """``limit``: bytes a micro-batch of a file source may read, if the user's function set no limit. ``offsets``: what
-    a bounded Kafka source reads, once that is frozen. ``holds_event_time``: what is read holds the watermark of its
-    query (:func:`.hold_event_time`). ``select``: chooses among the files of a file source."""
+    """The reader for streaming.
+
+    Args:
+        spark: the session.
+        uid: uid of the source, which names the stream.
+        limit: bytes of a file source in one micro-batch, unless the user's function sets a limit.
+        offsets: the frozen range of a bounded Kafka source.
+        bounded: whether the source ends.
+        holds_event_time: whether the source holds the watermark of its query (:func:`.hold_event_time`).
+        skips_temporary: whether temporary files are left out.
+        malformed: the rule for malformed rows.
+        select: keeps some of the files of a file source.
+    """
 
     def __init__(
         self,
@@ -247,8 +262,11 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         self.name(uid)
 
     def hold_limits(self) -> None:
-        """What the user's function says of them from here on is no matter: those that it has were decided while the job
-        ran. Spark would take the function's for the same one, and neither beside the other one."""
+        """Ignore limits that the user's function sets from here on.
+
+        The current limits were changed while the job ran, and take precedence. A limit of the function would replace
+        one of the same name, and Spark refuses a limit of bytes together with a limit of files.
+        """
         self._limits_hold = True
 
     def option(self, key: str, value: Any) -> Any:
@@ -256,7 +274,7 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
 
     def _apply_limit(self) -> None:
         if self.reads.is_file and not any(key.lower() == "maxfileage" for key in self.reads.options):
-            # not one of the source's own: recorded options are for whoever lists the files again
+            # not recorded as an option of the source, because recorded options are used to list the files again
             DataStreamReader.option(self, "maxFileAge", NEVER_FORGOTTEN)
         if self._limit is not None and self.reads.is_file and not self.reads.limits_itself():
             self.option("maxBytesPerTrigger", self._limit)
@@ -274,7 +292,7 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         return {"startingOffsets": "earliest", **plain}
 
     def _read(self, path: Any) -> DataFrame:
-        """Choose the files before the rows are checked: malformed rows of other files do not count."""
+        """Return the rows of the chosen files. They are chosen first, so that malformed rows of others do not count."""
         frame = super()._read(path)
         return self._select(frame) if self.reads.is_file else frame
 
@@ -292,8 +310,15 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
 
 
 class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
-    """``frozen``: given what was read, the file list to read instead of the folder (R11); ``offsets``: the same of a
-    Kafka source."""
+    """The reader for batch.
+
+    Args:
+        spark: the session.
+        frozen: returns the frozen file list that is read instead of the folder (R11); None: there is none.
+        offsets: the frozen range of a Kafka source.
+        skips_temporary: whether temporary files are left out.
+        malformed: the rule for malformed rows.
+    """
 
     def __init__(
         self,
@@ -319,7 +344,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
             return held
         if self._offsets is not None:
             return self._offsets.reader_options(streaming=False)
-        # nothing is read before that: whoever freezes the end says by name what is wrong with the range
+        # nothing is read before the end is frozen, and freezing reports a wrong range by name
         return {key: value for key, value in held.items() if key.lower() in SELECTING}
 
     def _load(self, path: Any) -> DataFrame:
@@ -327,7 +352,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         if files is None:
             return super()._load(path)
         if not files:
-            return super()._load(path).where("false")  # frozen while it was empty: what came later is not read
+            return super()._load(path).where("false")  # frozen while it was empty: later files are not read
         partitioned = any("=" in one.rpartition("/")[0] for one in files)
         given = any(key.lower() == "basepath" for key in self.reads.options)
         if partitioned and not given and len(self.reads.paths) == 1:
@@ -336,7 +361,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         return super()._load([escaped_glob(one) for one in files])
 
     def _base(self, path: str) -> str:
-        """The folder partition columns are counted from: the part of the path before any glob."""
+        """Return the folder above the partition columns: the part of the path before any glob."""
         plain: list[str] = []
         for part in path.split("/"):
             if any(c in part for c in "*?[{"):
@@ -346,8 +371,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
 
 
 class SplitReader(DataFrameReader):
-    """The reader of a source with splits. It is Spark's own, but it compares the header of CSV files, and treats
-    malformed rows."""
+    """The reader of a source with splits: Spark's own, with a check of CSV headers and a rule for malformed rows."""
 
     def __init__(self, spark: SparkSession, malformed: MalformedRule | None = None) -> None:
         DataFrameReader.__init__(self, spark)

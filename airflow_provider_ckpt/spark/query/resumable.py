@@ -1,4 +1,4 @@
-"""Whether a job may go on under its id with the definition it has now: decided before anything is written."""
+"""Checks whether a job may resume under its id with its current definition, before anything is written."""
 
 from __future__ import annotations
 
@@ -31,12 +31,20 @@ from airflow_provider_ckpt.spark.query.unions import shape
 def check_resumable(
     state: JobState, plan: JobPlan, code: JobCode | None = None, *, allow_non_restored_state: bool, root: str
 ) -> None:
-    """Refuse to go on with another job under the same id. Operators are matched by uid: new ones start empty,
-    gone ones need ``allow_non_restored_state``, and none may move to another vertex or change its output. ``code``: of
-    the job's file. ``root``: for display.
+    """Refuse to resume as another job under the same id.
+
+    Operators are matched by uid. New ones start empty, and removed ones need ``allow_non_restored_state``. None may
+    move to another vertex or change its output.
+
+    Args:
+        state: the state of the journal.
+        plan: the current plan.
+        code: code of the job's file.
+        allow_non_restored_state: the state of removed operators may be dropped.
+        root: the root, for messages.
 
     Raises DefinitionChangedError, GraphChangedError, UnreleasedSinkGoneError, SchemaChangedError,
-    IllegalGraphChangeError.
+    IllegalGraphChangeError, ReturnedSourceError, EndingConsumersError, LostInputError, LateSourceError.
     """
     definition = state.definition
     if state.plan is None or definition is None:
@@ -66,14 +74,17 @@ def check_resumable(
 
 
 def _without_given_up(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -> dict[str, str]:
-    """Of what the last checkpoint tells, what is in the plan of before or of now. Whoever gave the others up was asked
-    for leave, and has recorded a plan without them: nobody is asked twice, least of all workers."""
+    """Return the operators of the last checkpoint that are in the recorded plan or in the current one.
+
+    The others were dropped earlier. The user has allowed it, and a plan without them was recorded. So neither the user
+    nor a worker is asked for the same permission again.
+    """
     known = {uid for graph in graphs for uid in graph.operators}
     return {uid: told for uid, told in operators.items() if uid in known}
 
 
 def _is_edited(state: JobState, before: JobCode | None, plan: JobPlan, code: JobCode | None) -> bool:
-    """Whether the code that the queries run may be another one than in the run before."""
+    """Return whether the queries may run other code than in the previous run."""
     if code is None or code != before or WITHOUT_SOURCE in code.modules.values():
         return True
     assigned = any(one.logic for one in state.settings.values())
@@ -81,7 +92,10 @@ def _is_edited(state: JobState, before: JobCode | None, plan: JobPlan, code: Job
 
 
 def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
-    """Of a job that is FINISHED: raises DefinitionChangedError if it is asked to run as another one."""
+    """Refuse to run a FINISHED job with another definition.
+
+    Raises DefinitionChangedError.
+    """
     before = state.definition
     if before is None:
         return
@@ -93,7 +107,7 @@ def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
 
 
 def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]]:
-    """(sink, vertex) of those that were added behind a vertex that is at its end. ``state``: before the plan."""
+    """Return (sink, vertex) of new sinks of vertices that have ended. ``state``: the state before the current plan."""
     if state.plan is None:
         return []
     known = {uid for vertex in state.plan.graph.vertices for uid in vertex.sinks}
@@ -102,9 +116,14 @@ def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]
 
 
 def _check_behind(state: JobState, definition: JobDefinition, gone: Collection[str], root: str) -> None:
-    """What was staged for a sink and not released yet is output, no state to be given up: nobody would release it any
-    more, and the checkpoint would count as released when the others have it. One that releases at the end only has
-    nothing to release before that: it is given up, as was asked for. Behind the final checkpoint it is like any."""
+    """Refuse to drop a sink with output that is staged and not released.
+
+    Such output is no state that may be dropped. The next driver would not release it, but the checkpoint would count as
+    released when the other sinks have released it. A sink that releases only at the end has nothing to release before
+    the final checkpoint, so it may be dropped until then.
+
+    Raises UnreleasedSinkGoneError.
+    """
     last = state.checkpoints.get(state.last_completed)
     is_at_end = last is not None and last.is_final
     for uid in gone:
@@ -120,7 +139,10 @@ def _check_behind(state: JobState, definition: JobDefinition, gone: Collection[s
 
 
 def _check_returned(state: JobState, plan: JobPlan) -> None:
-    """A query that went on without a source remembers by its name how far it had read it."""
+    """Refuse a source that was dropped and has come back. Its query still has under its name how far it was read.
+
+    Raises ReturnedSourceError.
+    """
     assert state.plan is not None
     known = {vertex.uid for vertex in state.plan.graph.vertices}
     before = _places(state.plan.graph)
@@ -135,7 +157,10 @@ def _check_returned(state: JobState, plan: JobPlan) -> None:
 
 
 def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
-    """Spark keeps one event time for a query, and it does not go back: rows of an input that is added would be late."""
+    """Refuse a new input of a query with event time. Spark's event time does not go back, so its rows would be late.
+
+    Raises LateSourceError.
+    """
     inputs = {
         vertex.uid: {*vertex.sources, *(edge.producer for edge in before.inputs(vertex.uid))}
         for vertex in before.vertices
@@ -150,9 +175,14 @@ def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
 
 
 def _check_edges(state: JobState, plan: JobPlan) -> None:
-    """A result partition is read by the consumers for which it was written. One that comes gets what is published from
-    then on, as a new sink does: of sources that end that would be a rest. What is unread by one that goes is given up
-    with it (R7)."""
+    """Refuse changes of the consumers of a result partition that would lose rows.
+
+    A result partition is read by the consumers for which it was written. A new consumer gets only rows that are
+    published from then on, as a new sink does. If the sources end, these would be only the rest. Rows that a removed
+    consumer has not read are dropped with it (R7).
+
+    Raises EndingConsumersError, LostInputError, GraphChangedError.
+    """
     assert state.plan is not None
     before, there = state.plan.graph, {vertex.uid for vertex in plan.graph.vertices}
     at_end = {subtask.vertex for subtask in {*state.end_of_data, *state.finished}}
@@ -164,17 +194,17 @@ def _check_edges(state: JobState, plan: JobPlan) -> None:
         lost = [was[edge] for edge in was.keys() - now.keys() if was[edge] in there]
         if lost:
             raise LostInputError(vertex=min(lost), producer=uid)
-        if vertex.persist != plan.graph.vertex(uid).persist:  # what is read by all may have gone already
+        if vertex.persist != plan.graph.vertex(uid).persist:  # rows that all consumers read may be deleted already
             raise GraphChangedError(gone="none", moved=f"whether the result of {uid} is kept (persist)")
 
 
 def _streams(graph: JobGraph) -> set[str]:
-    """As queries name what they read."""
+    """Return the names by which queries read sources and edges."""
     return {uid for vertex in graph.vertices for uid in vertex.sources} | {edge.uid for edge in graph.edges}
 
 
 def _places(graph: JobGraph) -> dict[str, tuple[str, bool]]:
-    """Operator uid -> its vertex and whether that is bounded."""
+    """Return operator uid -> its vertex, and whether the vertex is bounded."""
     return {
         uid: (vertex.uid, vertex.bounded) for vertex in graph.vertices for uid in (*vertex.operators, *vertex.sinks)
     }

@@ -1,4 +1,4 @@
-"""Files that a bounded and a live source of a job would both read: history and live on one folder."""
+"""Files that a bounded and a live source of a job would both read, because history and live share a folder."""
 
 from __future__ import annotations
 
@@ -44,11 +44,14 @@ def without_files(frame: DataFrame, files: Collection[str]) -> DataFrame:
 def choice_of(
     operator: Operator, ends: Mapping[str, FrozenEnd], followed: Collection[str]
 ) -> Callable[[DataFrame], DataFrame]:
-    """Return what chooses among a source's files. Without a frozen list nothing is read yet.
+    """Return a function that keeps only the source's own files in a frame.
+
+    Without a frozen list it keeps all files, because nothing is read yet.
 
     Args:
-        ends: of the bounded sources, once they are frozen.
-        followed: bounded sources whose files a live source leaves out: they read no other files.
+        operator: the source.
+        ends: bounded source -> its frozen end.
+        followed: bounded sources whose files a live source leaves out. They read the files of their list only.
     """
     end = ends.get(operator.uid if operator.bounded else operator.after or "")
     if isinstance(end, FrozenFiles) and operator.after is not None:
@@ -61,7 +64,7 @@ def choice_of(
 def metadata_path(uri: str) -> str:
     """Return ``_metadata.file_path`` of a file, given by its URI in which nothing is escaped.
 
-    Spark escapes there what Java's URI escapes: ASCII that no path may hold, and blanks and controls beyond it.
+    Spark escapes there what Java's URI escapes: ASCII characters that no path may hold, and other blanks and controls.
     """
     store, path = _STORE.fullmatch(_LOCAL.sub("file:/", uri)).groups()  # type: ignore[union-attr]
     return store + "".join(one if _stays(one) else quote(one, safe="") for one in path)
@@ -74,7 +77,10 @@ def _stays(character: str) -> bool:
 
 
 def _is_in(frame: DataFrame, files: Collection[str]) -> Column:
-    """Compare the file's path with a list that goes to the JVM as one text: a call for each file would take minutes."""
+    """Return whether the file is in a list.
+
+    The list goes to the JVM as one text, because a call for each file would take minutes.
+    """
     util: Any = frame.sparkSession._jvm.java.util  # type: ignore[union-attr]
     names = util.Collections.list(util.StringTokenizer("\0".join(map(metadata_path, files)), "\0"))
     path: Any = frame.metadataColumn("_metadata").getField("file_path")
@@ -82,7 +88,9 @@ def _is_in(frame: DataFrame, files: Collection[str]) -> Column:
 
 
 def refuse_shared_files(spark: SparkSession, job: Job, reads: Mapping[str, SourceReads]) -> None:
-    """Refuse a union of a bounded and a live source that read the same files, unless the live one says how.
+    """Refuse a union of a bounded and a live source that read the same files.
+
+    It is allowed if the live source has ``after`` or ``reads_again``.
 
     Raises SharedFilesError.
     """
@@ -102,7 +110,7 @@ def refuse_shared_files(spark: SparkSession, job: Job, reads: Mapping[str, Sourc
 
 
 def _united(operators: Mapping[str, Operator]) -> Iterator[tuple[str, Operator, Operator]]:
-    """Yield (what unites, bounded source, live source) for each two whose rows come together."""
+    """Yield (union, bounded source, live source) for each pair whose rows come together."""
     for union, uids in [*_unions(operators), *_shared_folders(operators)]:
         for one, other in permutations(uids, 2):
             for history, live in product(_sources(operators, one), _sources(operators, other)):
@@ -117,7 +125,7 @@ def _unions(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tuple[str,
 
 
 def _shared_folders(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Two sinks in one folder unite rows, too."""
+    """Yield pairs of sinks in one folder with their inputs, because such sinks unite rows, too."""
     sinks = [one for one in operators.values() if isinstance(one.sink, FileSink)]
     for one, other in combinations(sinks, 2):
         if segments(one.sink.path) == segments(other.sink.path):

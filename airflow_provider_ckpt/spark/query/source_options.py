@@ -1,4 +1,4 @@
-"""Reader options and Spark settings with which rows would get lost in silence: refused by name."""
+"""Checks for reader options and Spark settings that would lose or repeat rows silently."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from airflow_provider_ckpt.spark.query.reader import SourceReads
 
 _TRUE = ("ignoremissingfiles", "ignorecorruptfiles", "filenameonly")
 _WHY = {
-    "ignoremissingfiles": "the rows of a file that vanishes would be left out without a word",
-    "ignorecorruptfiles": "the rows of a file that cannot be read would be left out without a word",
+    "ignoremissingfiles": "the rows of a file that vanishes would be left out silently",
+    "ignorecorruptfiles": "the rows of a file that cannot be read would be left out silently",
     "filenameonly": "of two files of one name in two folders only one would be read",
-    "failondataloss": "what is gone before it was read would be left out without a word",
+    "failondataloss": "rows that are deleted before they are read would be left out silently",
     "maxfileage": "files of the bounded source that are older than that would never be read",
     "latestfirst": "rows of the older files would come late, and be dropped",
     "modifiedbefore": "a streaming source cannot filter files by their time",
@@ -39,7 +39,7 @@ _SETTINGS = {
         "a new folder would change the type of a column, and the job could not resume. The values in the names of "
         "folders are text, unless the schema of the source has the column in another type",
     ),
-    # one version: that of the batch which runs, while a driver that is killed in it goes on from the one before
+    # Spark would keep only the state of the running batch, and a killed driver resumes from the one before
     "spark.sql.streaming.minbatchestoretain": ("1", "a driver that is killed may find its state deleted by Spark"),
 }
 _MODES = ("asyncprogresstracking", "continuous", "realtimemode")
@@ -47,7 +47,16 @@ _ASYNC = "batches would not end at a point that a checkpoint can name"
 
 
 def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming: bool, watermark: bool) -> None:
-    """Raises LosingOptionError. ``options``: what the source was given; ``watermark``: whether its rows can be late."""
+    """Refuse options that would lose rows.
+
+    Args:
+        operator: the source.
+        options: options of its reader.
+        streaming: whether the reader is a streaming one.
+        watermark: whether the source has a watermark in streaming mode, so that its rows can be late.
+
+    Raises LosingOptionError.
+    """
     for key, value in options.items():
         name, given = key.lower(), value.strip().lower()
         refused = (
@@ -62,8 +71,10 @@ def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming:
 
 
 def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -> None:
-    """Of a bounded source whose end would be taken anew at each start (R11). Raises EndlessSourceError,
-    NeedlessEndsError."""
+    """Refuse a bounded source whose end would be chosen again at each start (R11).
+
+    Raises EndlessSourceError, NeedlessEndsError.
+    """
     if not (streaming and operator.bounded):
         return
     shown = {"uid": operator.uid, "location": operator.location, "format": reads.format}
@@ -74,7 +85,12 @@ def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -
 
 
 def refuse_settings(conf: Mapping[str, str]) -> None:
-    """Raises LosingSettingError. ``conf``: what the user set, here or for spark-submit."""
+    """Refuse Spark settings that would lose rows.
+
+    ``conf``: settings that the user set, in the session or for spark-submit.
+
+    Raises LosingSettingError.
+    """
     for key, value in conf.items():
         wrong, why = _SETTINGS.get(key.lower(), ("", ""))
         if wrong and str(value).strip().lower() == wrong:

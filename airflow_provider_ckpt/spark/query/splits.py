@@ -1,4 +1,4 @@
-"""The sources with splits of a job that is being planned: their lists, their widths, and the frame of one split."""
+"""Sources with splits in a plan: their lists of splits, the number of their subtasks, and the frame of one split."""
 
 from __future__ import annotations
 
@@ -39,29 +39,41 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class PlannedSplits:
-    """``lists``: source -> its splits, in the order in which they are handed out; of those that are not over.
-    ``subtasks``: source -> of its vertex; ``readers``: how many of them are to read. ``differs``: source -> how its
-    list has changed since it was frozen; ``unasked``: source -> why it cannot be said whether it has."""
+    """The splits of a plan.
+
+    Attributes:
+        lists: source -> its splits, in the order in which they are assigned. Finished sources are left out.
+        subtasks: source -> number of subtasks of its vertex.
+        readers: source -> number of its subtasks that read.
+        rescaled: the part of ``readers`` that differs from the job's declaration.
+        differs: source -> how its list has changed since it was frozen.
+        unasked: source -> why its current list cannot be compared with the frozen one.
+    """
 
     lists: Mapping[str, Sequence[Split]] = field(default_factory=dict)
     subtasks: Mapping[str, int] = field(default_factory=dict)
     readers: Mapping[str, int] = field(default_factory=dict)
     rescaled: Mapping[str, int] = field(default_factory=dict)
-    """Of ``readers``, what is not as the job declares it."""
     differs: Mapping[str, str] = field(default_factory=dict)
     unasked: Mapping[str, str] = field(default_factory=dict)
 
 
 class GivenSplits:
-    """What the user gives now. A function is called once, and not before somebody asks. What it failed with stands,
-    too: whoever asked a second time, to plan a job anew, would take a service that was down for another definition."""
+    """The lists of splits that the job gives now.
+
+    A function is called once, when its list is first needed. Its failure is kept, too. A second call, when the job is
+    planned again, could succeed, and a service that was down for a moment would look like another definition.
+    """
 
     def __init__(self) -> None:
         self._given: dict[str, tuple[Split, ...]] = {}
         self._failed: dict[str, CkptError] = {}
 
     def of(self, operator: Operator) -> tuple[Split, ...]:
-        """Raises BadSplitsError, SplitsFailedError."""
+        """Return the splits of a source.
+
+        Raises BadSplitsError, SplitsFailedError.
+        """
         assert operator.splits is not None, operator
         if operator.uid in self._failed:
             raise self._failed[operator.uid]
@@ -75,8 +87,16 @@ class GivenSplits:
 
 
 def plan_splits_anew(job: Job, given: GivenSplits, state: JobState) -> PlannedSplits:
-    """Of a job that goes on from nothing. ``state``: of the runs before: how many are to read a source is no part of
-    what it begins anew with, and holds (R21). Raises BadSplitsError, SplitsFailedError."""
+    """Return the splits of a job that starts without earlier progress.
+
+    Args:
+        job: the job.
+        given: the lists that the job gives now.
+        state: the state of earlier runs. A number of readers that was set in them stays, even when the job is
+            restarted from scratch (R21).
+
+    Raises BadSplitsError, SplitsFailedError.
+    """
     sources = {one.uid: one for one in job.sources if one.splits is not None}
     declared = {uid: one.splits.parallelism for uid, one in sources.items() if one.splits is not None}
     readers = {uid: readers_wanted(state, uid, number) for uid, number in declared.items()}
@@ -87,9 +107,17 @@ def plan_splits_anew(job: Job, given: GivenSplits, state: JobState) -> PlannedSp
 def plan_splits(
     job: Job, given: GivenSplits, storage: Storage, state: JobState, over: Collection[str] = ()
 ) -> PlannedSplits:
-    """``state``: that the job goes on from; ``over``: sources that are not asked any more. A list that is frozen holds,
-    whatever is given now, or if nothing can be. Raises BadSplitsError, SplitsFailedError, SplitsFailedForNowError,
-    FrozenSplitsLostError."""
+    """Return the splits of a job that resumes. A frozen list is used, even if the job now gives another one or none.
+
+    Args:
+        job: the job.
+        given: the lists that the job gives now.
+        storage: storage of the frozen lists.
+        state: the state that the job resumes from.
+        over: finished sources, whose functions are not called.
+
+    Raises BadSplitsError, SplitsFailedError, SplitsFailedForNowError, FrozenSplitsLostError.
+    """
     lists: dict[str, Sequence[Split]] = {}
     subtasks: dict[str, int] = {}
     readers: dict[str, int] = {}
@@ -111,7 +139,7 @@ def plan_splits(
         lists[uid] = read_frozen_splits(storage, f"{job_path(state.job_id)}/{frozen.path}")
         try:
             told = _difference(lists[uid], given.of(operator))
-        except (InvalidInputError, TransientError) as error:  # nothing is read by it
+        except (InvalidInputError, TransientError) as error:  # the frozen list is read in any case
             unasked[uid] = str(error)
         else:
             differs |= {} if told is None else {uid: told}
@@ -122,13 +150,13 @@ def plan_splits(
 def lists_that_differ(planned: PlannedSplits) -> Iterator[str]:
     for uid, why in planned.unasked.items():
         yield (
-            f"the job goes on with the splits of {uid} that it began with, and cannot say whether they are others now: "
-            f"{why}"
+            f"the job continues with the splits of {uid} that it began with, and cannot check whether they have "
+            f"changed: {why}"
         )
     for uid, told in planned.differs.items():
         yield (
-            f"the splits of {uid} are others than when the job began ({told}): it goes on with those of then; to read "
-            "others, run the job under another id"
+            f"the splits of {uid} have changed since the job began ({told}): it continues with the earlier splits. To "
+            "read the new ones, run the job under another id"
         )
 
 
@@ -140,7 +168,7 @@ def _difference(before: Sequence[Split], now: Sequence[Split]) -> str | None:
         "changed": [name for name in was if name in its and was[name] != its[name]],
     }
     told = [f"{len(names)} {what}: {_some(names)}" for what, names in parts.items() if names]
-    return "; ".join(told) or None  # in another order they are the same
+    return "; ".join(told) or None  # another order is no difference
 
 
 def _some(names: Sequence[str]) -> str:
@@ -148,16 +176,18 @@ def _some(names: Sequence[str]) -> str:
 
 
 def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> DataFrame:
-    """What the user's function makes of the split, or, if it is a batched one, of all of them. Raises
-    FunctionFailedError, what it fails with if that is an error of ours (as :func:`~.builder.call`),
-    NotADataFrameError, NotABatchError."""
+    """Return the frame that the user's function makes of a split, or of all given splits if the source is batched.
+
+    Raises FunctionFailedError, NotADataFrameError, NotABatchError, and errors of this package that the function raises
+    (as :func:`~.builder.call` does).
+    """
     activate(spark)
     assert operator.splits is not None, operator
-    values = copy.deepcopy([one.value for one in splits])  # what the function takes out of it is there the next time
+    values = copy.deepcopy([one.value for one in splits])  # a function that changes a value must not affect retries
     try:
         reader = SplitReader(spark, MalformedRule(operator, streaming=False))
         frame = operator(reader, values if operator.splits.batched else values[0])
-    except (Exception, SystemExit) as error:  # nobody's function ends the driver, least of all well
+    except (Exception, SystemExit) as error:  # a user's function must not end the driver, least of all with success
         if tells_what_to_do(error):
             raise
         cause = f"{kind_and_text(error)} ({named(splits)})"
@@ -171,16 +201,18 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
 
 
 def named(splits: Sequence[Split]) -> str:
-    """For a person."""
+    """Return the splits as text for people."""
     if len(splits) == 1:
         return f"split {splits[0].id!r}"
     return f"{len(splits)} splits, {splits[0].id!r} to {splits[-1].id!r}"
 
 
 def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: StructType) -> DataFrame:
-    """Return the frame with its columns in the order of the plan, and the fields inside them.
+    """Return the frame of a split with its columns, and the fields inside them, in the order of the plan.
 
-    Raises SplitSchemaError: all splits of a source have the same columns, of the same types.
+    All splits of a source must have the same columns, of the same types.
+
+    Raises SplitSchemaError.
     """
     if shape(frame.schema.jsonValue()) == shape(planned.jsonValue()):
         return frame
@@ -197,7 +229,7 @@ def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: Stru
 
 
 def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
-    """Return the frame with its columns, and the fields inside them, in the order of the plan; None: it has others."""
+    """Return the frame in the order of the plan, also inside its columns; None if it has other columns."""
     if unlike_fields(frame.schema, planned, str) is not None:
         return None
     kinds = {one.name: one.dataType for one in frame.schema.fields}
@@ -210,9 +242,15 @@ def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
 
 
 def as_one(frames: Sequence[DataFrame], partitions: int) -> DataFrame:
-    """The rows of all of them, each as planned, in so many partitions at the most: the rows are few, and each partition
-    becomes a task and a file. One alone stays as it is. United in pairs: each union looks at the whole plan below it
-    once more."""
+    """Return the rows of all frames in at most ``partitions`` partitions.
+
+    The rows are few, and each partition becomes a task and a file. The frames are united in pairs, because each union
+    analyses the whole plan below it again. A single frame is returned unchanged.
+
+    Args:
+        frames: the frames of splits, as planned.
+        partitions: the highest number of partitions.
+    """
     if len(frames) == 1:
         return frames[0]
     while len(frames) > 1:

@@ -1,6 +1,7 @@
-"""What decides which rows state keeps together, and for how long: windows, gaps, time bounds and timeouts.
+"""Bounds of state: windows, gaps, time bounds and timeouts. They decide which rows are kept together, and how long.
 
-Spark compares none of it when a query resumes: windows of three hours would continue with the state of windows of one.
+Spark does not compare them when a query resumes: windows of three hours would continue with the state of windows of one
+hour.
 """
 
 from __future__ import annotations
@@ -16,18 +17,23 @@ from py4j.protocol import Py4JError
 from airflow_provider_ckpt.spark.query.analysed_plan import children_of, conjuncts, each, nodes_from
 
 _DELAY, _WINDOW, _SESSION = "spark.watermarkDelayMs", "spark.timeWindow", "spark.sessionWindow"
-"""Spark's marks of columns."""
+"""Spark's marks of a column's meaning, in its metadata."""
 _SLIDE, _START, _LENGTH = re.compile(r"% (\d+)L"), re.compile(r"- (\d+)L\) %"), re.compile(r"\+ (\d+)L")
 _GAP = re.compile(r"\+ (.*?)\)*$")
 _INTERVAL = re.compile(r"INTERVAL '([^']*)'")
 _UNITS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
-"""In microseconds."""
+"""Units of time in microseconds, the largest first."""
 
 
 @dataclass(frozen=True)
 class Texts:
-    """How expressions of a plan become texts. ``made``: column id -> the expression behind a column that Spark made up.
-    ``named`` shows columns by their names, ``anonymous`` without: a column may be renamed."""
+    """Functions that turn expressions of a plan into texts.
+
+    Attributes:
+        made: column id -> the expression of a column that Spark made up.
+        named: shows columns by their names.
+        anonymous: shows columns without names, because a column may be renamed.
+    """
 
     made: Mapping[int, Any]
     named: Callable[[Any], str]
@@ -47,7 +53,7 @@ def state_bounds(node: Any, texts: Texts) -> tuple[str, ...]:
 
 
 def _keys(node: Any, texts: Texts) -> Iterator[str]:
-    """Windows, and keys that are worked out from columns."""
+    """Yield windows, and keys that are computed from columns."""
     for expression in each(node.groupingExpressions()):
         if expression.nodeName() != "AttributeReference":
             yield _key(expression, texts)
@@ -69,8 +75,10 @@ def _has(column: Any, mark: str) -> bool:
 
 
 def _definition(node: Any, column: Any) -> Any:
-    """Return the expression below ``node`` that makes the column; None: there is none. A sliding window is made of
-    several, of which the first one tells all."""
+    """Return the expression below ``node`` that makes the column; None if there is none.
+
+    A sliding window is made by several expressions. The first one shows all its bounds.
+    """
     number = int(column.exprId().id())
     for one in nodes_from(node):
         if one.nodeName() == "Project":
@@ -85,7 +93,7 @@ def _definition(node: Any, column: Any) -> Any:
 
 
 def _window(sql: str) -> str:
-    """Spark has replaced the window by arithmetic in microseconds."""
+    """Return a window as text. Spark has replaced the window by arithmetic in microseconds."""
     slide, start, length = (int(found[-1]) if (found := one.findall(sql)) else 0 for one in (_SLIDE, _START, _LENGTH))
     every = f" every {_duration(slide)}" if slide != length else ""
     since = f" starting at {_duration(start)}" if start else ""
@@ -115,7 +123,7 @@ def _time_bounds(node: Any, texts: Texts) -> Iterator[str]:
 
 
 def _of_function(node: Any) -> Iterator[str]:
-    """Yield the timeout and the function of arbitrary state. Spark gives every ``StatefulProcessor`` one name."""
+    """Yield the timeout and the function of arbitrary state. Spark gives every ``StatefulProcessor`` the same name."""
     for name, member in (("timeout", "timeout"), ("time mode", "timeMode")):
         with suppress(Py4JError):
             yield f"{name} {getattr(node, member)().toString()}"

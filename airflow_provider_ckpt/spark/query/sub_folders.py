@@ -1,4 +1,4 @@
-"""Files in the folders of a source's folder, which Spark lists and does not read."""
+"""Files in sub-folders of a source's folder, which Spark lists and does not read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class LeftBelow:
-    """``count``: files that are left out; ``folders``: where they are, sorted normal paths."""
+    """The files that a source leaves out. ``folders``: sorted normal paths of the folders that hold them."""
 
     count: int
     folders: tuple[str, ...]
@@ -35,7 +35,7 @@ class LeftBelow:
 
 
 def left_below(spark: SparkSession, reads: SourceReads) -> LeftBelow | None:
-    """Return the files that a file source leaves out because they are in a folder of its folder; None without any."""
+    """Return the files that a file source leaves out because they are in a sub-folder; None if there are none."""
     if not reads.is_file or any(key.lower() in _CHOOSE for key in reads.options):
         return None
     frame = frame_of_existing(spark, reads)
@@ -43,7 +43,7 @@ def left_below(spark: SparkSession, reads: SourceReads) -> LeftBelow | None:
 
 
 def leaves_out(spark: SparkSession, sources: Mapping[str, SourceReads]) -> Iterator[str]:
-    """Yield a warning for each source that leaves out files below its folder."""
+    """Yield a warning for each source that leaves out files in sub-folders."""
     for uid, reads in sources.items():
         left = left_below(spark, reads)
         if left is not None:

@@ -1,4 +1,4 @@
-"""Columns of type TIME, which this version of Spark writes to files only if a setting allows it."""
+"""Columns of type TIME, which this version of Spark writes to files only with a setting."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _unfit_file(spark: SparkSession, subject: str, index: Any, relation: Any) ->
 
 
 def _has_codec(spark: SparkSession, path: str) -> bool:
-    """Return whether somebody has given Hadoop a codec for the name. Of an archive of several files none helps."""
+    """Return whether a codec for the name was added to Hadoop. No codec helps with an archive of several files."""
     jvm: Any = spark._jvm
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     factory = jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(conf)

@@ -1,8 +1,8 @@
-"""Several inputs as one frame, which stays the same frame when an input that ended is left out of it.
+"""Unions of several inputs, whose result stays the same when an ended input is left out.
 
-Spark takes the order of a union's columns from its first input, and their types from all of them: without history, a
-live feed would come in an order and with types of its own, in the middle of a job. So the schema of each union is
-recorded with the plan, and what is left of it is brought to that.
+Spark takes the order of a union's columns from its first input, and their types from all inputs. Without history, a
+live feed would change the order and the types in the middle of a job. So the schema of each union is recorded with the
+plan, and the remaining inputs are converted to it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 
 @dataclass(frozen=True)
 class Union:
-    """``schema``: of the united frame; ``inputs``: input uid -> its own schema, of those that were read."""
+    """The schemas of a union. ``schema``: of the united frame; ``inputs``: input uid -> its own schema."""
 
     schema: StructType
     inputs: Mapping[str, StructType]
@@ -43,7 +43,7 @@ class Union:
 
 
 Unions = Mapping[tuple[str, str], Union]
-"""(Operator, parameter) -> what it unites; of the parameters with several inputs."""
+"""(Operator, parameter) -> union, for the parameters with several inputs."""
 
 
 def read_unions(recorded: tuple[UnionDefinition, ...]) -> dict[tuple[str, str], Union]:
@@ -57,8 +57,11 @@ def read_unions(recorded: tuple[UnionDefinition, ...]) -> dict[tuple[str, str], 
 
 
 def unite(frames: list[DataFrame]) -> DataFrame:
-    """Union by column name. ``withWatermark`` on the union is applied to each input, so that the slowest
-    one holds event time back, as Flink's sources do: a live feed must not make history late."""
+    """Return the union of frames by column name.
+
+    ``withWatermark`` on the union is applied to each input. So the slowest input holds event time back, as in Flink,
+    and a live feed does not make history late.
+    """
     if len(frames) == 1:
         return frames[0]
     united = functools.reduce(DataFrame.unionByName, frames)
@@ -71,9 +74,11 @@ def unite(frames: list[DataFrame]) -> DataFrame:
 
 
 def with_like_fields(operator: Operator, frames: Mapping[str, DataFrame]) -> list[DataFrame]:
-    """Return the inputs of a union, the fields inside their columns in the order of the first input.
+    """Return the inputs of a union with fields inside their columns in the order of the first input.
 
-    Raises UnlikeFieldsError: Spark would unite structs with other fields by position, or give a cause without names.
+    Structs with other fields are refused, because Spark would unite them by position, or fail without naming them.
+
+    Raises UnlikeFieldsError.
     """
     (first, schema), *_ = ((uid, frame.schema) for uid, frame in frames.items())
     return [frame if uid == first else _like(operator, uid, frame, first, schema) for uid, frame in frames.items()]
@@ -83,7 +88,7 @@ def _like(operator: Operator, uid: str, frame: DataFrame, first: str, schema: St
     wanted, spelling = _by_name(frame, schema), spelling_of(frame.sparkSession)
     columns, is_same = [], True
     for name, have in _by_name(frame, frame.schema).items():
-        want = wanted.get(name, have)  # a column that only one of them has is Spark's to refuse
+        want = wanted.get(name, have)  # Spark refuses a column that only one input has
         problem = unlike_fields(have.dataType, want.dataType, spelling)
         if problem is not None:
             about = {"uid": operator.uid, "location": operator.location, "first": first}
@@ -97,17 +102,27 @@ def _like(operator: Operator, uid: str, frame: DataFrame, first: str, schema: St
 
 
 def without_ended(frames: Mapping[str, DataFrame], known: Union) -> list[DataFrame]:
-    """The inputs that are left, each as it was in the whole union. Raises SchemaChangedError."""
+    """Return the remaining inputs, each with the columns that it had in the whole union.
+
+    Raises SchemaChangedError.
+    """
     return [_as_before(uid, frame, known.schema, known.inputs.get(uid)) for uid, frame in frames.items()]
 
 
 def _as_before(uid: str, frame: DataFrame, united: StructType, own: StructType | None) -> DataFrame:
-    """``frame`` with the columns of ``united``, in their order and of their types. ``own``: the schema that the input
-    had. A column that it has lost since then is refused: no union would have taken that, and what goes by position
-    would take another one for it. What is new comes last, and what has another type keeps it: the comparison of the
-    outputs sees whether that matters.
+    """Return the frame of an input with the columns of the whole union, in their order and of their types.
 
-    A column that needs no cast is a plain reference, which keeps its event time.
+    A column that the input has lost is refused, because a union by position would take another column for it. New
+    columns come last. A column whose type has changed keeps its type, and the comparison of the outputs finds whether
+    that matters. A column that needs no cast is a plain reference, which keeps its event time.
+
+    Args:
+        uid: uid of the input, for messages.
+        frame: the frame of the input.
+        united: the schema of the whole union.
+        own: the recorded schema of the input; None: it is not known.
+
+    Raises SchemaChangedError.
     """
     named, wanted, spelling = _by_name(frame, frame.schema), _by_name(frame, united), spelling_of(frame.sparkSession)
     if wanted.keys() - named.keys() or len(named) < len(frame.schema.fields):
@@ -133,7 +148,7 @@ def _as_before(uid: str, frame: DataFrame, united: StructType, own: StructType |
 
 
 def _by_name(frame: DataFrame, schema: StructType) -> dict[str, StructField]:
-    """As Spark's ``unionByName`` finds columns."""
+    """Return name -> column, with names spelled as Spark's ``unionByName`` compares them."""
     spelling = spelling_of(frame.sparkSession)
     return {spelling(one.name): one for one in schema.fields}
 
@@ -148,8 +163,11 @@ def same_type(one: DataType, other: DataType) -> bool:
 
 
 def shape(schema: Any) -> Any:
-    """Names and types of a Spark schema as JSON. Whether a column may be null is left to Spark: a union of which an
-    ended input was left out may say otherwise than before, of the same columns."""
+    """Return names and types of a Spark schema in its JSON form.
+
+    Whether a column may be null is left out, because it may change for the same columns when an ended input is left out
+    of a union.
+    """
     if isinstance(schema, list):
         return [shape(one) for one in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""Event time of several inputs in one query: all inputs of a union have it, or none has.
+"""Event time of several inputs in one query: either all inputs of a union have it, or none has.
 
 Spark takes the event time of a union from its first input. So the order of the inputs would decide whether windows
 close, and the end of an input would change it.
@@ -31,7 +31,7 @@ _WITHOUT_KEYS = frozenset({"GlobalLimit", "LocalLimit"})
 
 @dataclass(frozen=True)
 class UnlikeEventTimes:
-    """A union in which some inputs have event time in a column and others have none. Inputs are named as streams."""
+    """A union in which only some inputs have event time in ``column``. Inputs are named as streams."""
 
     column: str
     having: tuple[str, ...]
@@ -41,9 +41,13 @@ class UnlikeEventTimes:
 def with_event_time_of_others(
     frames: Mapping[str, DataFrame], may_get: Callable[[str], bool]
 ) -> Mapping[str, DataFrame]:
-    """Return the inputs of a union, those without event time with that of the others if ``may_get`` allows it.
+    """Return the inputs of a union, in which inputs without event time get that of the others.
 
     The others must agree on one column and one delay, and the input must have the column as TIMESTAMP.
+
+    Args:
+        frames: input -> its frame.
+        may_get: whether an input may get event time.
     """
     marks = {uid: _marks(frame.schema) for uid, frame in frames.items()}
     found = {one for one in marks.values() if one}
@@ -110,7 +114,7 @@ def _decisive(node: Any) -> Iterator[Any]:
 
 
 def _may_time_out(node: Any) -> bool:
-    """Return False for a stateful function without timers of event time: Spark drops no late row before it."""
+    """Return False for a stateful function without timers of event time, because Spark drops no late row before it."""
     for member in ("timeout", "timeMode"):
         with suppress(Py4JError):
             return "EventTime" in str(getattr(node, member)().toString())

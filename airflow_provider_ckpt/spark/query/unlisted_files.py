@@ -1,4 +1,4 @@
-"""Local files that are there, and that Spark's listing leaves out without a word."""
+"""Local files and folders that exist, and that Spark's listing silently leaves out."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def refuse_unlisted(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
-    """Raises UnlistedFileError for a file or folder that Hadoop's local file system does not list: Java cannot make a
-    name of its bytes (in the C locale of any that is not ASCII), or may not enter the folder. Its rows would be lost.
+    """Refuse a file or folder that Hadoop's local file system does not list, because its rows would be lost.
 
-    Of what is there now. What other file systems list is taken for all there is.
+    Java cannot decode the bytes of its name (in the C locale, any name that is not ASCII), or may not enter the folder.
+    Only current files are checked. The listings of other file systems are taken as complete.
+
+    Raises UnlistedFileError.
     """
     encoding = _encoding(spark)
     for root in _local(spark, reads.paths):
@@ -30,17 +32,17 @@ def refuse_unlisted(spark: SparkSession, uid: str, location: str, reads: SourceR
 
 
 def _encoding(spark: SparkSession) -> str:
-    """In which Java takes the bytes of a name for text."""
+    """Return the encoding in which Java decodes file names."""
     jvm: Any = spark._jvm
     name = jvm.java.lang.System.getProperty("sun.jnu.encoding") or "UTF-8"
     try:
         return codecs.lookup(name).name
-    except LookupError:  # one that Python does not have
+    except LookupError:  # Python does not know the encoding
         return "utf-8"
 
 
 def _local(spark: SparkSession, paths: Iterable[str]) -> Iterator[str]:
-    """The folders on this machine's disks. A pattern stands for what is there."""
+    """Yield the folders on local disks. A pattern yields the folders that it matches."""
     context: Any = spark._jsc
     default = context.hadoopConfiguration().get("fs.defaultFS", "file:///")
     for path in paths:
@@ -48,12 +50,12 @@ def _local(spark: SparkSession, paths: Iterable[str]) -> Iterator[str]:
             continue
         if _SCHEME.match(path) and not path.startswith("file:"):
             continue
-        place = re.sub(r"^file:/*", "/", path)  # Spark's paths are not escaped: a # in one is no fragment
+        place = re.sub(r"^file:/*", "/", path)  # Spark's paths are not escaped, so "#" begins no fragment
         yield from glob.glob(place) if glob.has_magic(place) else [place]
 
 
 def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
-    """``within``: the folders around it, by which a link that leads back to one of them is known."""
+    """Yield (path, problem). ``within``: the folders around ``folder``, to detect links back to them."""
     real = os.path.realpath(folder)
     if real in within or not os.path.isdir(folder):
         return
@@ -64,7 +66,7 @@ def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) 
         with os.scandir(folder) as found:
             entries = [entry for entry in found if not _is_hidden(entry.name)]
     except FileNotFoundError:
-        return  # it has gone since
+        return  # it was deleted in the meantime
     except OSError as error:
         yield folder, f"it cannot be listed ({error.strerror})"
         return
@@ -76,7 +78,7 @@ def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) 
 
 
 def _is_hidden(name: str) -> bool:
-    """Spark's rule (``HadoopFSUtils.shouldFilterOutPathName``)."""
+    """Return whether Spark passes over the name (``HadoopFSUtils.shouldFilterOutPathName``)."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 

@@ -1,5 +1,7 @@
-"""What the brokers say of topics, asked through the Kafka client that Spark's connector brings: no other one is
-needed in the driver."""
+"""Queries to Kafka brokers about topics and offsets.
+
+They use the Kafka client that Spark's connector brings, so the driver needs no other client.
+"""
 
 from __future__ import annotations
 
@@ -22,29 +24,34 @@ from airflow_provider_ckpt.spark.query.kafka.errors import (
 from airflow_provider_ckpt.spark.query.kafka.options import TopicPartition, milliseconds, of_options
 
 ANSWER_WITHIN = 30_000
-"""Milliseconds, if the source sets no ``kafka.default.api.timeout.ms``: the client's own minute is long for a name
-that was mistyped."""
+"""Default of ``kafka.default.api.timeout.ms``, in milliseconds. The client's own default is a minute, which is long for
+a mistyped name."""
 _PREFIX = "kafka."
 _TIMEOUT = "default.api.timeout.ms"
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""What brokers say that know no ids of topics."""
+"""The id that brokers without topic ids report."""
 _ADMIN = "org.apache.kafka.clients.admin"
 
 
 @dataclass(frozen=True)
 class Topic:
-    """``id`` is empty if the brokers give topics none."""
+    """A topic of the brokers. ``id`` is empty if the brokers give topics no ids."""
 
     id: str
     partitions: tuple[int, ...]
 
 
 class KafkaAdmin:
-    """Of one source; a context. ``options``: of its reader. Every method raises KafkaUnreachableError if nobody answers
-    in time, KafkaRefusedError for whatever else the brokers say."""
+    """A connection to the brokers of one source, as a context manager.
+
+    Every method raises KafkaUnreachableError if no broker answers in time, and KafkaRefusedError for any other failure.
+    """
 
     def __init__(self, spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> None:
-        """Raises KafkaConnectorError, KafkaOptionError."""
+        """Prepare a client with the options of the source's reader.
+
+        Raises KafkaConnectorError, KafkaOptionError.
+        """
         given = of_options(options)
         self._client = {key[len(_PREFIX) :]: value for key, value in given.items() if key.startswith(_PREFIX)}
         self._client.setdefault(_TIMEOUT, str(ANSWER_WITHIN))
@@ -63,21 +70,27 @@ class KafkaAdmin:
         self._admin.close(self._jvm.java.time.Duration.ofSeconds(1))
 
     def names(self, pattern: str) -> tuple[str, ...]:
-        """The topics whose whole name the pattern (Java's) fits, without Kafka's own. Raises KafkaOptionError."""
+        """Return the topics whose whole name matches a Java pattern, without Kafka's internal topics.
+
+        Raises KafkaOptionError.
+        """
         try:
             fits = self._jvm.java.util.regex.Pattern.compile(pattern)
-        except IllegalArgumentException as error:  # PySpark's, of Java's PatternSyntaxException
+        except IllegalArgumentException as error:  # PySpark's class for Java's PatternSyntaxException
             why = f"it is no regular expression of Java's: {error}"
             raise KafkaOptionError(**self._named(), key="subscribePattern", value=pattern, why=why) from None
         names = self._asked(lambda: self._got(self._admin.listTopics().names()))
         return tuple(sorted(str(name) for name in names if fits.matcher(name).matches()))
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Raises KafkaTopicMissingError."""
+        """Return topic name -> topic.
+
+        Raises KafkaTopicMissingError.
+        """
         return {name: self._topic(name) for name in names}
 
     def _topic(self, name: str) -> Topic:
-        """Of several at once, the brokers do not say which one they do not know."""
+        """Ask for one topic. If several are asked for at once, the brokers do not name the unknown one."""
         asked = self._jvm.java.util.List.of(name)
         told = self._asked(lambda: self._got(self._admin.describeTopics(asked).allTopicNames()), name)[name]
         identity = str(told.topicId().toString())
@@ -88,7 +101,10 @@ class KafkaAdmin:
     def offsets(
         self, partitions: Iterable[TopicPartition], which: Literal["earliest", "latest"]
     ) -> dict[TopicPartition, int]:
-        """``latest``: up to where a reader of the source's isolation level comes now."""
+        """Return the earliest or latest offset of each partition.
+
+        The latest offset is the end that a reader with the source's isolation level can reach now.
+        """
         spec = getattr(self._class("OffsetSpec"), which)()
         level = self._jvm.org.apache.kafka.common.IsolationLevel
         read = level.READ_COMMITTED if self._committed else level.READ_UNCOMMITTED
@@ -110,7 +126,7 @@ class KafkaAdmin:
 
     def _class(self, name: str) -> Any:
         found = getattr(getattr(self._jvm, _ADMIN), name)
-        if type(found).__name__ == "JavaPackage":  # which py4j takes every name for that it knows nothing of
+        if type(found).__name__ == "JavaPackage":  # py4j returns a package for every unknown name
             raise KafkaConnectorError(**self._named(), cause=f"{_ADMIN}.{name} is not on its class path")
         return found
 
@@ -141,7 +157,7 @@ class KafkaAdmin:
 
 
 def _kinds(error: Any) -> list[str]:
-    """The name of its class, and of those above."""
+    """Return the names of the error's class and of its superclasses."""
     kinds, kind = [], error.getClass()
     while kind is not None:
         kinds.append(str(kind.getName()))
@@ -154,7 +170,7 @@ def _jvm(spark: SparkSession) -> Any:
 
 
 def _innermost(error: Any) -> Any:
-    """What a future, or a constructor of the client, wraps."""
+    """Return the innermost cause. Futures and constructors of the client wrap it."""
     while error.getCause() is not None:
         error = error.getCause()
     return error

@@ -1,4 +1,4 @@
-"""What is wrong with a Kafka source before it is read: with its options, its topics, or its brokers."""
+"""Errors of a Kafka source that are found before it is read: wrong options, missing topics, failing brokers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class KafkaConnectorError(InvalidInputError):
 
 class KafkaTopicMissingError(InvalidInputError):
     template = (
-        "source {uid!r} ({location}) reads {topic}, and the brokers at {servers} know no such topic: make it, or "
-        "mend the name"
+        "source {uid!r} ({location}) reads {topic}, and the brokers at {servers} know no such topic: create it, or "
+        "correct the name"
     )
 
 
@@ -28,13 +28,13 @@ class KafkaUnreachableError(TransientError):
 
 
 class KafkaRefusedError(TerminalError):
-    template = "source {uid!r} ({location}): the brokers at {servers} refuse what the job asks of them: {cause}"
+    template = "source {uid!r} ({location}): the brokers at {servers} refuse a request of the job: {cause}"
 
 
 class KafkaStartGoneError(InvalidInputError):
-    """Seen when the end of the source is frozen: nothing of it was read yet."""
+    """A start offset that a partition no longer holds, or does not hold yet. Found when the source's end is frozen."""
 
     template = (
-        "source {uid!r} ({location}) is to be read from offset {start} of {topic}, partition {partition}, which holds "
-        "{begin} to {end}: say where to begin in startingOffsets"
+        "source {uid!r} ({location}) must be read from offset {start} of {topic}, partition {partition}, which holds "
+        "{begin} to {end}: set another start in startingOffsets"
     )

@@ -1,4 +1,4 @@
-"""Asking for the topics of a Kafka source, and, once, for the end of a bounded one (R11)."""
+"""Requests for the topics of a Kafka source, and for the end of a bounded one, which is frozen once (R11)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,13 @@ from airflow_provider_ckpt.spark.query.kafka.options import (
 def ask_topics(
     spark: SparkSession, uid: str, location: str, options: Mapping[str, str], *, bounded: bool
 ) -> dict[str, str]:
-    """The topics that any source reads, before it is read, each with the id that the brokers gave it: one that is made
-    again under its name has another. Those of a live source's pattern may come later, and are not asked for. Raises
-    what :class:`KafkaAdmin` raises, KafkaTopicMissingError."""
+    """Return topic name -> id for the topics that a source reads.
+
+    A topic that is created again under its name has another id. Topics of a live source's pattern are left out, because
+    they may be created later.
+
+    Raises KafkaTopicMissingError, and what :class:`KafkaAdmin` raises.
+    """
     given = of_options(options)
     wanted = read_range(uid, location, {key: given[key] for key in SELECTING if key in given})
     with KafkaAdmin(spark, uid, location, options) as admin:
@@ -41,8 +45,10 @@ def ask_topics(
 
 
 def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> FrozenOffsets:
-    """What the source is to read, as of now. Raises KafkaOptionError, KafkaStartGoneError, KafkaTopicMissingError, and
-    what :class:`KafkaAdmin` raises."""
+    """Return the range of offsets that a bounded source reads, from the current state of the topics.
+
+    Raises KafkaOptionError, KafkaStartGoneError, KafkaTopicMissingError, and what :class:`KafkaAdmin` raises.
+    """
     wanted = read_range(uid, location, options)
     with KafkaAdmin(spark, uid, location, options) as admin:
         topics = _topics(admin, wanted, uid, location, options)
@@ -65,7 +71,12 @@ def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[s
 
 
 def why_made_again(topics: Mapping[str, str], known: Mapping[str, str]) -> str | None:
-    """Both: name -> the id that the brokers gave it. None: none was."""
+    """Return a sentence that names a topic whose id has changed; None without such a topic.
+
+    Args:
+        topics: topic name -> current id.
+        known: topic name -> recorded id.
+    """
     again = sorted(name for name in topics.keys() & known.keys() if topics[name] != known[name])
     return f"Topic {again[0]} was deleted and made again." if again else None
 
@@ -78,10 +89,18 @@ def why_endless(
     known: Mapping[str, str],
     remaining: Mapping[TopicPartition, int],
 ) -> str | None:
-    """Why the frozen ends of the ``remaining`` partitions can no more be come to; None: they can. Spark waits for rows
-    without a word where a topic was made again, or its log cut off, behind what was read. ``known``: the ids of the
-    topics. Rows of open transactions count as there: the source may have been frozen by another isolation level. Raises
-    what :class:`KafkaAdmin` raises."""
+    """Return why a partition can no longer reach its frozen end; None if all of them can.
+
+    Spark waits silently for rows if a topic was deleted and created again, or if its log was truncated. Rows of open
+    transactions count as present, because the end may have been frozen with another isolation level.
+
+    Args:
+        options: options of the source's reader.
+        known: topic name -> recorded id.
+        remaining: partition -> frozen end, for the partitions that have not reached it.
+
+    Raises what :class:`KafkaAdmin` raises.
+    """
     plain = {key: value for key, value in options.items() if key.lower() != "kafka.isolation.level"}
     with KafkaAdmin(spark, uid, location, plain) as admin:
         for topic in sorted({topic for topic, _ in remaining}):
@@ -102,17 +121,24 @@ def why_endless(
 
 
 def _why_no_end(wanted: int, start: int, end: int) -> str | None:
-    """``end``: where the partition ends now. One in front of the start would be taken for one that is reached, and the
-    rows up to it may be what retention has taken."""
+    """Return why ``wanted`` cannot be the end of a partition; None if it can.
+
+    An end before the start is refused: it would count as reached, although retention may have deleted rows before it.
+
+    Args:
+        wanted: the end that the options name.
+        start: the offset that the source begins at.
+        end: the current end of the partition.
+    """
     if wanted > end:
-        return f"ends at {end}: the source could not end before more rows come"
+        return f"ends at {end}: the source could not end before more rows arrive"
     if wanted < start:
-        return f"would be read from {start} on, and such an end reads nothing: if that is meant, end at {start}"
+        return f"would be read from {start} on, and such an end reads nothing: to read nothing, end at {start}"
     return None
 
 
 def only_frozen(frame: DataFrame, frozen: FrozenOffsets) -> DataFrame:
-    """Without the rows behind the frozen end: Spark's reader stops where the topic ends, and no sooner."""
+    """Leave out rows after the frozen end. Spark's reader itself stops only at the end of the topic."""
     kept = F.lit(False)
     for topic, partitions in frozen.by_topic().items():
         ends = {one.partition: one.end for one in partitions}
@@ -146,11 +172,11 @@ def _given(
     symbol: int,
     known: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """``known``: what the symbol stands for."""
+    """Return the offset of each partition. ``known``: partition -> the offset that ``symbol`` stands for."""
     if isinstance(given, int):
         return dict(known)
     if given.keys() != known.keys():
         left = sorted(f"{topic}-{number}" for topic, number in given.keys() ^ known.keys())
-        why = f"it has to name each partition that is read, and no other; this is not so of {', '.join(left)}"
+        why = f"it must name each partition that is read, and no other; it is wrong for {', '.join(left)}"
         raise KafkaOptionError(uid=uid, location=location, key=key, value=sorted(given), why=why)
     return {one: known[one] if offset == symbol else offset for one, offset in given.items()}

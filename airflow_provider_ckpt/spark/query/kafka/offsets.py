@@ -1,4 +1,4 @@
-"""The end of a bounded Kafka source, frozen once for all attempts (R11), in the form in which it is kept."""
+"""The frozen end of a bounded Kafka source as a stored document. It is frozen once for all attempts (R11)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class FrozenPartition:
-    """Rows from ``start`` up to ``end`` (exclusive) are what the source reads of a partition."""
+    """The range of one partition that the source reads: from ``start`` up to ``end`` (exclusive)."""
 
     topic: str
     partition: Count
@@ -31,11 +31,11 @@ class FrozenOffsets:
 
     @property
     def count(self) -> int:
-        """Offsets, which are more than rows where transactions or a compaction have left gaps."""
+        """Return the number of offsets. Transactions and compaction leave gaps, so there may be fewer rows."""
         return sum(max(0, one.end - one.start) for one in self.partitions)
 
     def remaining(self) -> dict[TopicPartition, int]:
-        """The ends of the partitions that hold something to read."""
+        """Return partition -> end, for the partitions that have something to read."""
         return {(one.topic, one.partition): one.end for one in self.partitions if one.start < one.end}
 
     def by_topic(self) -> dict[str, list[FrozenPartition]]:
@@ -45,7 +45,7 @@ class FrozenOffsets:
         return found
 
     def reader_options(self, *, streaming: bool) -> dict[str, str]:
-        """Spark's, in the place of whatever said what to read: these partitions, no matter which ones come later."""
+        """Return Spark's options for exactly these partitions and offsets. They replace the user's own options."""
         topics = self.by_topic().items()
         starts = {topic: {str(one.partition): one.start for one in ones} for topic, ones in topics}
         ends = {topic: {str(one.partition): max(one.start, one.end) for one in ones} for topic, ones in topics}
@@ -59,7 +59,10 @@ class FrozenOffsets:
 
     @classmethod
     def decoded(cls, data: bytes, uri: str) -> FrozenOffsets:
-        """Raises MalformedDocumentError, NewerFormatError, UnknownFormError."""
+        """Return the document's content.
+
+        Raises MalformedDocumentError, NewerFormatError, UnknownFormError.
+        """
         body = decode_document(data, KIND, VERSION, uri=uri)
         return cls(
             read_field(body, "uid", reader(str)),

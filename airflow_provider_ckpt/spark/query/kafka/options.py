@@ -1,4 +1,4 @@
-"""What the options of a Kafka source say: which topics, from where, up to where. Pure functions, no I/O."""
+"""Topics and offsets from the options of a Kafka source. Pure functions without I/O."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ HELD = frozenset(
         "endingoffsetsbytimestamp",
     }
 )
-"""Options that a frozen end takes the place of, in lower case."""
+"""Options that a frozen end replaces, in lower case."""
 DEFAULT_LIMIT = 200_000
-"""Offsets of a bounded source in one micro-batch: history must not starve the live feed beside it."""
+"""Offsets that a bounded source reads in one micro-batch. History must not starve the live feed in the same query."""
 EARLIEST, LATEST = -2, -1
 
 _BY_TIME = "give the offsets, and leave rows out by the column timestamp"
 _WHY = {
-    "startingtimestamp": f"where a bounded source begins is decided once, by offsets; {_BY_TIME}",
-    "startingoffsetsbytimestamp": f"where a bounded source begins is decided once, by offsets; {_BY_TIME}",
-    "endingtimestamp": f"where a bounded source ends is decided once, by offsets; {_BY_TIME}",
-    "endingoffsetsbytimestamp": f"where a bounded source ends is decided once, by offsets; {_BY_TIME}",
+    "startingtimestamp": f"the start of a bounded source is decided once, by offsets; {_BY_TIME}",
+    "startingoffsetsbytimestamp": f"the start of a bounded source is decided once, by offsets; {_BY_TIME}",
+    "endingtimestamp": f"the end of a bounded source is decided once, by offsets; {_BY_TIME}",
+    "endingoffsetsbytimestamp": f"the end of a bounded source is decided once, by offsets; {_BY_TIME}",
 }
 _LATEST_START = "a bounded source that begins at the end reads nothing; begin at 'earliest', or at an offset"
 _LOWEST = {"maxoffsetspertrigger": 1, "minoffsetspertrigger": 0}
-"""Of no offset in a batch nothing would ever be read, and no word said."""
+"""Option -> its lowest value. With a limit of zero offsets a micro-batch would silently read nothing."""
 _LEVEL = "kafka.isolation.level"
 _LEVELS = ("read_uncommitted", "read_committed")
 _EARLIEST_END = "a bounded source that ends at the beginning reads nothing; end at 'latest', or at an offset"
@@ -51,24 +51,29 @@ _FORMS = {
 
 @dataclass(frozen=True)
 class KafkaRange:
-    """What a bounded source is to read, as its options say. ``start``, ``end``: of each partition; one offset, or
-    ``EARLIEST`` and ``LATEST``, for all of them."""
+    """The range of a bounded source, from its options.
+
+    ``start`` and ``end`` are offsets by partition, or one of ``EARLIEST`` and ``LATEST`` for all partitions.
+    """
 
     topics: tuple[str, ...]
     pattern: str | None
     partitions: frozenset[TopicPartition] | None
-    """Those that are assigned; None: all of the topics."""
+    """The assigned partitions; None: all partitions of the topics."""
     start: Mapping[TopicPartition, int] | int
     end: Mapping[TopicPartition, int] | int
 
 
 def of_options(options: Mapping[str, str]) -> dict[str, str]:
-    """By lower-case name; the last one of a name is the one that holds."""
+    """Return the options by lower-case name. The last option of a name counts."""
     return {key.lower(): value for key, value in options.items()}
 
 
 def milliseconds(uid: str, location: str, key: str, text: str) -> int:
-    """Of a timeout of the client. Raises KafkaOptionError."""
+    """Return a timeout of the client in milliseconds.
+
+    Raises KafkaOptionError.
+    """
     try:
         found = int(text)
     except ValueError:
@@ -79,7 +84,10 @@ def milliseconds(uid: str, location: str, key: str, text: str) -> int:
 
 
 def refuse_bounded(uid: str, location: str, options: Mapping[str, str]) -> None:
-    """Of a bounded source. Raises KafkaOptionError."""
+    """Refuse options that a bounded source cannot have.
+
+    Raises KafkaOptionError.
+    """
     for key, value in options.items():
         why = _WHY.get(key.lower())
         if why is not None:
@@ -88,7 +96,10 @@ def refuse_bounded(uid: str, location: str, options: Mapping[str, str]) -> None:
 
 
 def refuse_limits(uid: str, location: str, options: Mapping[str, str]) -> None:
-    """Of any source of a streaming job. Raises KafkaOptionError."""
+    """Refuse a limit of a micro-batch that is no number or too low.
+
+    Raises KafkaOptionError.
+    """
     for key, value in options.items():
         lowest = _LOWEST.get(key.lower())
         if lowest is not None and not _is_number(value, lowest):
@@ -97,8 +108,12 @@ def refuse_limits(uid: str, location: str, options: Mapping[str, str]) -> None:
 
 
 def refuse_level(uid: str, location: str, options: Mapping[str, str]) -> None:
-    """Of any source. Kafka's client knows a level by its exact letters, and fails in each try. Raises
-    KafkaOptionError."""
+    """Refuse an isolation level that Kafka's client does not know.
+
+    The client compares levels by exact letters, so a wrong one would fail in each retry.
+
+    Raises KafkaOptionError.
+    """
     for key, value in options.items():
         if key.lower() == _LEVEL and value not in _LEVELS:
             why = f"it is {' or '.join(_LEVELS)}, in small letters"
@@ -106,7 +121,10 @@ def refuse_level(uid: str, location: str, options: Mapping[str, str]) -> None:
 
 
 def refuse_start(uid: str, location: str, options: Mapping[str, str]) -> None:
-    """Of a live source, in a form that Spark reads when its query begins, and in each try. Raises KafkaOptionError."""
+    """Refuse a malformed start of a live source. Spark reads it only when the query begins, and in each retry.
+
+    Raises KafkaOptionError.
+    """
     given = of_options(options)
     for key, read in (("startingOffsets", _is_start), ("startingTimestamp", _is_number), (_BY_TIMESTAMP, _is_json)):
         text = given.get(key.lower())
@@ -134,17 +152,23 @@ def _is_number(text: str, lowest: int = 0) -> bool:
 
 
 def _by_partition(text: str) -> dict[TopicPartition, int]:
-    """Raises ValueError, TypeError, AttributeError."""
+    """Return the offsets of a JSON text.
+
+    Raises ValueError, TypeError, AttributeError.
+    """
     return {(str(t), int(p)): int(offset) for t, one in json.loads(text).items() for p, offset in one.items()}
 
 
 def read_range(uid: str, location: str, options: Mapping[str, str]) -> KafkaRange:
-    """Raises KafkaOptionError."""
+    """Return the topics and the range that the options select.
+
+    Raises KafkaOptionError.
+    """
     given = of_options(options)
     topics = tuple(one.strip() for one in given.get("subscribe", "").split(",") if one.strip())
     partitions = None
     if "assign" in given:
-        assigned = json.loads(given["assign"])  # Spark has read it before us
+        assigned = json.loads(given["assign"])  # Spark has parsed it before, so it is valid JSON
         partitions = frozenset((str(topic), int(number)) for topic, numbers in assigned.items() for number in numbers)
         topics = tuple(sorted({topic for topic, _ in partitions}))
     start = _offsets(uid, location, given, "startingOffsets", EARLIEST)
