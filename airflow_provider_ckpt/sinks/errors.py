@@ -1,4 +1,4 @@
-"""Errors of sinks: what they are given, stage and release."""
+"""Errors of sinks: in their settings and rows, and while they stage and release."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, Trans
 
 
 class IllegalStageRequestError(TerminalError):
-    """The runner asked to stage under a name that cannot be kept apart from others."""
+    """The runner asked to stage under a name that may collide with another one."""
 
     template = (
         "Cannot stage a batch: {part} is {value!r}. It becomes part of a file name: an attempt has at most 150 "
@@ -16,25 +16,25 @@ class IllegalStageRequestError(TerminalError):
 
 
 class InvalidSinkError(InvalidInputError):
-    """A sink was described in a way that cannot work. ``setting``, ``value``, ``reason``."""
+    """The settings of a sink cannot work. Data: sink, setting, value, reason."""
 
     template = "{sink} cannot be used: {setting}={value!r} {reason}"
 
 
 class SinkInputError(InvalidInputError):
-    """What flows into a sink cannot be written there."""
+    """The rows that flow into a sink cannot be written there."""
 
     template = "Sink {sink} cannot write what it is given: {problem}. {advice}."
 
 
 class SinkAnswerError(TerminalError):
-    """A sink of somebody's own returned what its base class does not allow: another try would return the same."""
+    """A sink returned a value that its base class does not allow. Another try would return the same."""
 
     template = "sink {sink!r} ({kind}) returned from {call}() {problem}; it has to be {needed}"
 
 
 class StagedFilesMissingError(TerminalError):
-    """Staged files are neither in their staged place nor at their final name: somebody deleted them."""
+    """Staged files are neither in their staged place nor at their final name, because something deleted them."""
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: staged files are gone ({count} in "
@@ -44,7 +44,7 @@ class StagedFilesMissingError(TerminalError):
 
 
 class StagedFileChangedError(TerminalError):
-    """A staged file has not the size it was staged with: a disk that lost what it had confirmed, or somebody wrote."""
+    """A staged file no longer has the size it was staged with. The disk lost data, or another writer changed the file."""
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {path!r} in {uri} was staged with "
@@ -54,8 +54,11 @@ class StagedFileChangedError(TerminalError):
 
 
 class GarbageLeftError(TransientError):
-    """All of a sink's garbage was deleted that can be. It is in nobody's way: a driver that takes the job over tells of
-    it, and goes on. ``deleted``, ``left``: ids."""
+    """Some of a sink's garbage could not be deleted; the rest was.
+
+    The leftovers harm no run. A driver that takes the job over reports them and continues. Data: sink, job, count,
+    path, cause; ``deleted`` and ``left`` (ids).
+    """
 
     template = (
         "Sink {sink} of job {job!r} cannot delete {count} of its staged leftovers, the first is {path!r}: {cause} They "
@@ -64,8 +67,7 @@ class GarbageLeftError(TransientError):
 
 
 class ReleaseLogDamagedError(TerminalError):
-    """Entries of a log that only grows are gone or damaged. Taken for an earlier end, rows would be repeated or
-    forgotten."""
+    """Entries of an append-only log are gone or damaged. A release that ignored this would repeat or lose rows."""
 
     template = (
         "The release log {uri} has lost entries: {problem}. Something deleted them (an expiry rule of the bucket, a "
@@ -84,13 +86,13 @@ class StagedElsewhereError(TerminalError):
 
 
 class OutputNotEmptyError(InvalidInputError):
-    """The sink's mode does not allow what the folder holds; said before anything is written."""
+    """The sink's mode does not allow the files that the folder holds. Nothing was written."""
 
     template = "Sink {sink} of job {job_id!r} cannot write to {uri}: {held}. {ways}"
 
 
 class SharedColumnsError(InvalidInputError):
-    """Data: sink, folder, other, differ."""
+    """Two writers of one folder have different columns. Data: sink, folder, other, differ."""
 
     template = (
         "Sink {sink} cannot write to {folder}, because readers take the folder for one table, and {other} has other "
@@ -100,7 +102,7 @@ class SharedColumnsError(InvalidInputError):
 
 
 class ReleaseLogLeftError(InvalidInputError):
-    """The table's folder was deleted, and the folder beside it was not."""
+    """The table's folder was deleted, but not its bookkeeping folder."""
 
     template = (
         "Sink {sink} cannot write to {uri}: that folder was deleted, and {books} still lists what was released there. "
@@ -109,7 +111,7 @@ class ReleaseLogLeftError(InvalidInputError):
 
 
 class OutputTakenMeanwhileError(TerminalError):
-    """The folder was empty when the job started, and another job released there before this one's first release."""
+    """Another job released to the folder after this job started and before its first release."""
 
     template = (
         "The first release of sink {sink} of job {job_id!r} to {uri} is refused: meanwhile {held}. {ways} Nothing was "
@@ -118,7 +120,7 @@ class OutputTakenMeanwhileError(TerminalError):
 
 
 class OutputSupersededError(TerminalError):
-    """Another job overwrote the folder after this one: its rows are replaced, and more of them would be a mixture."""
+    """Another job has overwritten the folder, so this job's rows are replaced. Further releases would mix both outputs."""
 
     template = (
         "Sink {sink} of job {job_id!r} is superseded at {uri}: job {by!r} (sink {by_sink}) overwrites what this job "
@@ -128,7 +130,7 @@ class OutputSupersededError(TerminalError):
 
 
 class ForeignReleaseError(TerminalError):
-    """Another job releases under the same name: its release stands where this one's belongs."""
+    """Another job releases under the same name. Its release holds the number that this job's release needs."""
 
     template = (
         "Sink {sink} at {uri} has released checkpoint {newest} without batch {handle}, which belongs to checkpoint "
@@ -147,7 +149,7 @@ class BlankLineError(TerminalError):
 
 
 class WriterOptionsError(TerminalError):
-    """Without their values, which may be secrets. Data: sink, job, format, options (names)."""
+    """Spark's writer refuses options of a sink. Data: sink, job, format, options (names only, as values may be secret)."""
 
     template = (
         "sink {sink!r} of job {job!r}: Spark's writer of {format} does not take what is given for its options "
@@ -158,7 +160,7 @@ class WriterOptionsError(TerminalError):
 
 
 class PartitionValueTooLongError(TerminalError):
-    """Data: sink, job, handle, column, bytes (of the folder's name)."""
+    """A partition value is too long for a folder's name. Data: sink, job, handle, column, bytes (of the folder's name)."""
 
     template = (
         "sink {sink!r} of job {job!r}: a row of batch {handle} has a value in {column!r}, by which its output is "
@@ -169,7 +171,7 @@ class PartitionValueTooLongError(TerminalError):
 
 
 class StagedRowCountError(TerminalError):
-    """The rows counted and the files found do not fit: going on could lose rows."""
+    """The number of rows counted and the number of files found contradict each other, so rows could be lost."""
 
     template = (
         "Batch {handle} was staged in {uri} with {rows} rows in {files} files, which cannot be; nothing was "
@@ -189,7 +191,7 @@ class UnreadableFooterError(TerminalError):
 
 
 class UnknownHandleError(TerminalError):
-    """A staged handle was made by something this version does not read."""
+    """A staged handle has a format that this version does not read."""
 
     template = (
         "A staged handle has format {format!r:.80} version {version!r:.80}; this version reads {known!r} up to version "
@@ -198,7 +200,7 @@ class UnknownHandleError(TerminalError):
 
 
 class DamagedHandleError(TerminalError):
-    """What a subtask's log says of a staged batch lacks something. Data: sink, job, handle, problem."""
+    """The entry of a staged batch in a subtask's log lacks something. Data: sink, job, handle, problem."""
 
     template = (
         "What the log of job {job!r} says of a batch that sink {sink} has staged is not what was written: {problem} "
@@ -208,7 +210,10 @@ class DamagedHandleError(TerminalError):
 
 
 class OutputAheadError(InvalidInputError):
-    """The root is an older copy of itself, or its journal has lost its end. Data: sink, known, completed."""
+    """A sink has released a checkpoint that the journal does not know.
+
+    The root is an older copy, or its journal lost its end. Data: sink, known (to the sink), completed (in the journal).
+    """
 
     template = (
         "sink {sink!r} has released checkpoint {known}, and the newest one that the journal knows of is {completed}: "

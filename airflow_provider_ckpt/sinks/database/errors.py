@@ -1,4 +1,4 @@
-"""Errors of sinks that release in one transaction of a database. None shows a value of a row."""
+"""Errors of sinks that release in one transaction of a database. They show no values of rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, Trans
 
 
 class DriverPackageMissingError(InvalidInputError):
-    """Data: sink, package, extra."""
+    """The driver's package is not installed. Data: sink, package, extra."""
 
     template = (
         "{sink} needs the package {package!r}, which is not installed here. Install it where drivers and executors "
@@ -15,14 +15,16 @@ class DriverPackageMissingError(InvalidInputError):
 
 
 class TableMismatchError(InvalidInputError):
-    """Rows and table do not fit, or the table cannot keep what the sink promises. Data: sink, job, table, problem,
-    advice."""
+    """Rows and table do not fit, or the table cannot keep the sink's promises.
+
+    Data: sink, job, table, problem, advice.
+    """
 
     template = "sink {sink!r} of job {job!r} cannot write to table {table}: {problem}. {advice}."
 
 
 class DatabaseUnfitError(InvalidInputError):
-    """The server is not one that the sink can work with. Data: sink, job, problem."""
+    """The sink cannot work with this server. Data: sink, job, problem."""
 
     template = "sink {sink!r} of job {job!r} cannot use its database: {problem}."
 
@@ -47,7 +49,7 @@ class ReleaseRefusedError(TerminalError):
 
 
 class StagedRowsMissingError(TerminalError):
-    """Fewer rows came to the table than were staged. Data: sink, job, checkpoint, handle, expected, found, cause."""
+    """Fewer rows reached the table than were staged. Data: sink, job, checkpoint, handle, expected, found, cause."""
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: of batch {handle} {expected} rows "
@@ -57,8 +59,10 @@ class StagedRowsMissingError(TerminalError):
 
 
 class LedgerLostError(TerminalError):
-    """The record of what was released is gone, or older than a batch knows it. Taken for an earlier one, rows would be
-    repeated. Data: sink, job, ledger, problem."""
+    """The record of releases is gone, or older than a staged batch expects. Releasing now could repeat rows.
+
+    Data: sink, job, ledger, problem.
+    """
 
     template = (
         "The ledger {ledger} of sink {sink} of job {job!r} is not the one that the job has used: {problem}. Was the "
@@ -69,7 +73,7 @@ class LedgerLostError(TerminalError):
 
 
 class LedgerVersionError(TerminalError):
-    """Data: ledger, found, known."""
+    """The ledger has a version that this package does not know. Data: ledger, found, known."""
 
     template = (
         "The ledger {ledger} has version {found}, and this version of airflow-provider-ckpt knows {known}: upgrade it"
@@ -77,7 +81,10 @@ class LedgerVersionError(TerminalError):
 
 
 class SinkReturnedElsewhereError(InvalidInputError):
-    """Data: sink, job, table, mode, released, earlier, earlier_mode."""
+    """The job names a sink again that it had left out, with another table or mode.
+
+    Data: sink, job, table, mode, released, earlier, earlier_mode.
+    """
 
     template = (
         "sink {sink!r} of job {job!r} is to release to table {table} (mode {mode!r}), and has released up to "
@@ -87,7 +94,10 @@ class SinkReturnedElsewhereError(InvalidInputError):
 
 
 class StagedInAnotherTableError(TerminalError):
-    """Data: sink, job, table, handle, staged_for."""
+    """The sink's table was changed while a batch waits for its release to the old one.
+
+    Data: sink, job, table, handle, staged_for.
+    """
 
     template = (
         "Sink {sink} of job {job!r} writes to {table} now, but batch {handle!s:.200} was staged for "
@@ -117,7 +127,9 @@ class DatabaseTableSupersededError(TerminalError):
 
 
 class DatabaseUnreachableError(TransientError):
-    """A lost connection, a lock that was not to be had, a deadlock, a server that restarts. Data: sink, job, doing,
-    cause."""
+    """A connection was lost, a lock timed out, a deadlock occurred, or the server restarts.
+
+    Data: sink, job, doing, cause.
+    """
 
     template = "sink {sink!r} of job {job!r} could not {doing}: {cause}"
