@@ -27,7 +27,7 @@ def checked_handle_of(uid: str, sink: BoundSink, answer: object, request: StageR
 
 
 def _handle_problem(answer: object, request: StageRequest) -> str | None:
-    """Return what is wrong with a handle, or None. The text shows no values because a sink may keep private data there."""
+    """Return what is wrong with a handle, or None. The text shows no values, which may be private to the sink."""
     if not isinstance(answer, Mapping):
         return f"what is of type {type(answer).__name__}"
     if answer.get("id") != request.id:

@@ -40,7 +40,7 @@ def _only_one_has(mine: Columns, its: Columns, me: str, it: str) -> Iterator[str
 
 
 def _order(mine: Columns, its: Columns, me: str, it: str, partition_by: Collection[str]) -> Iterator[str]:
-    """Yield a phrase if the order of the same columns differs. Only CSV has columns by place, and none for partitions."""
+    """Yield a phrase if the same columns have another order. Only CSV has columns by place, without partitions."""
     one, other = (_names(columns, partition_by) for columns in (mine, its))
     if one != other and sorted(one) == sorted(other):
         yield f"the order is {', '.join(one)} in {me} and {', '.join(other)} in {it}"

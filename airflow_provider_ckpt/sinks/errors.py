@@ -44,7 +44,7 @@ class StagedFilesMissingError(TerminalError):
 
 
 class StagedFileChangedError(TerminalError):
-    """A staged file no longer has the size it was staged with. The disk lost data, or another writer changed the file."""
+    """A staged file does not have the size it was staged with: the disk lost data, or another writer changed it."""
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {path!r} in {uri} was staged with "
@@ -120,7 +120,7 @@ class OutputTakenMeanwhileError(TerminalError):
 
 
 class OutputSupersededError(TerminalError):
-    """Another job has overwritten the folder, so this job's rows are replaced. Further releases would mix both outputs."""
+    """Another job has overwritten the folder, so this job's rows are replaced. More rows would mix both outputs."""
 
     template = (
         "Sink {sink} of job {job_id!r} is superseded at {uri}: job {by!r} (sink {by_sink}) overwrites what this job "
@@ -149,7 +149,10 @@ class BlankLineError(TerminalError):
 
 
 class WriterOptionsError(TerminalError):
-    """Spark's writer refuses options of a sink. Data: sink, job, format, options (names only, as values may be secret)."""
+    """Spark's writer refuses options of a sink. Values of options may be secret.
+
+    Data: sink, job, format, options (names).
+    """
 
     template = (
         "sink {sink!r} of job {job!r}: Spark's writer of {format} does not take what is given for its options "
@@ -160,7 +163,10 @@ class WriterOptionsError(TerminalError):
 
 
 class PartitionValueTooLongError(TerminalError):
-    """A partition value is too long for a folder's name. Data: sink, job, handle, column, bytes (of the folder's name)."""
+    """A partition value is too long for a folder's name.
+
+    Data: sink, job, handle, column, bytes (of the folder's name).
+    """
 
     template = (
         "sink {sink!r} of job {job!r}: a row of batch {handle} has a value in {column!r}, by which its output is "

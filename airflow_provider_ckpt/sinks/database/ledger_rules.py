@@ -37,8 +37,7 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class Decision:
-    """The outcome of the rules. ``waiting``: handles to release now. ``counts``: the answer if nothing is to be
-    released."""
+    """The outcome of the rules. ``waiting``: handles to release. ``counts``: the answer if there is nothing to do."""
 
     waiting: tuple[Handle, ...] = ()
     counts: dict[str, int] | None = None

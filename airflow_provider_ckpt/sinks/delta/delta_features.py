@@ -1,4 +1,4 @@
-"""What a Delta table may ask of its writers that this one does not do. Pure functions, no I/O."""
+"""The features of Delta tables that this sink does not support. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.sinks.lake.intents import Change
 
 _KNOWN = {"appendOnly", "invariants", "timestampNtz", "changeDataFeed"}
-"""As far as the settings below say that they are not used, or that they do no harm."""
+"""Features that are harmless, or whose use shows in the settings below."""
 _RETENTION = "delta.setTransactionRetentionDuration"
 _NEWEST_WRITER = 7
 
@@ -17,8 +17,15 @@ _NEWEST_WRITER = 7
 def refusal(
     writer: int, features: Collection[str], configuration: Mapping[str, Any], schema_json: str, change: Change
 ) -> str | None:
-    """Why a table of this writer version, with these features, settings and fields cannot be written to with commits
-    that only name files; None if it can."""
+    """Return why the table cannot be written to with commits that only name files; None if it can.
+
+    Args:
+        writer: the table's writer version.
+        features: its table features.
+        configuration: its properties.
+        schema_json: its schema.
+        change: the change that the sink makes.
+    """
     if writer > _NEWEST_WRITER:
         return f"it asks for writers of version {writer}, and this one knows {_NEWEST_WRITER}"
     if unknown := sorted(set(features) - _KNOWN):

@@ -1,4 +1,4 @@
-"""Errors of the Kafka sink. None holds a client setting."""
+"""Errors of the Kafka sink. They show no client settings."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class KafkaClientMissingError(InvalidInputError):
 
 
 class KafkaTargetError(InvalidInputError):
-    """Seen before anything is staged."""
+    """The sink cannot write to its topic. Nothing was staged."""
 
     template = "sink {sink} cannot write to topic {topic} at {servers}: {problem}"
 
 
 class KafkaSettingsError(InvalidInputError):
-    """``cause`` is shown without the settings' own texts."""
+    """The Kafka client refuses its settings. ``cause`` does not show their values."""
 
     template = (
         "sink {sink}: the Kafka client does not take the settings of the sink or its connection: {cause}. Mend config= "
@@ -54,7 +54,7 @@ class KafkaRowRefusedError(TerminalError):
 
 
 class KafkaLedgerLostError(TerminalError):
-    """Taken for "nothing released", rows would be written once more."""
+    """The record of releases is gone or damaged. If it counted as "nothing released", rows would be written again."""
 
     template = (
         "the ledger of sink {sink} of job {job!r}, topic {ledger} at {servers}, {problem}. It says which checkpoints "

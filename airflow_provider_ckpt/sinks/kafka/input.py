@@ -1,4 +1,4 @@
-"""Which rows a Kafka sink takes. Pure functions, no I/O."""
+"""The rows that a Kafka sink takes. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _ADVICE = 'Select "value", and if wanted "key" and "partition": to_json(struct("
 
 
 def check_kafka_input(given: SinkInput) -> None:
-    """Raises SinkInputError."""
+    """Refuse columns that are no parts of a record.
+
+    Raises SinkInputError.
+    """
     kinds = dict(given.columns)
     if "value" not in kinds:
         raise _refused(given, f"its input has no column 'value', but {', '.join(map(repr, kinds)) or 'none at all'}")

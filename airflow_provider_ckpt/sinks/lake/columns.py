@@ -1,4 +1,4 @@
-"""Columns of rows and of tables, in the words of Spark's schema JSON, and whether they fit. Pure functions, no I/O."""
+"""Columns of rows and tables, spelled as in Spark's schema JSON, and checks that they fit. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ _ATOMIC = frozenset(
 ) | {"timestamp_ntz"}
 _DECIMAL = re.compile(r"decimal\(\d+,-?\d+\)")
 PARTITION_TYPES = ("string", "long", "integer", "short", "byte", "boolean", "date")
-"""Of which the name of a folder tells the value, wherever it is read."""
+"""The types whose values every reader can parse from the name of a folder."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """``type`` as Spark's schema JSON has it. ``field_id``: the table's id of the column in a staged file that has one;
-    ids of inner fields are in ``type``."""
+    """A column. ``type`` is spelled as in Spark's schema JSON.
+
+    ``field_id`` is the table's id of the column, if staged files contain ids. Ids of inner fields are in ``type``.
+    """
 
     name: str
     type: Any
@@ -33,7 +35,7 @@ class Column:
 
 
 def columns_of(schema_json: str) -> tuple[Column, ...]:
-    """Of Spark's JSON of a schema, which Delta tables use, too."""
+    """Return the columns in Spark's JSON of a schema, which Delta tables use, too."""
     return tuple(Column(one["name"], one["type"], one["nullable"]) for one in json.loads(schema_json)["fields"])
 
 
@@ -42,7 +44,7 @@ def given_columns(given: SinkInput) -> tuple[Column, ...]:
 
 
 def schema_json(columns: Sequence[Column]) -> str:
-    """With nulls allowed everywhere, as Spark makes tables, and without what others may have noted at a field."""
+    """Return Spark's schema JSON for a new table: all fields nullable, and without metadata of other tools."""
     fields = [{"name": one.name, "type": _nullable(one.type), "nullable": True, "metadata": {}} for one in columns]
     return json.dumps({"type": "struct", "fields": fields})
 
@@ -60,7 +62,10 @@ def _nullable(kind: Any) -> Any:
 
 
 def check_table_input(given: SinkInput, sink: str, mode: str, key: Sequence[str], partition_by: Sequence[str]) -> None:
-    """Raises SinkInputError, InvalidSinkError."""
+    """Refuse rows that no table of these formats can hold.
+
+    Raises SinkInputError, InvalidSinkError.
+    """
     check_file_input(given, "parquet", partition_by, sink)
     if given.output_mode != "append" and mode != "upsert":
         problem = f"in output mode {given.output_mode!r} rows change, and with mode={mode!r} the table would keep all"
@@ -96,8 +101,10 @@ def _leaves(kind: Any) -> Iterator[str]:
 
 
 def misfit(rows: Sequence[Column], table: Sequence[Column], *, may_lack: bool = False) -> str | None:
-    """Why rows with these columns cannot be written to the table; None if they can. ``may_lack``: columns that the
-    table has got since the rows were staged are null in them."""
+    """Return why rows with these columns cannot be written to the table; None if they can.
+
+    ``may_lack``: columns that were added to the table after the rows were staged are null in them.
+    """
     there = {one.name: one for one in table}
     for one in rows:
         if one.name not in there:

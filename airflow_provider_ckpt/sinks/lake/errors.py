@@ -15,13 +15,13 @@ class MissingPackageError(InvalidInputError):
 
 
 class TableRefusedError(InvalidInputError):
-    """A table, or rows that do not fit it; said before anything is staged."""
+    """A table cannot be written to, or rows do not fit it. Nothing was staged."""
 
     template = "Sink {sink} of job {job!r} cannot write to table {uri}: {problem}"
 
 
 class TableDriftedError(TerminalError):
-    """The table was changed since the rows were staged, and they do not fit it any more."""
+    """The table was changed after the rows were staged, and they no longer fit it."""
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {uri}: {problem}. The table "
@@ -31,7 +31,7 @@ class TableDriftedError(TerminalError):
 
 
 class TableLostCommitsError(TerminalError):
-    """The table knows of fewer releases than somebody has seen there."""
+    """The table knows fewer releases than a log or a handle records."""
 
     template = (
         "Sink {sink} of job {job!r}: table {uri} knows of {applied} of its releases, and {who} of {known}. The table "
@@ -59,7 +59,7 @@ class TableGoneError(TerminalError):
 
 
 class TableSupersededError(TerminalError):
-    """A job that overwrites has replaced the rows of this one: more of them would be a mixture."""
+    """A job with ``overwrite`` has replaced the rows of this one. More rows of this job would mix both outputs."""
 
     template = (
         "Sink {sink} of job {job!r} is superseded at table {uri}: since it began there a job with mode='overwrite' has "
@@ -69,7 +69,7 @@ class TableSupersededError(TerminalError):
 
 
 class LeftoverIntentError(InvalidInputError):
-    """Of a job of the same id that was deleted in the middle of a release."""
+    """A job of the same id was deleted in the middle of a release, and left its intent."""
 
     template = (
         "Sink {sink} of job {job!r} cannot write to table {uri}: a job of this id has begun a release there "
@@ -78,7 +78,7 @@ class LeftoverIntentError(InvalidInputError):
 
 
 class TableBusyError(TransientError):
-    """Others commit so often that a release never came first."""
+    """Others commit so often that a release was never first."""
 
     template = (
         "Sink {sink} of job {job!r} did not get its commit into table {uri} in {tries} tries, as others committed each "
@@ -87,12 +87,12 @@ class TableBusyError(TransientError):
 
 
 class TableUnreachableError(TransientError):
-    """What the table's library failed with; the commit may or may not have taken effect."""
+    """The table's library reported an error. The commit may or may not have taken effect."""
 
     template = "table {uri} could not be {verb}: {reason}"
 
 
 class StatisticsMissingError(TerminalError):
-    """A staged file does not show what the table has to know of it."""
+    """A staged file lacks statistics that the table needs."""
 
     template = "The staged file {uri} cannot be used: {problem}; nothing was published"

@@ -1,4 +1,4 @@
-"""What a user has said of a sink that releases to a table."""
+"""The settings of a sink that releases to a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ _OURS = {"path", "partitionoverwritemode"}
 
 @dataclass(frozen=True)
 class LakeSettings:
-    """``partition_by``: None leaves it to the table. ``options``: of Spark's Parquet writer."""
+    """The settings of the sink.
+
+    Args:
+        mode: the effect of the job's first release.
+        key: columns of the key, for ``upsert``.
+        partition_by: the table's partitions; None accepts any.
+        options: options of Spark's Parquet writer.
+    """
 
     mode: LakeMode = "append"
     key: Sequence[str] = ()
@@ -37,7 +44,10 @@ class LakeSettings:
         return f"it is partitioned by {list(of_table)}, and the sink by {list(self.partition_by)}"
 
     def validate(self, sink: str) -> None:
-        """Raises InvalidSinkError."""
+        """Refuse settings that cannot work.
+
+        Raises InvalidSinkError.
+        """
         if self.mode not in get_args(LakeMode):
             raise _invalid(sink, "mode", self.mode, f"is unknown; use one of {', '.join(get_args(LakeMode))}")
         for setting, names in (("key", self.key), ("partition_by", self.partition_by or ())):

@@ -149,8 +149,10 @@ class SqlLedger(Ledger[Connection]):
         connection.execute(self.dialect.insert(self.tables.staged).values(noted))
 
     def lock_staged(self, connection: Connection, handle: str) -> bool:
-        """Return whether the batch is recorded. Until the end of the transaction, no other process makes or drops its
-        table."""
+        """Return whether the batch is recorded, and lock its record until the end of the transaction.
+
+        Meanwhile no other process makes or drops its table.
+        """
         table = self.tables.staged
         asked = select(table.c.handle).where(self._mine(table), table.c.handle == handle).with_for_update()
         return connection.execute(asked).one_or_none() is not None

@@ -65,8 +65,7 @@ class MySQLCatalog:
         return None
 
     def exact_collation(self, connection: Connection) -> str:
-        """Return a collation that distinguishes each character and blanks at the end. ``utf8mb4_bin`` ignores such
-        blanks."""
+        """Return a collation that distinguishes all characters, also blanks at the end (unlike ``utf8mb4_bin``)."""
         is_maria = bool(getattr(connection.dialect, "is_mariadb", False))
         return "utf8mb4_nopad_bin" if is_maria else "utf8mb4_0900_bin"
 
@@ -96,8 +95,7 @@ class MySQLCatalog:
     def compared_key(
         self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
     ) -> list[ColumnElement[Any]]:
-        """Return the key columns as they are. The staging table has the target's collations, by which the index
-        compares."""
+        """Return the key columns as they are, because the staging table has the target's collations."""
         return [staging.c[one] for one in key]
 
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:

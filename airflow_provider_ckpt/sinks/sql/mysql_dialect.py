@@ -107,8 +107,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
-        """Yield the missing rights by trying statements that find no row, because the catalog does not show the rights
-        of roles."""
+        """Yield the missing rights. Statements that find no row show them; the catalog does not, because of roles."""
         rows = select(*(table.c[name] for name in columns)).where(false())
         changed = {name: table.c[name] for name in columns}
         tried = {
@@ -122,7 +121,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
                 yield right
 
     def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
-        """Yield the missing rights by trying statements on a table that does not exist. The server checks rights first."""
+        """Yield the missing rights by statements on an absent table. The server checks rights before tables."""
         table = known_table(name, ["id"])
         tried: dict[str, Executable] = {
             "SELECT": select(table.c.id).where(false()),
@@ -172,7 +171,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         return insert.on_duplicate_key_update(changed)
 
     def insert_text(self, table: Table) -> str:
-        """Return the text of the INSERT. The driver sends it unchanged, so names are quoted here and no % is doubled."""
+        """Return the text of the INSERT. The driver sends it as it is, so names are quoted here and no % is doubled."""
         quote = mysql.dialect().identifier_preparer
         names = ", ".join(quote.quote(column.name) for column in table.columns)
         return f"INSERT INTO {quote.format_table(table)} ({names}) VALUES "

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 MOST = 900
-"""Values in one statement. SQLite before 3.32 takes 999 parameters; 900 handles are far below MySQL's smallest
-``max_allowed_packet``."""
+"""Values in one statement. SQLite before 3.32 takes 999 parameters.
+
+900 handles are far below MySQL's smallest ``max_allowed_packet``.
+"""
 
 
 def portions(texts: Sequence[str]) -> Iterator[list[str]]:

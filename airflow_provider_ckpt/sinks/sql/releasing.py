@@ -92,8 +92,7 @@ def _parts_of(staging: Table, handle: Handle) -> Select[Any]:
 
 
 def _guard(handle: Handle, key: Sequence[str]) -> str | None:
-    """Return the first column of the key that is no TIMESTAMP. MariaDB turns a NULL in a TIMESTAMP into the current
-    time."""
+    """Return the first key column that is no TIMESTAMP, because MariaDB stores the current time for a NULL in one."""
     types = dict(zip(handle["columns"], handle.get("types", ()), strict=False))
     return next((name for name in key if types.get(name, "timestamp") != "timestamp"), None)
 

@@ -18,8 +18,7 @@ _PASSES_OVER = re.compile(r"\bON\s+CONFLICT\s+(?:IGNORE|REPLACE)\b", re.IGNORECA
 
 
 def passes_over_conflicts(table: str) -> bool:
-    """Return whether a constraint skips a conflicting row, or replaces the existing one. ``table``: its CREATE
-    statement."""
+    """Return whether a constraint of a CREATE TABLE skips a conflicting row or replaces the existing one."""
     return _PASSES_OVER.search(_NO_WORDS.sub(" ", table)) is not None
 
 

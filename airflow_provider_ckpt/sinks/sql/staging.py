@@ -1,4 +1,4 @@
-"""Staging tables of SQL databases: made like the target, and filled by executors with the task's attempt in each row."""
+"""Staging tables of SQL databases: made like the target, and filled by executors with each row's task attempt."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _key_problems(table: SqlTable, key: frozenset[str]) -> Iterator[Problem]:
 
 
 def _guard_problems(table: SqlTable, key: frozenset[str]) -> Iterator[Problem]:
-    """Yield a problem if an upsert could replace a row of another key. Only a column that is no TIMESTAMP prevents it."""
+    """Yield a problem if an upsert could replace a row of another key, because the key has only TIMESTAMP columns."""
     others = [name for name, found in table.uniques.items() if found != key]
     kinds = [table.columns[name].type for name in key if name in table.columns]
     if others and all(kind.startswith("timestamp") for kind in kinds):
