@@ -24,7 +24,7 @@ class InvalidSinkError(InvalidInputError):
 class SinkInputError(InvalidInputError):
     """The rows that flow into a sink cannot be written there."""
 
-    template = "Sink {sink} cannot write what it is given: {problem}. {advice}."
+    template = "Sink {sink} cannot write its input: {problem}. {advice}."
 
 
 class SinkAnswerError(TerminalError):
@@ -39,7 +39,7 @@ class StagedFilesMissingError(TerminalError):
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: staged files are gone ({count} in "
         "all), the first is {path!r} in {uri}. Something other than this job deleted them (a clean-up of '_ckpt…' "
-        "folders?). Bring them back and go on with --resume-failed, or run the job under another id, from its input."
+        "folders?). Bring them back and resume with --resume-failed, or run the job under another id, from its input."
     )
 
 
@@ -48,7 +48,7 @@ class StagedFileChangedError(TerminalError):
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {path!r} in {uri} was staged with "
-        "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back and go on with "
+        "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back and resume with "
         "--resume-failed, or run the job under another id, from its input."
     )
 
@@ -71,8 +71,8 @@ class ReleaseLogDamagedError(TerminalError):
 
     template = (
         "The release log {uri} has lost entries: {problem}. Something deleted them (an expiry rule of the bucket, a "
-        "clean-up of '_ckpt…' folders?) or wrote over them. Nothing was released or left out on account of it. Bring "
-        "them back and go on with --resume-failed, or begin anew with another job id and folder."
+        "clean-up of '_ckpt…' folders?) or overwrote them. Nothing was released or left out because of it. Bring "
+        "them back and resume with --resume-failed, or start from scratch with another job id and folder."
     )
 
 
@@ -124,8 +124,8 @@ class OutputSupersededError(TerminalError):
 
     template = (
         "Sink {sink} of job {job_id!r} is superseded at {uri}: job {by!r} (sink {by_sink}) overwrites what this job "
-        "released or was about to release. Nothing more of it is released. If this job's rows are the ones that are "
-        "wanted, run it anew under a new job id."
+        "released or was about to release. This job releases nothing further. If its rows are the wanted ones, run it "
+        "again under a new job id."
     )
 
 
@@ -143,8 +143,8 @@ class BlankLineError(TerminalError):
     template = (
         "sink {sink}: a row of batch {handle} holds nothing (null, or a blank text) in {columns}, so that its line of "
         "CSV is blank, and Spark leaves such a line out: the row would be lost. Nothing of the batch was staged: "
-        "leave such rows out, or put a text in the place of the null (coalesce), and go on with --resume-failed; a new "
-        "job may say options={{'nullValue': …}}"
+        "leave such rows out, or replace the null by a text (coalesce), and resume with --resume-failed; a new "
+        "job may set options={{'nullValue': …}}"
     )
 
 
@@ -155,10 +155,10 @@ class WriterOptionsError(TerminalError):
     """
 
     template = (
-        "sink {sink!r} of job {job!r}: Spark's writer of {format} does not take what is given for its options "
-        "{options}, and fails without any rows, too. Nothing of the batch was staged. Mend them and go on with "
-        "--resume-failed; one that decides how files are read (header, sep, …) cannot change in a job that has begun: "
-        "run it under another id"
+        "sink {sink!r} of job {job!r}: Spark's writer of {format} refuses the values of its options "
+        "{options}, and fails without any rows, too. Nothing of the batch was staged. Correct them and resume with "
+        "--resume-failed; an option that decides how files are read (header, sep, …) cannot change once a job has "
+        "begun: run the job under another id"
     )
 
 
@@ -172,7 +172,7 @@ class PartitionValueTooLongError(TerminalError):
         "sink {sink!r} of job {job!r}: a row of batch {handle} has a value in {column!r}, by which its output is "
         "partitioned, that is too long for the name of a folder: as Spark writes it the name has {bytes} bytes, and "
         "file systems take 255. Nothing of the batch is acknowledged or visible, and none of it is lost. Shorten such "
-        "values in the job (left, sha2) and go on with --resume-failed; a new job may partition by another column."
+        "values in the job (left, sha2) and resume with --resume-failed; a new job may partition by another column."
     )
 
 
@@ -209,8 +209,8 @@ class DamagedHandleError(TerminalError):
     """The entry of a staged batch in a subtask's log lacks something. Data: sink, job, handle, problem."""
 
     template = (
-        "What the log of job {job!r} says of a batch that sink {sink} has staged is not what was written: {problem} "
-        "({handle!s:.500}). Nothing was released on account of it: bring the job's folder back from a backup and go on "
+        "The log of job {job!r} has a damaged entry for a batch that sink {sink} has staged: {problem} "
+        "({handle!s:.500}). Nothing was released because of it: bring the job's folder back from a backup and resume "
         "with --resume-failed, or run the job under another id, from its input."
     )
 
@@ -222,8 +222,8 @@ class OutputAheadError(InvalidInputError):
     """
 
     template = (
-        "sink {sink!r} has released checkpoint {known}, and the newest one that the journal knows of is {completed}: "
-        "the root is an older copy, or another root has a job of this id. Going on would release rows once more that "
+        "sink {sink!r} has released checkpoint {known}, and the newest that the journal knows is {completed}: "
+        "the root is an older copy, or another root has a job of this id. A run would release rows again that "
         "are in the output already. Nothing was written: bring the newer root back, or run the job under another id "
         "into another target"
     )
@@ -231,6 +231,6 @@ class OutputAheadError(InvalidInputError):
 
 class OutputLostError(InvalidInputError):
     template = (
-        "sink {sink!r} knows of {known} as its last released checkpoint, and the journal of {released}: its folder, or "
-        "the records of its releases, were taken away or emptied. Bring them back, or run the job under another id"
+        "sink {sink!r} has {known} as its last released checkpoint, and the journal has {released}: its folder, or "
+        "the records of its releases, were deleted or emptied. Bring them back, or run the job under another id"
     )

@@ -42,7 +42,7 @@ def _check_names(given: SinkInput) -> None:
     for name, _ in given.columns:
         if name.casefold() in seen:
             first = seen[name.casefold()]
-            problem = f"its input has the columns {first!r} and {name!r}, and readers tell no case apart"
+            problem = f"its input has the columns {first!r} and {name!r}, and readers ignore case"
             raise _refused(given, problem, "Rename or drop one of the two")
         seen[name.casefold()] = name
 
@@ -69,7 +69,7 @@ def _check_partition(given: SinkInput, name: str, kind: Any, sink: str) -> None:
         shown = kind["type"] if isinstance(kind, dict) else kind
         reason = (
             f"is a column of type {shown} in the input of sink {given.uid}, and no folder can be named by such a "
-            "value. Partition by a column that was made of it, as text or date, say"
+            "value. Partition by a column derived from it, for example as text or date"
         )
         raise InvalidSinkError(sink=sink, setting="partition_by", value=name, reason=reason)
 

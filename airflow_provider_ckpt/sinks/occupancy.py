@@ -19,12 +19,12 @@ Mode = Literal["errorifexists", "append", "overwrite"]
 
 _WAYS = {
     "errorifexists": (
-        "Give each job a folder of its own (a path per day, say), or say what is meant: mode='overwrite' replaces "
+        "Give each job a folder of its own (for example a path per day), or set the mode: mode='overwrite' replaces "
         "what other jobs released there, mode='append' adds to what is there."
     ),
     "overwrite": (
         "mode='overwrite' replaces what jobs released and deletes no file that it does not know. Move these files "
-        "away, give another folder, or say mode='append' to add to them."
+        "away, give another folder, or set mode='append' to add to them."
     ),
 }
 

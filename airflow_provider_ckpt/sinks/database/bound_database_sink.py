@@ -172,7 +172,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _known(self, connection: C) -> LedgerRow:
         row = self._ledger.row(connection)
         if row is None:
-            raise self._failures.ledger_lost("its entry has gone while the job runs")
+            raise self._failures.ledger_lost("its entry was deleted while the job runs")
         return row
 
     # ---- release
@@ -210,9 +210,11 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         try:
             self.delete_staged(released)
         except DatabaseUnreachableError as error:
-            log.info("what was released is not cleaned up yet: %s", error)
+            log.info("staging tables of released batches are not deleted yet: %s", error)
         except CkptError as error:
-            log.warning("what was released cannot be cleaned up, and its rows lie there twice: %s", error)
+            log.warning(
+                "staging tables of released batches cannot be deleted, so their rows are stored twice: %s", error
+            )
 
     def _of_mine(self, sink: BoundSink) -> BoundDatabaseSink[C]:
         assert isinstance(sink, type(self)), f"{sink!r} is not of {self!r}'s kind"

@@ -119,7 +119,7 @@ class DatabaseSink(Sink):
             raise self.invalid("key", self.key, problem)
         key = list(self.key)
         if bool(key) is not (self.mode == "upsert"):
-            reason = "is needed for upsert: by which columns is a row found again?" if not key else "is for upsert only"
+            reason = "is needed for upsert: give the columns that identify a row" if not key else "is for upsert only"
             raise self.invalid("key", key, reason)
         if len(set(key)) < len(key):
             raise self.invalid("key", key, "names a column twice")
@@ -141,24 +141,26 @@ class DatabaseSink(Sink):
             raise _refused(given, "its input has no columns", "Select at least one")
         if given.output_mode != "append" and self.mode != "upsert":
             problem = (
-                f"output mode {given.output_mode!r} gives a row again when it changes, and mode={self.mode!r} adds it"
+                f"output mode {given.output_mode!r} repeats a row when it changes, and mode={self.mode!r} would add it"
             )
             raise _refused(given, problem, 'Use mode="upsert" with a key')
         self._check_names(given)
         for name, kind in given.columns:
             if not self.has_type_for(kind):
-                problem = f"column {name!r} is of type {shown(kind)}, which no column of {self.database} holds as it is"
+                problem = (
+                    f"column {name!r} is of type {shown(kind)}, which no column of {self.database} keeps unchanged"
+                )
                 raise _refused(given, problem, "Cast it to another type, or leave it out")
 
     def _check_names(self, given: SinkInput) -> None:
         names = [name for name, _ in given.columns]
         for number, name in enumerate(names):
-            problem = "is a name of ours" if name in (PART, ROW) else self.problem_of(name)
+            problem = "is a name that the sink itself uses" if name in (PART, ROW) else self.problem_of(name)
             if problem:
                 raise _refused(given, f"column {name!r} {problem}", "Rename it")
             if name.casefold() in [other.casefold() for other in names[:number]]:
                 raise _refused(
-                    given, f"it has two columns {name!r}, but for upper and lower case", "Rename one of them"
+                    given, f"it has two columns {name!r} that differ only in upper and lower case", "Rename one of them"
                 )
         for name in self.key:
             if name not in names:

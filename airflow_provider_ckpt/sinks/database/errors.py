@@ -35,7 +35,7 @@ class RowsRefusedError(TerminalError):
     template = (
         "sink {sink!r} of job {job!r}: table {table} does not take rows of this batch: {what}. Nothing of the batch "
         "is acknowledged or visible, and none of it is lost. Correct the rows (a function of the job) or the table, "
-        "and go on with --resume-failed, or by clearing the task."
+        "and resume with --resume-failed, or by clearing the task."
     )
 
 
@@ -44,7 +44,7 @@ class ReleaseRefusedError(TerminalError):
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {table}: {what}. Nothing of "
-        "it is visible, and its rows stay staged. Correct the cause in the database, and go on with --resume-failed."
+        "it is visible, and its rows stay staged. Correct the cause in the database, and resume with --resume-failed."
     )
 
 
@@ -53,7 +53,7 @@ class StagedRowsMissingError(TerminalError):
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: of batch {handle} {expected} rows "
-        "were staged, and {found} came to the table. {cause}, and go on with --resume-failed, or run the job under "
+        "were staged, and {found} reached the table. {cause}, and resume with --resume-failed, or run the job under "
         "another id, from its input. Nothing of the checkpoint was released."
     )
 
@@ -67,7 +67,7 @@ class LedgerLostError(TerminalError):
     template = (
         "The ledger {ledger} of sink {sink} of job {job!r} is not the one that the job has used: {problem}. Was the "
         "schema dropped, the database restored from a backup, or does the connection lead to another one? Nothing was "
-        "released on account of it. Bring the ledger back and go on with --resume-failed, or run the job under another "
+        "released because of it. Bring the ledger back and resume with --resume-failed, or run the job under another "
         "id, into another table."
     )
 
@@ -87,7 +87,7 @@ class SinkReturnedElsewhereError(InvalidInputError):
     """
 
     template = (
-        "sink {sink!r} of job {job!r} is to release to table {table} (mode {mode!r}), and has released up to "
+        "sink {sink!r} of job {job!r} shall release to table {table} (mode {mode!r}), but has released up to "
         "checkpoint {released} to {earlier} (mode {earlier_mode!r}) before the job left it out. Its ledger knows one "
         "table for each sink: give the new one another uid, or name {earlier} again."
     )
@@ -121,8 +121,8 @@ class DatabaseTableSupersededError(TerminalError):
 
     template = (
         "Sink {sink} of job {job!r} is superseded in table {table}: job {by!r} has replaced what this job released or "
-        "was about to release. Nothing more of it is released. If this job's rows are the ones that are wanted, run it "
-        "anew under a new job id."
+        "was about to release. This job releases nothing further. If its rows are the wanted ones, run it "
+        "again under a new job id."
     )
 
 

@@ -58,12 +58,14 @@ class LedgerRules:
         """
         for handle in handles:
             if row is None:
-                raise self.failures.ledger_lost(f"it has no entry, and batch {handle['id']} knows of one")
+                raise self.failures.ledger_lost(
+                    f"it has no entry, and there was one when batch {handle['id']} was staged"
+                )
             if row.born != handle["ledger"]:
-                raise self.failures.ledger_lost(f"its entry was made anew since batch {handle['id']} was staged")
+                raise self.failures.ledger_lost(f"its entry was created again after batch {handle['id']} was staged")
             if row.last < handle["since"]:
                 raise self.failures.ledger_lost(
-                    f"its last release is {row.last}, and batch {handle['id']} knows of {handle['since']}"
+                    f"its last release is {row.last}, and was {handle['since']} when batch {handle['id']} was staged"
                 )
 
     def decide(

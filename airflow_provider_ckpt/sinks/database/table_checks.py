@@ -52,23 +52,30 @@ def column_problems(
         column = found.get(name)
         if column is None:
             has = ", ".join(found)
-            yield f"it has no column {name!r} (it has {has})", "Drop or rename the column of the job, or add it here"
+            yield (
+                f"it has no column {name!r} (it has {has})",
+                "Drop or rename the column in the job, or add it to the table",
+            )
         elif column.is_always:
-            yield f"{database} itself gives column {name!r} its values", "Leave the column out of the job's rows"
+            yield f"{database} itself sets the values of column {name!r}", "Leave the column out of the job's rows"
         elif not fits(kind, column.type):
             problem = (
-                f"column {name!r} is {shown(kind)} in the job and {column.type} in the table, which keeps not all of it"
+                f"column {name!r} is {shown(kind)} in the job and {column.type} in the table, which does not keep all "
+                "of its values"
             )
             yield problem, "Cast it in the job, or alter the table"
     given = {name for name, _ in columns}
     for name, column in found.items():
         if name not in given and column.not_null and not column.is_given and not column.is_always:
-            yield f"its column {name!r} is NOT NULL and has no default, and the job does not give it", "Select it, too"
+            yield (
+                f"its column {name!r} is NOT NULL and has no default, and the job has no such column",
+                "Select it, too",
+            )
 
 
 def nullable_key_problems(key: Collection[str], found: Mapping[str, TargetColumn], advice: str) -> Iterator[Problem]:
     """Yield a problem for each nullable column of the key. ``advice``: the advice, with ``{name}``."""
     for name in key:
         if name in found and not found[name].not_null:
-            problem = f"column {name!r} of its key may be NULL, and such rows are never found again"
+            problem = f"column {name!r} of its key may be NULL, and an upsert never finds such rows"
             yield problem, advice.format(name=name)

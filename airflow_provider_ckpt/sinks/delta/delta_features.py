@@ -27,7 +27,7 @@ def refusal(
         change: the change that the sink makes.
     """
     if writer > _NEWEST_WRITER:
-        return f"it asks for writers of version {writer}, and this one knows {_NEWEST_WRITER}"
+        return f"it demands writers of version {writer}, and this one knows {_NEWEST_WRITER}"
     if unknown := sorted(set(features) - _KNOWN):
         return f"it has the table feature {unknown[0]!r}, which this sink does not write"
     settings = {name: str(value) for name, value in configuration.items() if value is not None}
@@ -44,9 +44,9 @@ def _of_settings(settings: Mapping[str, str], change: Change) -> str | None:
             return f"it has a CHECK constraint ({name}), which is not checked for files that Spark wrote"
     if change != "append":
         if _is_on(settings, "delta.appendOnly"):
-            return "it is append-only (delta.appendOnly), and the sink's mode takes rows away"
+            return "it is append-only (delta.appendOnly), and the sink's mode removes rows"
         if _is_on(settings, "delta.enableChangeDataFeed"):
-            return "it has a change data feed, which would not show the rows that the sink's mode takes away"
+            return "it has a change data feed, which would not show the rows that the sink's mode removes"
     return None
 
 
@@ -58,9 +58,7 @@ def _of_fields(fields: Collection[Mapping[str, Any]]) -> str | None:
     for name, metadata in _metadata(fields):
         for key in sorted(metadata):
             if key == "delta.generationExpression":
-                return (
-                    f"column {name!r} is a generated one, and its values are not worked out for files that Spark wrote"
-                )
+                return f"column {name!r} is generated, and its values are not computed for files that Spark wrote"
             if key == "delta.invariants":
                 return f"column {name!r} has an invariant, which is not checked for files that Spark wrote"
             if key.startswith("delta.") or key in ("__CHAR_VARCHAR_TYPE_STRING", "CURRENT_DEFAULT"):

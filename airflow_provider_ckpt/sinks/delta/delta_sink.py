@@ -80,9 +80,7 @@ class DeltaSink(Sink):
         if canonical_uri(self.uri).startswith("memory:"):
             raise self._invalid("uri", self.uri, "is in the memory of one process; give a folder or an object store")
         if is_local(self.uri) and _READ_AS_ANOTHER.search(canonical_uri(self.uri)):
-            reason = (
-                "has what the package deltalake reads as another path (\\ as /, %20 as a blank); choose one without"
-            )
+            reason = "has parts that the package deltalake reads as another path (\\ as /, %20 as a blank); avoid them"
             raise self._invalid("uri", self.uri, reason)
         delta_options(self.uri, self.storage_options or {}, self.delta_options)
 
@@ -107,7 +105,9 @@ class DeltaSink(Sink):
         for name, kind in given.columns:
             spelled = next((one for one in self.partition_by if one.casefold() == name.casefold()), None)
             if spelled not in (None, name):  # Spark takes the other case, but nobody could read the new table
-                reason = f"is called {name!r} in the input of sink {given.uid}, and a table tells the case of names"
+                reason = (
+                    f"is called {name!r} in the input of sink {given.uid}, and tables distinguish the case of names"
+                )
                 raise self._invalid("partition_by", spelled, reason)
             if spelled is not None and kind not in PARTITION_TYPES:
                 reason = f"is a column of type {kind}; partition by one of {', '.join(PARTITION_TYPES)}"

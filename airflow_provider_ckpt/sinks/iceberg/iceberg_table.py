@@ -118,7 +118,7 @@ class IcebergLakeTable(LakeTable):
             except TableAlreadyExistsError:
                 pass  # another process was first
             except NoSuchNamespaceError:
-                raise self._not_made("it is not there, and neither is its namespace; make one of the two") from None
+                raise self._not_made("neither the table nor its namespace exists; create one of them") from None
 
         self._asked("made", act)
 

@@ -88,7 +88,7 @@ class BoundKafkaSink(BoundSink):
         if longest is not None and self._client.timeout > longest:
             raise self._refused(
                 f"transaction_timeout={self._client.timeout:g} is longer than its brokers allow, {longest:g} s "
-                "(transaction.max.timeout.ms); give no more than that, or raise theirs"
+                "(transaction.max.timeout.ms); give at most that, or raise their limit"
             )
 
     def _check_topic(self) -> TopicLimits:
@@ -98,7 +98,7 @@ class BoundKafkaSink(BoundSink):
         """
         found = self._client.topic(self._topic)
         if found is None:
-            raise self._refused("there is no such topic; make it, with as many partitions as its readers want")
+            raise self._refused("there is no such topic; make it, with as many partitions as its readers need")
         if found.may_write is False:
             raise self._refused("the brokers do not let this user write to it")
         largest = int(found.settings.get("max.message.bytes", _DEFAULT_LIMIT))

@@ -92,7 +92,7 @@ class KafkaClient:
         try:
             answers = self._calls.asked("asking for the brokers' limits", self._brokers_settings)
         except (KafkaRejectedError, KafkaUnavailableError) as error:
-            log.info("whether transaction_timeout is too long will show in the first release: %s", error)
+            log.info("the first release will show whether transaction_timeout is too long: %s", error)
             return None
         told = [one[_LONGEST].value for one in answers if _LONGEST in one]
         # a service may name the setting without a value
@@ -119,7 +119,7 @@ class KafkaClient:
         until = time.monotonic() + ANSWER_WITHIN
         while self.topic(name) is None:
             if time.monotonic() > until:
-                raise self._calls.unavailable(f"making topic {name}", "it was made, and is not there")
+                raise self._calls.unavailable(f"making topic {name}", "it was made, but the brokers do not list it")
             time.sleep(_POLL)
 
     def bounds(self, name: str) -> tuple[int, int]:

@@ -21,7 +21,7 @@ def check_kafka_input(given: SinkInput) -> None:
         raise _refused(given, f"its input has no column 'value', but {', '.join(map(repr, kinds)) or 'none at all'}")
     for name, kind in given.columns:
         if name not in COLUMNS:
-            raise _refused(given, f"its input has the column {name!r}, of which a record of Kafka has none here")
+            raise _refused(given, f"its input has the column {name!r}, which is no part of a Kafka record")
         if kind not in COLUMNS[name]:
             raise _refused(given, f"column {name!r} is of type {_shown(kind)}, not {' or '.join(COLUMNS[name])}")
     if given.output_mode != "append" and "key" not in kinds:

@@ -68,6 +68,6 @@ class TopicLimits:
         if says(error, _PARTITION):
             problem = f"is for a partition that the topic does not have: its partitions are 0 to {self.partitions - 1}"
             return KafkaRowRefusedError(
-                **where, problem=problem, advice="mend the column partition, or widen the topic"
+                **where, problem=problem, advice="correct the column partition, or add partitions to the topic"
             )
         return None

@@ -69,12 +69,12 @@ def check_table_input(given: SinkInput, sink: str, mode: str, key: Sequence[str]
     check_file_input(given, "parquet", partition_by, sink)
     if given.output_mode != "append" and mode != "upsert":
         problem = f"in output mode {given.output_mode!r} rows change, and with mode={mode!r} the table would keep all"
-        raise SinkInputError(sink=given.uid, problem=problem, advice="Say mode='upsert' and the key columns")
+        raise SinkInputError(sink=given.uid, problem=problem, advice="Set mode='upsert' and the key columns")
     known = dict(given.columns)
     for name, kind in given.columns:
         for leaf in _leaves(kind):
             if leaf not in _ATOMIC and not _DECIMAL.fullmatch(leaf):
-                problem = f"column {name!r} is or holds what is of type {leaf}, which the table cannot hold"
+                problem = f"column {name!r} is or contains the type {leaf}, which the table cannot hold"
                 raise SinkInputError(sink=given.uid, problem=problem, advice="Cast it to another type, or leave it out")
     for name in key:
         if name not in known:
@@ -82,7 +82,7 @@ def check_table_input(given: SinkInput, sink: str, mode: str, key: Sequence[str]
             raise InvalidSinkError(sink=sink, setting="key", value=name, reason=reason)
         if isinstance(known[name], dict) or known[name] in ("float", "double"):
             shown = known[name]["type"] if isinstance(known[name], dict) else known[name]
-            reason = f"is of type {shown} in the input of sink {given.uid}, whose values are not told apart for certain"
+            reason = f"is of type {shown} in the input of sink {given.uid}, whose values cannot be compared reliably"
             raise InvalidSinkError(sink=sink, setting="key", value=name, reason=reason)
 
 

@@ -17,7 +17,7 @@ Range = tuple[Any, Any, int]
 
 @dataclass(frozen=True)
 class Footer:
-    """The footer of a staged file. ``ranges`` has the plain columns (no struct, map, array) with complete statistics."""
+    """The footer of a staged file. ``ranges``: plain columns (no struct, map, array) with complete statistics."""
 
     uri: str
     rows: int

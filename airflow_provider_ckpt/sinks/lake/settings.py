@@ -54,14 +54,14 @@ class LakeSettings:
             if problem := names_problem(names):
                 raise _invalid(sink, setting, names, problem)
             if any(not isinstance(name, str) or not name for name in names):
-                raise _invalid(sink, setting, list(names), "has what is no name of a column")
+                raise _invalid(sink, setting, list(names), "has an item that is no name of a column")
             if len({name.lower() for name in names}) < len(names):
                 raise _invalid(sink, setting, list(names), "names a column twice")
         if self.mode == "upsert" and not self.key:
             raise _invalid(sink, "key", list(self.key), "is needed with mode='upsert'; give the columns of the key")
         if self.mode != "upsert" and self.key:
             raise _invalid(
-                sink, "key", list(self.key), "has a meaning with mode='upsert' only; say that or leave it out"
+                sink, "key", list(self.key), "has a meaning with mode='upsert' only; set that mode or leave it out"
             )
         if self.mode == "upsert" and self.partition_by:
             reason = "cannot be combined with mode='upsert'; leave it out: the table may be partitioned all the same"

@@ -48,7 +48,7 @@ class Address:
         if connection.conn_type != "postgres":
             raise NotAPostgresConnectionError(conn_id=connection.conn_id, conn_type=connection.conn_type)
         if connection.extra.get("iam"):
-            problem = "its extra asks for an IAM token (iam), which ends while a job runs; give it a password"
+            problem = "its extra asks for an IAM token (iam), which expires while a job runs; give it a password"
             raise BadConnectionError(conn_id=connection.conn_id, problem=problem)
         given = {
             "host": connection.host,

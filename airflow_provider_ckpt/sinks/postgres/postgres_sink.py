@@ -15,7 +15,7 @@ from airflow_provider_ckpt.sinks.postgres.type_fit import made_for
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
 
 _MAY_LACK_TLS = (
-    "sink {sink!r}: its connection has no sslmode, so libpq goes on without TLS if the server offers none, and "
+    "sink {sink!r}: its connection has no sslmode, so libpq continues without TLS if the server offers none, and "
     "password and rows can be read on the way. Set sslmode=verify-full with sslrootcert, or sslmode=disable if that is "
     "meant"
 )

@@ -50,7 +50,7 @@ def _rule_problems(table: TargetTable, mode: str) -> Iterator[Problem]:
         elif rule.is_instead and rule.event == "INSERT":
             yield f"its rule {rule.name} (ON INSERT DO INSTEAD) keeps rows out of the table", drop
         elif rule.is_instead and rule.event == "DELETE" and mode == "replace":
-            yield f"its rule {rule.name} (ON DELETE DO INSTEAD) keeps the rows that are to be replaced", drop
+            yield f"its rule {rule.name} (ON DELETE DO INSTEAD) keeps the rows that the release must replace", drop
 
 
 def _key_problems(table: TargetTable, key: Collection[str]) -> Iterator[Problem]:

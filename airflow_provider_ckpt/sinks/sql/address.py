@@ -68,7 +68,7 @@ class Address:
         if kind is None:
             raise refused_dialect(where, connection.conn_type)
         if connection.extra.get("iam"):
-            problem = "its extra asks for an IAM token (iam), which ends while a job runs; give it a password"
+            problem = "its extra asks for an IAM token (iam), which expires while a job runs; give it a password"
             raise BadConnectionError(conn_id=connection.conn_id, problem=problem)
         if kind == "sqlite":
             return cls._of_file(where, connection.host or connection.schema, {})
@@ -88,10 +88,10 @@ class Address:
         for name in settings:
             raise ConnectionSettingRefusedError(where=where, setting=name, problem="is none for a file of SQLite")
         if not path or path == ":memory:" or path.startswith("file:"):
-            problem = "names no file: what is in memory is in no other process, and lost with this one"
+            problem = "names no file: a database in memory exists in one process only, and is lost with it"
             raise ConnectionSettingRefusedError(where=where, setting="path", problem=problem)
         if not Path(path).is_absolute():
-            problem = "is relative, and each process would look in its own folder; write sqlite:////folder/file.db"
+            problem = "is relative, and each process would search its own folder; write sqlite:////folder/file.db"
             raise ConnectionSettingRefusedError(where=where, setting="path", problem=problem)
         return cls("sqlite", {"path": path})
 
@@ -129,7 +129,7 @@ def _parsed(url: str) -> URL | None:
 def _given(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("host", "user", "password", "database"):
         if any("\ud800" <= one <= "\udfff" for one in values[name] or ""):
-            problem = "has half of a character (a surrogate), which no server can be told"
+            problem = "has half of a character (a surrogate), which cannot be sent to a server"
             raise ConnectionSettingRefusedError(where=where, setting=name, problem=problem)
     return {name: value for name, value in values.items() if value not in (None, "")}
 

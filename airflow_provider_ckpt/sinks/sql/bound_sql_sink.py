@@ -76,7 +76,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         if found is not None:
             raise self._failures.mismatch(*found)
         for name in self._sql_ledger.unsafe(connection):
-            problem = f"the ledger's table {name} has an engine that does not undo what was not committed"
+            problem = f"the ledger's table {name} has an engine without transactions"
             raise self._failures.mismatch(problem, f"ALTER TABLE {name} ENGINE=InnoDB")
 
         # Without this check, missing rights would show at the first batch; a missing DROP, after the first release.
@@ -155,7 +155,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         staging = staging_table_of(TableName(self._schema, name), target, columns)
         with self._transaction("make a staging table") as connection:
             if not self._sql_ledger.lock_staged(connection, request.id):
-                raise self._failures.ledger_lost(f"batch {request.id} is not noted any more: is its attempt fenced?")
+                raise self._failures.ledger_lost(f"batch {request.id} is no longer recorded: is its attempt fenced?")
             with self._database.apart(connection) as other:
                 other.execute(CreateTable(staging))
         return row, staging, target

@@ -57,8 +57,8 @@ class MySQLCatalog:
         flushes, logs, form = connection.execute(text(asked)).one()
         if int(flushes) not in _DURABLE:
             return (
-                f"its server has innodb_flush_log_at_trx_commit = {flushes}: a crash takes commits back, and with them "
-                "releases that are told; set it to 1"
+                f"its server has innodb_flush_log_at_trx_commit = {flushes}: a crash undoes commits, and with them "
+                "reported releases; set it to 1"
             )
         if int(logs) and form == "STATEMENT":
             return "its server has binlog_format = STATEMENT, which refuses READ COMMITTED; set it to ROW or MIXED"
@@ -71,7 +71,7 @@ class MySQLCatalog:
 
     def schema_problem(self, connection: Connection, schema: str) -> Problem | None:
         if not schema:
-            return "its connection names no database, and its table none either", "Write table='database.table'"
+            return "neither its connection nor its table names a database", "Write table='database.table'"
         asked = text("SELECT count(*) FROM information_schema.schemata WHERE schema_name = :s")
         if connection.execute(asked, {"s": schema}).scalar_one():
             return None
@@ -81,7 +81,7 @@ class MySQLCatalog:
         is_exact = int(connection.execute(text("SELECT @@lower_case_table_names")).scalar_one()) == 0
         if is_exact or str(table) == str(table).lower():
             return None
-        return "its server does not tell upper and lower case of tables apart", "Write the name in lower case"
+        return "its server ignores upper and lower case in names of tables", "Write the name in lower case"
 
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
         found = dict[str, int]()
@@ -119,7 +119,7 @@ def _refusal(kind: str, engine: str | None) -> str | None:
     if kind != "BASE TABLE":
         return f"it is {_KINDS.get(kind, f'a table of the kind {kind}, which the sink does not know')}"
     if engine != "InnoDB":
-        return f"its engine is {engine}, which does not undo what a transaction has not committed; use ENGINE=InnoDB"
+        return f"its engine is {engine}, which has no transactions; use ENGINE=InnoDB"
     return None
 
 

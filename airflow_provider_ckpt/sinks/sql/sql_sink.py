@@ -16,8 +16,8 @@ from airflow_provider_ckpt.sinks.sql.dialect_names import kind_of, refused_diale
 from airflow_provider_ckpt.sinks.sql.names import parse_table, problem_of
 
 _MAY_LACK_TLS = (
-    "sink {sink!r}: its connection has no ssl_ca, so PyMySQL goes on without TLS if the server offers none, and rows "
-    "can be read on the way. Set ssl_ca and ssl_verify_identity=true, or ssl_disabled=true if that is meant"
+    "sink {sink!r}: its connection has no ssl_ca, so PyMySQL continues without TLS if the server offers none, and rows "
+    "can be read on the way. Set ssl_ca and ssl_verify_identity=true, or ssl_disabled=true if that is intended"
 )
 
 
@@ -71,7 +71,9 @@ class SqlSink(DatabaseSink):
         if kind_of(scheme) is None:
             raise refused_dialect("url", scheme)
         if kind_of(scheme) == "sqlite" and self.staging_schema is not None:
-            raise self.invalid("staging_schema", self.staging_schema, "is none of a file of SQLite, which has one only")
+            raise self.invalid(
+                "staging_schema", self.staging_schema, "does not exist in a file of SQLite, which has one schema only"
+            )
 
     def bind(self, context: SinkContext) -> BoundSink:
         self.validate()

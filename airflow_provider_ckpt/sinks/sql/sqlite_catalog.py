@@ -35,7 +35,7 @@ class SQLiteCatalog:
         found = connection.execute(asked, {"n": table.name}).scalars().all()
         if not found or table.name in found:
             return None
-        return f"its file has a table {found[0]!r}, and does not tell upper and lower case apart", "Write it like that"
+        return f"its file has a table {found[0]!r}, and ignores upper and lower case", "Write it like that"
 
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
         known = set(connection.execute(text("SELECT name FROM main.sqlite_master WHERE type = 'table'")).scalars())

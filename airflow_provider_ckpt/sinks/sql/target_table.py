@@ -58,7 +58,7 @@ class TriggerWrites:
     def problems(self) -> Iterator[Problem]:
         for trigger, table, engine in self.unsafe:
             problem = (
-                f"its trigger {trigger} writes to {table}, whose engine {engine} does not undo what a rolled back "
-                "release has written, and a release that is tried again writes it twice"
+                f"its trigger {trigger} writes to {table}, whose engine {engine} keeps the rows of a rolled back "
+                "release, so a release that is tried again writes them twice"
             )
             yield problem, f"ALTER TABLE {table} ENGINE=InnoDB, or drop the trigger"
