@@ -36,8 +36,8 @@ class TableLostCommitsError(TerminalError):
     template = (
         "Sink {sink} of job {job!r}: table {uri} contains {applied} of its releases, and {who} knows {known}. The "
         "table lost commits: it was restored from an older copy, or deleted and made again. Nothing was released "
-        "because of it. Bring the newer table back and resume with --resume-failed, or run the job under another id, from its "
-        "input"
+        "because of it. Bring the newer table back and resume with --resume-failed, or run the job under another id, "
+        "from its input"
     )
 
 
