@@ -11,7 +11,7 @@ from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.strict_json import parse_json
 
 _AROUND = 10
-"""Most levels of JSON that a log entry puts around a handle."""
+"""Largest number of JSON levels that a log entry puts around a handle."""
 
 
 def checked_handle_of(uid: str, sink: BoundSink, answer: object, request: StageRequest) -> Handle:

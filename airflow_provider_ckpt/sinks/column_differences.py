@@ -1,4 +1,4 @@
-"""How the columns of two writers of one folder differ for its readers. Pure functions, no I/O."""
+"""Differences between the columns of two writers of one folder, as its readers see them. Pure functions, no I/O."""
 
 from __future__ import annotations
 

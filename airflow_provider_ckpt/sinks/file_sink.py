@@ -1,4 +1,4 @@
-"""Parquet, JSON, CSV or ORC files in a folder, released checkpoint by checkpoint."""
+"""A sink that releases each checkpoint to a folder, as Parquet, JSON, CSV or ORC files."""
 
 from __future__ import annotations
 

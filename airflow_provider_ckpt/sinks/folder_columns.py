@@ -1,4 +1,4 @@
-"""The columns of a folder that file sinks write to, compared before a sink adds to them."""
+"""A check of a sink's columns against those of the folder that it writes to."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from airflow_provider_ckpt.sinks.sink_name import SinkName
 
 
 class FolderColumns:
-    """The check of one sink's columns.
+    """The check of one sink.
 
     Args:
+        folders: the sink's folders.
+        name: the sink.
+        writer: writes its files.
         shown: returns the sinks whose rows readers of the folder find, this one included.
     """
 

@@ -36,8 +36,8 @@ class Occupancy:
        Of two new jobs that refuse other jobs' rows, the second one sees the first one's turn.
     2. The turn of an overwriting sink decides what it replaces. Its first manifest repeats that, and switches the
        readers of the manifests over. A replaced sink never releases again, whatever it had staged.
-    3. Of two overwriting sinks, the later first release replaces the earlier one. A job that started before its
-       successor, which has replaced the folder already, is refused. So an abandoned driver replaces nothing of its
+    3. Of two overwriting sinks, the later first release replaces the earlier one. A sink is refused if it started
+       before another job that has replaced the folder already. So an abandoned driver replaces nothing of its
        successor.
     4. Only files of replaced sinks are deleted. Their names identify them, and the replacing manifest must be there.
        This stays true for ever, so any process may delete them, at any time and repeatedly.

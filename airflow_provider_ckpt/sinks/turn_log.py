@@ -37,7 +37,10 @@ class Turn:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Turn:
-        """Raises UnknownFormError."""
+        """Read a turn from a log entry.
+
+        Raises UnknownFormError.
+        """
         supersedes = read_field(body, "supersedes", SinkName.all_from_json)
         kind, mode = read_field(body, "kind", reader(Kind)), read_field(body, "mode", reader(str))
         return cls(kind, SinkName.from_json(body), mode, supersedes)

@@ -43,7 +43,7 @@ def _of_s3(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _refuse_unsafe(options: Mapping[str, str]) -> None:
-    """Refuse the unsafe setting. It is read here because the library does not refuse it."""
+    """Refuse ``AWS_S3_ALLOW_UNSAFE_RENAME``, in the options or the environment. The library itself accepts it."""
     for where, known in (("delta_options", options), ("the environment", os.environ)):
         for name, value in known.items():
             if name.lower() == _UNSAFE and value.strip().lower() in ("true", "1", "yes"):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OVERWRITES = "ckpt/~overwrites"
-"""Not the name of a sink's transaction, because no job id starts with a tilde."""
+"""Count of the overwrites of all jobs. It is no sink's transaction, because no job id starts with a tilde."""
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 

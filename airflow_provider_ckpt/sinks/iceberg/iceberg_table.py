@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OVERWRITES = "ckpt.~overwrites"
-"""Not the property of a sink, because no job id starts with a tilde."""
+"""Count of the overwrites of all jobs. It is no sink's property, because no job id starts with a tilde."""
 _NEWEST_FORMAT = 2
 
 
@@ -265,7 +265,7 @@ def _data_path(table: Any, name: str) -> str | None:
 def _with_field_ids(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """Return the frame with metadata that makes Spark write the ids of its fields to Parquet files.
 
-    ``DataFrame.to`` is not enough: in the files a column keeps an id that the frame has from elsewhere.
+    ``DataFrame.to`` does not suffice: a column would keep an id that the frame has from another source.
     """
     fields = frame.schema.fromJson(spark_schema_with_ids(columns)).fields
     return frame.select(

@@ -15,7 +15,7 @@ from typing import Any
 
 _NUMBER = "_ckpt_number"
 _COMPARED = 200
-"""Most values that pyiceberg compares one by one with the least and the greatest value of a file."""
+"""Largest number of values that pyiceberg compares one by one with the least and the greatest value of a file."""
 
 
 def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> None:

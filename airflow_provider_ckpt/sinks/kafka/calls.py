@@ -48,7 +48,7 @@ class KafkaCalls:
         self._secrets = as_printed(field_secrets(settings), [settings.get("sasl.username")])
         self._heard: Any = None
         self.listen: Callable[[], object] = lambda: None
-        """Makes the current client report pending errors to :meth:`hear`."""
+        """A function that makes the current client report its pending errors to :meth:`hear`."""
 
     @property
     def kafka(self) -> Any:
@@ -64,7 +64,7 @@ class KafkaCalls:
         return confluent_kafka
 
     def hear(self, error: Any) -> None:
-        """Store an error of a client, as its ``error_cb``, the only place where it explains a failed connection.
+        """Store an error that a client reports to its ``error_cb``. Only there does it explain why it cannot connect.
 
         A refused login is kept, because the later error only reports that all brokers are down.
         """

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.sinks.kafka.transactions import SETTLED_WITHIN, WAITI
 log = logging.getLogger(__name__)
 
 ANSWER_WITHIN = 30.0
-"""Seconds."""
+"""Seconds that brokers have for an answer."""
 _POLL = 0.1
 _RECORDS = 1_000_000
 """Bytes of a record that the client itself permits. A ledger record may be larger than the topic's limit."""

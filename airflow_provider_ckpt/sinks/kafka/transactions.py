@@ -14,7 +14,7 @@ WAITING = 400_000
 """Messages that may wait in the client. A full queue would refuse a part of a batch, and break its order."""
 _POLL = 0.1
 _ANY = -1
-"""Leaves the choice to Kafka's own partitioner."""
+"""The partition number that leaves the choice to Kafka's own partitioner."""
 
 
 class Transactions:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TABLE_FILES = {**LOSSLESS, "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MICROS",)}
-"""Tables do not take INT96, which is Spark's default."""
+"""Settings for staged files. Tables do not take INT96, which is Spark's default."""
 _COUNTED_NULLS = {"parquet.statistics.truncate.length": "64"}
-"""Makes Spark's writer keep statistics of long texts, cut to 64 bytes.
+"""An option that makes Spark's writer keep statistics of long texts, cut to 64 bytes.
 
 For texts of some KB it otherwise leaves out all statistics, also the number of nulls. Cut statistics are used for an
 upsert only, whose staged files never enter the table.

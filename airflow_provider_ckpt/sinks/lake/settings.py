@@ -19,7 +19,7 @@ class LakeSettings:
     """The settings of the sink.
 
     Args:
-        mode: the effect of the job's first release.
+        mode: ``append``, ``overwrite`` or ``upsert``.
         key: columns of the key, for ``upsert``.
         partition_by: the table's partitions; None accepts any.
         options: options of Spark's Parquet writer.

@@ -11,7 +11,7 @@ import psycopg
 from airflow_provider_ckpt.sinks.database.names import TableName
 
 Read = Callable[[str, Sequence[Any]], Iterable[tuple[Any, ...]]]
-"""Reads the catalog, and returns no rows if that fails."""
+"""A function that reads the catalog, and returns no rows if that fails."""
 _RAISED = "exec_stmt_raise"
 """The server's function that runs RAISE. Its message is the user's own, whatever the SQLSTATE."""
 _NO_PARTITION = "ExecFindPartition"

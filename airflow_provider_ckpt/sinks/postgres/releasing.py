@@ -16,7 +16,7 @@ _ROW_TRIGGERS = (
     "SELECT 1 FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 7 = 7 "
     "AND tgrelid IN (SELECT relid FROM pg_partition_tree(%s::regclass) UNION ALL SELECT %s::regclass) LIMIT 1"
 )
-"""Finds triggers that may skip a row: BEFORE (2) INSERT (4), for each ROW (1), also on partitions.
+"""A query of triggers that may skip a row: BEFORE (2) INSERT (4), for each ROW (1), also on partitions.
 
 A trigger BEFORE UPDATE alone may keep the existing row ("the newer one wins"; PostgreSQL's own for redundant updates),
 which loses no row.

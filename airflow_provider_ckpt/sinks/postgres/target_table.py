@@ -47,7 +47,7 @@ FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = %(table)s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-"""Reads the columns. A domain is resolved to its base type, also through other domains and inside arrays."""
+"""A query of a table's columns. A domain is resolved to its base type, also through other domains and inside arrays."""
 _KEYS = """
 SELECT array_agg(a.attname::text), i.indimmediate AND NOT bool_or(EXISTS (
   SELECT FROM pg_catalog.pg_collation c
@@ -59,7 +59,7 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.i
 WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
 GROUP BY i.indexrelid, i.indimmediate
 """
-"""Reads the columns of each unique index, and whether ON CONFLICT may use the index.
+"""A query of the columns of each unique index, and whether ON CONFLICT may use the index.
 
 ON CONFLICT uses all indexes on its columns. An index that is checked at the end of the transaction is unfit. So is one
 whose collation treats more texts as equal than the column's collation, which separates the rows of a batch. For all

@@ -33,7 +33,7 @@ _CHECKS = """
 SELECT check_clause FROM information_schema.check_constraints
 WHERE constraint_schema = :s AND table_name = :n ORDER BY constraint_name
 """
-"""MariaDB only, because MySQL spells the texts in CHECKs differently than it reads them."""
+"""A query for MariaDB only, because MySQL spells the texts in CHECKs differently than it reads them."""
 _SIZES = text(
     "SELECT table_name, greatest(coalesce(data_length + index_length, 0), 1) FROM information_schema.tables "
     "WHERE table_schema = :s AND table_name IN :n"

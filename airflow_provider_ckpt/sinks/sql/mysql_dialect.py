@@ -30,7 +30,7 @@ _MODE = (
 """The complete mode. ANSI_QUOTES and NO_BACKSLASH_ESCAPES are absent, because they would change the meaning of the
 driver's literals. With NO_AUTO_VALUE_ON_ZERO a 0 stays 0 in an AUTO_INCREMENT column."""
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": STATEMENT_TIMEOUT, "write_timeout": 600}
-"""Seconds."""
+"""Limits of the driver, in seconds."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
     # no result is cut or refused for its size; a COMMIT does not end the session
@@ -49,7 +49,7 @@ _NETWORK = (1158, 1159, 1160, 1161)
 _LOCKS = (1205, 1213, 1614, 3572, 1020, 1412)
 _RESOURCES = (1021, 1030, 1037, 1038, 1041, 1114, 1135, 1203, 1226)
 _OPERATOR = (1290, 1317, 1792, 1836, 1969, 3024)
-"""The server is read-only for now, an operator ended the statement, or a time limit passed."""
+"""Codes for a server that is read-only for now, a statement that an operator ended, and a time limit."""
 _PASSING = frozenset((*OF_LOGIN, *_UNANSWERED, *_GOING_AWAY, *_NETWORK, *_LOCKS, *_RESOURCES, *_OPERATOR))
 _DENIED, _ABSENT = (1142, 1143), (1146,)
 

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, name_in, told
 
 Read = Callable[[TextClause, Mapping[str, Any]], list[Any]]
-"""Reads the catalog, and returns no rows if that fails."""
+"""A function that reads the catalog, and returns no rows if that fails."""
 _SIGNAL, _NO_PARTITION, _IS_NULL = 1644, 1526, 1048
 _CHECK = ("a row violates a CHECK", "Correct the rows (a function of the job), or the constraint")
 _FOREIGN_KEY = (

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.sinks.sql.sqlite_words import leaves_rows_out, passes
 from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 
 _OLDEST = (3, 31)
-"""The sink needs ON CONFLICT, window functions and generated columns."""
+"""The oldest version with ON CONFLICT, window functions and generated columns."""
 _GENERATED = (2, 3)
 
 
