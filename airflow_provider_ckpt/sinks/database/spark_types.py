@@ -34,7 +34,7 @@ def decimal_of(kind: Any) -> tuple[int, int] | None:
 
 
 def digits_of(kind: Any) -> tuple[int, int] | None:
-    """Return (all digits, digits after the point) of the largest value; None for other types than whole and decimal."""
+    """Return (all digits, digits after the point) of the largest value; None for other types."""
     if isinstance(kind, str) and kind in _INTEGERS:
         return _INTEGERS[kind], 0
     return decimal_of(kind)
