@@ -45,9 +45,9 @@ _LOOKED_FOR = 100
 class BoundFileSink(BoundSink):
     """A file sink of one job.
 
-    A release takes these steps: check that every staged file is whole; take the turn in the folder (first release
-    only); move every file to the name in its handle; append one manifest entry; delete the empty staged places and the
-    files that the entry replaces. A crash between two steps, or a second releaser, does no harm:
+    A release checks that every staged file is whole. A first release then takes the sink's turn in the folder. The
+    release moves every file to the name in its handle, and appends one manifest entry. Finally it deletes the empty
+    staged places, and the files that the entry replaces. A crash between two steps, or a second releaser, does no harm:
 
     1. Names are fixed when a batch is staged, and moving is idempotent. A repeated move moves nothing twice.
     2. The manifest entry is the release. It is created under the next number only if that number is free. Of two
@@ -56,8 +56,8 @@ class BoundFileSink(BoundSink):
        entries from there on show whether it was released. Nothing else is checked, because a reader of the manifests
        may consume and delete files.
     4. A checkpoint with nothing staged appends no entry, so ``last_released`` stays lower. (The first release that
-       replaces other jobs' rows does append one.) A late release may then find a lower number, but the entries since
-       then list all its handles (3), so it is still a no-op.
+       replaces other jobs' rows does append one.) A late release may then find a lower number. It is still a no-op,
+       because the entries since then list all its handles (3).
     5. The turn decides what is replaced, see :class:`~.occupancy.Occupancy`.
     """
 

@@ -34,9 +34,9 @@ Answers = list[dict[str, Any]]
 class BoundDatabaseSink(BoundSink, Generic[C]):
     """A database sink of one job.
 
-    A release is one transaction: lock the ledger entry of job and sink, compare the checkpoint, skip the released
-    handles, move the rows of the others, record them, advance the entry, commit. No crash, second releaser or late
-    releaser does harm:
+    A release is one transaction. It locks the ledger entry of job and sink, and compares the checkpoint. It skips the
+    released handles and moves the rows of the others. Then it records them, advances the entry and commits. No crash,
+    second releaser or late releaser does harm:
 
     1. The second of two releasers waits for the lock, and then reads what the first one has committed.
     2. Work that was not committed did not happen.
@@ -255,7 +255,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             row = self._ledger.row(connection)
         return 0 if row is None else row.last
 
-    # ---- afterwards
+    # ---- after a release
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         with self._transaction("look for what is staged") as connection:

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.sinks.sink import Sink, SinkInput
 
 Mode = Literal["append", "upsert", "replace"]
 STATEMENT_TIMEOUT = 3600
-"""Seconds. A statement moves a whole batch or empties a table, which may take long on a healthy server.
+"""Default limit of a statement in seconds. A statement moves a whole batch or empties a table, which may take long.
 
 A statement that is cut off on a healthy server is cut off again at each try. A frozen server releases nothing in any
 case, and does not delay other sinks.

@@ -31,9 +31,9 @@ _DEFAULT_LIMIT = 1_048_588
 class BoundKafkaSink(BoundSink):
     """A Kafka sink of one job.
 
-    A release takes these steps: settle earlier transactions, read the ledger, check that every staged file is whole,
-    then write all rows and their ledger records in one transaction. A crash between two steps, or a second releaser,
-    does no harm:
+    A release settles earlier transactions and reads the ledger. It checks that every staged file is whole. Then it
+    writes all rows and their ledger records in one transaction. A crash between two steps, or a second releaser, does
+    no harm:
 
     1. ``init_transactions`` fences every older releaser and settles its transaction: an open one is aborted, one that
        was being committed is complete. The ledger is final *after* that.

@@ -57,7 +57,7 @@ class KafkaCalls:
         Raises KafkaClientMissingError.
         """
         try:
-            import confluent_kafka  # an extra
+            import confluent_kafka  # an optional package
             import confluent_kafka.admin
         except ImportError:
             raise KafkaClientMissingError from None

@@ -40,9 +40,9 @@ upsert only, whose staged files never enter the table.
 class BoundLakeSink(BoundSink):
     """A sink of one job that releases to a Delta or Iceberg table.
 
-    A release takes these steps: check that the table takes the rows and that every staged file is whole; append one
-    intent; make the commits of all intents that the table lacks (:class:`~.roll_forward.RollForward`). A crash between
-    two steps, or a second releaser, does no harm:
+    A release checks that the table takes the rows, and that every staged file is whole. It appends one intent. Then it
+    makes the commits of all intents that the table lacks (:class:`~.roll_forward.RollForward`). A crash between two
+    steps, or a second releaser, does no harm:
 
     1. The intent decides which batches are released, and how. It is created under the next number only if that number
        is free. Of two releasers one wins, and the other one reads the winner's intent and commits it, too.

@@ -129,7 +129,7 @@ class PostgresLedger(Ledger[Connection]):
             (self.context.job_id, str(self.target), self.context.job_id),
         )
 
-    # ---- what is staged
+    # ---- staged batches
 
     def note_staged(self, connection: Connection, handle: str, staging: str) -> None:
         connection.execute(self._in("INSERT INTO {}.staged VALUES (%s, %s, %s, %s)"), (*self._who, handle, staging))

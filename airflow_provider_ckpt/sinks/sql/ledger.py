@@ -87,7 +87,7 @@ class SqlLedger(Ledger[Connection]):
         """Return the ledger's tables that have an engine without transactions."""
         return self.dialect.unsafe_tables(connection, self.schema, list(self.tables.all))
 
-    # ---- what was released
+    # ---- releases
 
     def row(self, connection: Connection, *, lock: bool = False) -> LedgerRow | None:
         if not self.exists(connection):
@@ -142,7 +142,7 @@ class SqlLedger(Ledger[Connection]):
         changed = update(table).where(others, table.c.superseded_by.is_(None), released)
         connection.execute(changed.values(superseded_by=self.context.job_id))
 
-    # ---- what is staged
+    # ---- staged batches
 
     def note_staged(self, connection: Connection, handle: str, staging: str) -> None:
         noted = {**self._who, "handle": handle, "staging": staging}
