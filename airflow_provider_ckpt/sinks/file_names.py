@@ -58,8 +58,8 @@ def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: in
     """Return the final names of staged files, relative to the sink's folder.
 
     The names are unique (job, sink, batch, nonce, number) and depend on nothing but the staged batch. They do not
-    contain the checkpoint. If the release of *n* crashes, the release of *n+1* may finish it (R9), and must then produce
-    the same names.
+    contain the checkpoint. If the release of *n* crashes, the release of *n+1* may finish it (R9), and must then
+    produce the same names.
 
     Args:
         staged: paths of the staged files, relative to their staged place.

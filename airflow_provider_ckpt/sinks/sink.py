@@ -198,19 +198,18 @@ class Sink(ABC):
         return ()
 
     def not_released_with(self, other: Sink) -> str | None:
-        """Return why this sink and ``other``, another sink of the job, cannot be released in one transaction; None if
-        they can.
+        """Return why this sink and ``other`` cannot be released in one transaction; None if they can.
 
-        Called with :meth:`validate`, if the job wants it. See :meth:`BoundSink.release_together`.
+        ``other`` is another sink of the job. Called with :meth:`validate`, if the job wants a common transaction. See
+        :meth:`BoundSink.release_together`.
         """
         return f"a {type(self).__name__} is released by itself"
 
     def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[Location]:
-        """Return the folders to which Spark itself writes, each URI with its fsspec options, so that Spark can be
-        configured for them.
+        """Return the folders to which Spark itself writes, each URI with its fsspec options.
 
-        Called in the driver before any source is read, and without options after :meth:`validate`; does no I/O.
-        ``storage_options``: those of the job's root.
+        Spark is configured to reach them. Called in the driver before any source is read, and without options after
+        :meth:`validate`; does no I/O. ``storage_options``: those of the job's root.
         """
         return ()
 
@@ -297,11 +296,11 @@ class BoundSink(ABC):
         """
 
     def release_together(self, shares: Sequence[Share], checkpoint: int) -> list[dict[str, int]]:
-        """Release several sinks of one job, as :meth:`release` does, in one atomic step of the target: all of them or
-        none.
+        """Release several sinks of one job in one atomic step of the target: all of them or none.
 
-        ``shares``: one for each sink, including this one. Their order is the same in each call of a run. In the next
-        run the job's file may define another order. Returns counts, one for each share.
+        It does the work of :meth:`release` for each of them. ``shares``: one for each sink, including this one. Their
+        order is the same in each call of a run. In the next run the job's file may define another order. Returns
+        counts, one for each share.
 
         Called instead of :meth:`release` for sinks that share a transaction, which :meth:`Sink.not_released_with` has
         permitted. Some of them may have released the checkpoint before.

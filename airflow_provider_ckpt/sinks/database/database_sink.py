@@ -48,8 +48,10 @@ class DatabaseSink(Sink):
 
     database: ClassVar[str]
     changeable: ClassVar[frozenset[str]] = frozenset({"conn_id", "create"})
-    """Settings that may change when a job resumes. A connection may be renamed, because the ledger shows whether it
-    still leads to the same database."""
+    """Settings that may change when a job resumes.
+
+    A connection may be renamed, because the ledger shows whether it still leads to the same database.
+    """
 
     @property
     def settings(self) -> Settings:

@@ -21,8 +21,9 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def make(self, connection: C, born: str) -> None:
-        """Create the ledger and this sink's entry if they are absent. Until the first release, update the entry's table
-        and mode.
+        """Create the ledger and this sink's entry if they are absent.
+
+        Until the first release, update the entry's table and mode.
 
         Raises LedgerVersionError.
         """

@@ -75,8 +75,10 @@ class ShareRelease(Generic[C]):
             self._refuse_altered(waiting)
 
     def _refuse_altered(self, waiting: Sequence[Handle]) -> None:
-        """Refuse a table that was altered. A database may silently round or cut values for a narrower column, and
-        passes rows on through a view."""
+        """Refuse a table that was altered.
+
+        A database may silently round or cut values for a narrower column, and passes rows on through a view.
+        """
         self._releasing.hold()
         for problem, advice in self._problems(waiting):
             raise self._failures.release_refused(self._checkpoint)(f"{problem}. {advice}")

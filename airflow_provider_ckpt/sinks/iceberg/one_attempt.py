@@ -8,13 +8,13 @@ from airflow_provider_ckpt.sinks.lake.table import CommitConflict
 
 
 class OneAttempt:
-    """A catalog that passes one commit on to a ``pyiceberg.catalog.Catalog``. Every conflict is a
-    :class:`CommitConflict`.
+    """A catalog that passes one commit on to a ``pyiceberg.catalog.Catalog``.
 
-    pyiceberg retries a commit after its own CommitFailedException, on top of a version that the sink has not checked.
-    When no retry is left, it deletes the manifests of the commit. But the commit may be in the table: a client that
-    repeats its request gets a conflict with its own first request. A table whose manifests are gone cannot be read. So
-    pyiceberg never sees its exception, and nothing is deleted (R9).
+    It reports every conflict as :class:`CommitConflict`. pyiceberg retries a commit after its own
+    CommitFailedException, on top of a version that the sink has not checked. When no retry is left, it deletes the
+    manifests of the commit. But the commit may be in the table: a client that repeats its request gets a conflict with
+    its own first request. A table whose manifests are gone cannot be read. So pyiceberg never sees its exception, and
+    nothing is deleted (R9).
 
     The commit also requires the schema and the partition spec of the version. A change of these makes no snapshot, and
     pyiceberg requires only the snapshot.

@@ -24,8 +24,9 @@ class LakeFiles(StagingArea):
         self._verify(files, checkpoint, staged_will_do=True)
 
     def verify_targets(self, files: Sequence[LakeFile], checkpoint: int) -> None:
-        """Check that every file is there under its final name, because a table that names a missing file becomes
-        unreadable.
+        """Check that every file is there under its final name.
+
+        A table that names a missing file becomes unreadable.
 
         Raises StagedFilesMissingError, StagedFileChangedError.
         """

@@ -107,10 +107,10 @@ class LakeTable(ABC):
 
     @abstractmethod
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
-        """Commit an intent on top of ``snapshot``, and record in the same commit that the table contains ``number``
-        intents.
+        """Commit an intent on top of ``snapshot``.
 
-        After any error the commit may be in the table. So an implementation deletes nothing that the commit names.
+        The same commit records that the table contains ``number`` intents. After any error the commit may be in the
+        table. So an implementation deletes nothing that the commit names.
 
         Raises CommitConflict if another version is the newest.
         """

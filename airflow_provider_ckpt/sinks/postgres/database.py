@@ -17,8 +17,11 @@ from airflow_provider_ckpt.sinks.postgres.refusals import codes
 
 OLDEST = 140000
 _PASSING = ("08", "40", "53", "55", "57", "58", "25", "XX")
-"""Classes of SQLSTATEs of errors that may pass: connection, conflict, resources, locks, an operator's intervention, the
-system. Also an idle session, and a server that is a standby for now."""
+"""Classes of SQLSTATEs of errors that may pass.
+
+They stand for connection, conflict, locks, resources, an operator's intervention, the system, an idle session or a
+server that is a standby for now.
+"""
 SETTLE = (
     # a commit that a server's crash undoes would lose a release ('off' did lose one in a test)
     "SELECT set_config('synchronous_commit', 'on', true)",

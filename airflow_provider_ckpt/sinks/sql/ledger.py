@@ -122,8 +122,10 @@ class SqlLedger(Ledger[Connection]):
         connection.execute(update(table).where(self._mine(table)).values(told))
 
     def forget_released(self, connection: Connection, upto: int) -> None:
-        """Forget old handles. A released handle is kept until its staging table is dropped, because only this record
-        shows that it was released."""
+        """Forget old handles whose staging tables are dropped.
+
+        As long as the table exists, only this record shows that its rows were released.
+        """
         table, staged = self.tables.released, self.tables.staged
         waiting = select(staged.c.handle).where(self._mine(staged))
         old = and_(self._mine(table), table.c.checkpoint <= upto, table.c.handle.not_in(waiting))

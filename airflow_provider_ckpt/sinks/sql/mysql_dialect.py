@@ -27,8 +27,11 @@ _MODE = (
     "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
     "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
 )
-"""The complete mode. ANSI_QUOTES and NO_BACKSLASH_ESCAPES are absent, because they would change the meaning of the
-driver's literals. With NO_AUTO_VALUE_ON_ZERO a 0 stays 0 in an AUTO_INCREMENT column."""
+"""The complete SQL mode of a session.
+
+ANSI_QUOTES and NO_BACKSLASH_ESCAPES are absent, because they would change the meaning of the driver's literals. With
+NO_AUTO_VALUE_ON_ZERO a 0 stays 0 in an AUTO_INCREMENT column.
+"""
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": STATEMENT_TIMEOUT, "write_timeout": 600}
 """Limits of the driver, in seconds."""
 _SETTLE = (

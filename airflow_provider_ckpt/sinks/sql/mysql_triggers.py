@@ -28,8 +28,10 @@ _TOKEN = re.compile(
     r'(?P<quoted>`(?:[^`]|``)+`|"(?:[^"]|"")+")|(?P<word>[\w$]+)|(?P<mark>[.;(])',
     re.DOTALL,
 )
-"""Tokens of SQL. Comments and strings have no group. Double quotes count as quoted names (ANSI_QUOTES), because no
-string can stand where a table's name does."""
+"""The tokens of an SQL statement. Comments and strings have no group.
+
+Double quotes count as quoted names (ANSI_QUOTES), because no string can stand in the place of a table's name.
+"""
 _VERBS = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _ENDS = ("SET", "VALUES", "VALUE", "SELECT", "WHERE", "LIMIT")
 """The words that end the list of a statement's target tables."""

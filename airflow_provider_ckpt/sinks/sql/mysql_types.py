@@ -44,8 +44,11 @@ _MOST_SCALE = 30
 _JSON_DIGITS = 15
 """MySQL's JSON turns a number with a point into a double. MariaDB's JSON is a LONGTEXT."""
 NOT_NULL_TIMESTAMP = "timestamp(6) DEFAULT current_timestamp(6)"
-"""A TIMESTAMP with a default of our own. With ``explicit_defaults_for_timestamp=OFF``, older servers set the first one
-of a table to the current time at each update, too. They give the second one a zero, which a strict session refuses."""
+"""The type of a TIMESTAMP column with a default of our own.
+
+With ``explicit_defaults_for_timestamp=OFF``, older servers set the first such column of a table to the current time at
+each update, too. They give the second one a zero, which a strict session refuses.
+"""
 
 
 def fits(kind: Any, column: str) -> bool:
