@@ -532,7 +532,7 @@ def check(world: World, columns: Any = COLUMNS, **given: Any) -> None:
     [
         ("id int", {}, "it has no column 'city' (it has id)"),
         ("id int, city text, n int NOT NULL", {}, "its column 'n' is NOT NULL and has no default"),
-        ("id int GENERATED ALWAYS AS IDENTITY, city text", {}, "PostgreSQL itself gives column 'id' its values"),
+        ("id int GENERATED ALWAYS AS IDENTITY, city text", {}, "PostgreSQL itself sets the values of column 'id'"),
         ("id smallint, city text", {}, "column 'id' is integer in the job and smallint in the table"),
         ("id int, city int", {}, "column 'city' is string in the job and integer in the table"),
         ("id int, city text", {"mode": "upsert", "key": ["id"]}, "column 'id' of its key may be NULL"),

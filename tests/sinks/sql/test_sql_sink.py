@@ -105,7 +105,7 @@ def test_an_address_has_what_the_url_or_the_connection_says() -> None:
         ((("id", "integer"), ("ID", "string")), {}, "that differ only in upper and lower case"),
         ((("_ckpt_part", "integer"),), {}, "is a name that the sink itself uses"),
         ((("x" * 65, "integer"),), {}, "has 65 characters"),
-        ((("id", "void"),), {}, "is of type void, which no column of MySQL or SQLite holds"),
+        ((("id", "void"),), {}, "is of type void, which no column of MySQL or SQLite keeps"),
         ((("id", "interval day to second"),), {}, "is of type interval day to second"),
     ],
 )
