@@ -23,7 +23,13 @@ _WITHOUT_HOST = ("file", "memory")
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of a table. ``above``: URI of the folder above the table. ``target``, ``books``: paths below it."""
+    """The folders of a table.
+
+    Args:
+        above: URI of the folder above the table.
+        target: path of the table's folder in it.
+        books: path of the bookkeeping folder in it.
+    """
 
     above: str
     target: str

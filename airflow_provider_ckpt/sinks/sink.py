@@ -77,9 +77,13 @@ class SinkContext:
 class SinkInput:
     """The rows that a sink will get.
 
-    ``columns``: (name, type) in order, the type as Spark's schema JSON has it (``"long"``, or an object for a nested
-    one). ``output_mode``: Spark's. ``bounded``: whether the rows end. ``not_null``: names of the columns that Spark
-    knows to hold no null.
+    Args:
+        uid: the sink.
+        columns: (name, type) in order, the type as Spark's schema JSON has it (``"long"``, or an object for a nested
+            type).
+        output_mode: Spark's output mode.
+        bounded: the rows end.
+        not_null: names of the columns that Spark knows to hold no null.
     """
 
     uid: str

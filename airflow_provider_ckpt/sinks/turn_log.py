@@ -22,8 +22,12 @@ Kind = Literal["start", "first"]
 class Turn:
     """An entry of the turn log.
 
-    Kind ``start``: an overwriting sink is about to stage. Kind ``first``: a sink is about to release for the first
-    time. This entry decides ``supersedes``; no retry computes it again.
+    Args:
+        kind: ``start``: an overwriting sink is about to stage. ``first``: a sink is about to release for the first
+            time.
+        name: the sink.
+        mode: its mode.
+        supersedes: sinks that it replaces. The entry of kind ``first`` decides this; no retry computes it again.
     """
 
     kind: Kind

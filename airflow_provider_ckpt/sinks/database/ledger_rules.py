@@ -37,7 +37,12 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class Decision:
-    """The outcome of the rules. ``waiting``: handles to release. ``counts``: the answer if there is nothing to do."""
+    """The outcome of the rules.
+
+    Args:
+        waiting: the handles to release now.
+        counts: the answer if there is nothing to release; else None.
+    """
 
     waiting: tuple[Handle, ...] = ()
     counts: dict[str, int] | None = None

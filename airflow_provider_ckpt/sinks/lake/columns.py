@@ -23,9 +23,13 @@ PARTITION_TYPES = ("string", "long", "integer", "short", "byte", "boolean", "dat
 
 @dataclass(frozen=True)
 class Column:
-    """A column. ``type`` is spelled as in Spark's schema JSON.
+    """A column of rows or of a table.
 
-    ``field_id`` is the table's id of the column, if staged files contain ids. Ids of inner fields are in ``type``.
+    Args:
+        name: its name.
+        type: spelled as in Spark's schema JSON. Ids of inner fields are in it.
+        nullable: it may hold nulls.
+        field_id: the table's id of the column, if staged files contain ids.
     """
 
     name: str

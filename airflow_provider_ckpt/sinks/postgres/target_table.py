@@ -76,7 +76,13 @@ WHERE ev_class = %s AND ev_type IN ('2', '3', '4') AND (ev_enabled IN ('O', 'A')
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of a table. ``event``: INSERT, UPDATE or DELETE. ``is_instead``: it acts instead of the statement."""
+    """A rule of a table.
+
+    Args:
+        name: its name.
+        event: INSERT, UPDATE or DELETE.
+        is_instead: it acts instead of the statement.
+    """
 
     name: str
     event: str
