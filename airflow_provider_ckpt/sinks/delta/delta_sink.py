@@ -33,7 +33,7 @@ class DeltaSink(Sink):
     """A sink that writes to a Delta table.
 
     Spark writes Parquet files into the table's folder, and each release is one commit that names them. Spark needs no
-    Delta jar; the driver needs the package ``deltalake``. See docs/sinks-lakes.md.
+    Delta jar. The package ``deltalake`` is needed wherever the job runs or is released. See docs/sinks-lakes.md.
 
     Args:
         uri: the table's folder, as a path or a URI (``s3://…``). If there is no table, it is created with the columns

@@ -21,7 +21,7 @@ class IcebergSink(Sink):
     """A sink that writes to an Iceberg table.
 
     Spark writes Parquet files into the table's folder, and each release is one commit that names them. Spark needs no
-    Iceberg jar; the driver needs the package ``pyiceberg``. See docs/sinks-lakes.md.
+    Iceberg jar. The package ``pyiceberg`` is needed wherever the job runs or is released. See docs/sinks-lakes.md.
 
     Args:
         table: ``namespace.table``. If there is no table, it is created with the columns of the input and without
