@@ -104,7 +104,7 @@ class DeltaSink(Sink):
         check_table_input(given, "DeltaSink", self.mode, self.key, self.partition_by)
         for name, kind in given.columns:
             spelled = next((one for one in self.partition_by if one.casefold() == name.casefold()), None)
-            if spelled not in (None, name):  # Spark takes the other case, but nobody could read the new table
+            if spelled not in (None, name):  # Spark takes the other case, but no reader could read the new table
                 reason = (
                     f"is called {name!r} in the input of sink {given.uid}, and tables distinguish the case of names"
                 )
