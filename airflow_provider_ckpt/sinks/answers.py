@@ -1,4 +1,4 @@
-"""What a sink answers: it may be somebody's own, and what it says goes into logs that are read months later."""
+"""Checks of the values that a sink returns. A user may have written the sink, and its values go into durable logs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.strict_json import parse_json
 
 _AROUND = 10
-"""Levels of a log's entry around a handle, at the most."""
+"""Largest number of JSON levels that a log entry puts around a handle."""
 
 
 def checked_handle_of(uid: str, sink: BoundSink, answer: object, request: StageRequest) -> Handle:
-    """Of :meth:`BoundSink.stage`. Raises SinkAnswerError."""
+    """Return the handle that :meth:`BoundSink.stage` returned, checked.
+
+    Raises SinkAnswerError.
+    """
     problem = _handle_problem(answer, request)
     if problem is not None:
         raise _refused(uid, sink, "stage", problem, 'a JSON object with "id" (request.id) and "rows" (how many)')
@@ -24,12 +27,12 @@ def checked_handle_of(uid: str, sink: BoundSink, answer: object, request: StageR
 
 
 def _handle_problem(answer: object, request: StageRequest) -> str | None:
-    """Without values: a sink may keep there what is nobody's business."""
+    """Return what is wrong with a handle, or None. The text shows no values, which may be private to the sink."""
     if not isinstance(answer, Mapping):
         return f"what is of type {type(answer).__name__}"
     if answer.get("id") != request.id:
         return 'an object whose "id" is not that of the request'
-    if type(answer.get("rows")) is not int:  # a gate is told how many there are, and sums them up
+    if type(answer.get("rows")) is not int:  # gates get the sum of these counts
         return 'an object whose "rows" is no whole number'
     try:
         text = json.dumps(dict(answer), allow_nan=False)
@@ -42,11 +45,14 @@ def _handle_problem(answer: object, request: StageRequest) -> str | None:
 
 
 def checked_counts(uid: str, sink: BoundSink, answer: object, handles: Sequence[Handle]) -> dict[str, int]:
-    """Of :meth:`BoundSink.release` of such handles. Raises SinkAnswerError: the rows may be visible, and the next call
-    tells."""
+    """Return the counts that :meth:`BoundSink.release` returned for these handles, checked.
+
+    Raises SinkAnswerError. The rows may be visible then; the next call finds out.
+    """
     if not isinstance(answer, Mapping):
         problem = f"what is of type {type(answer).__name__}"
-    elif handles and "rows" not in answer:  # by them the next start knows whether the target has lost a release
+    # the next start needs this count to detect that the target has lost a release
+    elif handles and "rows" not in answer:
         problem = 'counts without "rows"'
     elif wrong := sorted(str(name) for name, count in answer.items() if type(count) is not int):
         problem = f"no whole number for {', '.join(wrong)}"
@@ -56,8 +62,10 @@ def checked_counts(uid: str, sink: BoundSink, answer: object, handles: Sequence[
 
 
 def checked_together(uid: str, sink: BoundSink, answer: object, sinks: int) -> list[object]:
-    """Of :meth:`BoundSink.release_together`, for so many sinks; what each of these counted is not looked at. Raises
-    SinkAnswerError."""
+    """Return what :meth:`BoundSink.release_together` returned, checked to have one item for each sink.
+
+    The counts of each sink are not checked here. Raises SinkAnswerError.
+    """
     if isinstance(answer, Sequence) and not isinstance(answer, str) and len(answer) == sinks:
         return list(answer)
     many = f" of length {len(answer)}" if isinstance(answer, list) else ""

@@ -8,12 +8,14 @@ from airflow_provider_ckpt.storage.location import Location
 
 
 def bind_sinks(job: HasSinks, job_id: str, root: Location) -> dict[str, BoundSink]:
-    """The sinks of the job by uid; nothing is written yet."""
+    """Return the sinks of the job by uid, bound. Nothing is written yet."""
     return {one.uid: one.sink.bind(SinkContext(job_id, one.uid, root.options)) for one in job.sinks}
 
 
 def output_folders(job: HasSinks, root: Location) -> dict[str, str]:
-    """Sink -> URI of its folder, for whoever wants to look there. Not of one in a store with its own endpoint: its
-    URI leads into somebody else's."""
+    """Return the URI of each sink's folder by uid, to show to users.
+
+    A folder in a store with its own endpoint is left out, because its URI without the endpoint names another store.
+    """
     found = {one.uid: one.sink.spark_folders(root.options) for one in job.sinks}
     return {uid: places[0].for_display() for uid, places in found.items() if places and not places[0].has_own_endpoint}

@@ -1,4 +1,4 @@
-"""A file sink in one job: stages, releases and cleans up in its folder."""
+"""A file sink bound to a job: it stages, releases and cleans up in its folder."""
 
 from __future__ import annotations
 
@@ -39,24 +39,26 @@ if TYPE_CHECKING:
 
 
 _LOOKED_FOR = 100
-"""Files of a release: a table without any of them has been emptied."""
+"""Files of a release that are checked for. If none of them is there, the table counts as emptied."""
 
 
 class BoundFileSink(BoundSink):
-    """Release is: see that every staged file is whole, take the turn in the folder (first release only), move every
-    file to the name in its handle, append one manifest entry, then delete the empty staged places and what the entry
-    replaces. Why a crash or a second releaser between any two steps does no harm:
+    """A file sink of one job.
 
-    1. Names are fixed when a batch is staged and moving is idempotent, so doing it again moves nothing twice.
-    2. The manifest entry is the release. It is made by create-if-absent of the next number, so of two
-       releasers one wins, and the other reads the winner's entry and starts over.
-    3. A handle says how many entries there were when it was staged. It can be listed only in a later one, so
-       the few entries from there on tell whether it was released already. Nothing else is looked at: files
-       that a reader of the manifests has consumed and deleted are not missed.
-    4. A checkpoint with nothing staged appends nothing (but the first one that replaces other jobs' rows), and
-       ``last_released`` stays behind. A late release then finds a lower number than it might, but all its handles
-       in the entries since (3): still a no-op.
-    5. What is replaced is decided by the turn, see :class:`~.occupancy.Occupancy`.
+    A release checks that every staged file is whole. A first release then takes the sink's turn in the folder. The
+    release moves every file to the name in its handle, and appends one manifest entry. Finally it deletes the empty
+    staged places, and the files that the entry replaces. A crash between two steps, or a second releaser, does no harm:
+
+    1. Names are fixed when a batch is staged, and moving is idempotent. A repeated move moves nothing twice.
+    2. The manifest entry is the release. It is created under the next number only if that number is free. Of two
+       releasers one wins, and the other one reads the winner's entry and starts over.
+    3. A handle records how many entries there were when it was staged. Only a later entry can list it, so the few
+       entries from there on show whether it was released. Nothing else is checked, because a reader of the manifests
+       may consume and delete files.
+    4. A checkpoint with nothing staged appends no entry, so ``last_released`` stays lower. (The first release that
+       replaces other jobs' rows does append one.) A late release may then find a lower number. It is still a no-op,
+       because the entries since then list all its handles (3).
+    5. The turn decides what is replaced, see :class:`~.occupancy.Occupancy`.
     """
 
     def __init__(self, writer: FileWriter, context: SinkContext, folders: FileFolders, mode: Mode) -> None:
@@ -90,11 +92,14 @@ class BoundFileSink(BoundSink):
             self._refuse_other_format()
 
     def _refuse_other_format(self) -> None:
-        """Who lists the folder reads all of it in one format. Of what comes later nobody is told."""
+        """Refuse a folder with data files of another format, because readers list it in one format.
+
+        Jobs that come later are not checked against this one.
+        """
         mine = self._writer.format
         for path, _ in self._storage.files(""):
             *folders, _ = path.split("/")
-            is_read = is_data_file(path) and all("=" in folder for folder in folders)  # readers know no others
+            is_read = is_data_file(path) and all("=" in folder for folder in folders)  # readers take no other folders
             if is_read and format_of(path) not in (None, mine):
                 reason = (
                     f"is not that of {path!r} in {self._storage.uri}, and a folder is read in one format; give "
@@ -139,11 +144,11 @@ class BoundFileSink(BoundSink):
         rows = parquet_rows(self._books.child(place), files) if rows_written is None else rows_written()
         if (rows == 0 and len(files) > 1) or (not files and (rows > 0 or rows_written is None)):
             raise StagedRowCountError(handle=request.id, uri=self._storage.uri, rows=rows, files=len(files))
-        if rows == 0:  # Spark writes one file (its header, its schema) for an empty frame
+        if rows == 0:  # for an empty frame Spark writes one file (its header, its schema)
             self._books.delete_tree(place)
             files = []
         else:
-            self._books.sync(place)  # a handle that outlives a power cut names files that do
+            self._books.sync(place)  # a handle that survives a power cut must name files that do
         return self._staged.handle(request, rows, since, files)
 
     def _write(self, frame: DataFrame, request: StageRequest, uri: str) -> None:
@@ -173,7 +178,7 @@ class BoundFileSink(BoundSink):
             try:
                 manifest = self._ready(waiting, checkpoint, is_first=newest is None)
             except StagedFilesMissingError:
-                # Another releaser may have finished meanwhile, and a reader consumed and deleted the files.
+                # Another releaser may have finished since, and a reader may have consumed and deleted the files.
                 self._log.catch_up()
                 if self._log.length() > seen:
                     continue
@@ -182,10 +187,10 @@ class BoundFileSink(BoundSink):
                 return _counts(None)
             if self._log.append(manifest):
                 return self._finish(manifest, waiting, checkpoint)
-            # R9: another releaser was first, and its entry decides what is left to do.
+            # R9: another releaser was first, and its entry decides what is still to do.
 
     def _ready(self, waiting: Sequence[Handle], checkpoint: int, *, is_first: bool) -> Manifest | None:
-        """Everything before the manifest entry; None if there is nothing to enter."""
+        """Do everything that precedes the manifest entry and return it; None if there is nothing to release."""
         if waiting:
             self._occupancy.refuse_superseded()
         self._staged.verify(waiting, checkpoint)
@@ -254,7 +259,7 @@ class BoundFileSink(BoundSink):
                     removed.append(name)
         if self._log.catch_up() is not None:
             self._occupancy.sweep(again=True)
-        self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # of probes
+        self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # left by probes
         for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
             self._books.collect_temporary(folder, LEFT_BEHIND)
         if each.failed:

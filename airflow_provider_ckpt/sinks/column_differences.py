@@ -1,4 +1,4 @@
-"""How the columns of two writers of one folder differ for its readers. Pure functions, no I/O."""
+"""Differences between the columns of two writers of one folder, as its readers see them. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 _UNREAD = {"nullable", "metadata", "containsNull", "valueContainsNull"}
 """Parts of a type that do not change how values are read."""
 Columns = Sequence[tuple[str, Any]]
-"""(name, type as Spark's schema JSON has it), in order. A type of None is not known."""
+"""(name, type as Spark's schema JSON has it), in order. None stands for an unknown type."""
 
 
 def differences(
@@ -40,7 +40,7 @@ def _only_one_has(mine: Columns, its: Columns, me: str, it: str) -> Iterator[str
 
 
 def _order(mine: Columns, its: Columns, me: str, it: str, partition_by: Collection[str]) -> Iterator[str]:
-    """CSV has columns by their place. The columns of folders have none."""
+    """Yield a phrase if the same columns have another order. Only CSV has columns by place, without partitions."""
     one, other = (_names(columns, partition_by) for columns in (mine, its))
     if one != other and sorted(one) == sorted(other):
         yield f"the order is {', '.join(one)} in {me} and {', '.join(other)} in {it}"

@@ -1,4 +1,4 @@
-"""The columns that a file sink writes, kept beside the table for the next sink that writes there."""
+"""The columns that a file sink writes, recorded in the bookkeeping folder for the next sink that writes there."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ class ColumnRecord:
         self._books = books
 
     def write(self, name: SinkName, columns: Columns) -> None:
-        """Replace the columns of a sink."""
+        """Record the columns of a sink, in place of those that it recorded before."""
         if self.read(name) != columns:
             document = encode_document(KIND, VERSION, columns=[list(column) for column in columns])
             self._books.replace(self._path(name), document)
 
     def read(self, name: SinkName) -> Columns | None:
-        """Return the columns of a sink; None if it has recorded none. Raises ReleaseLogDamagedError."""
+        """Return the columns that a sink recorded; None if it recorded none.
+
+        Raises ReleaseLogDamagedError.
+        """
         path = self._path(name)
         uri = self._books.full_uri(path)
         try:

@@ -1,4 +1,4 @@
-"""Errors of sinks: what they are given, stage and release."""
+"""Errors of sinks: in their settings and rows, and while they stage and release."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, Trans
 
 
 class IllegalStageRequestError(TerminalError):
-    """The runner asked to stage under a name that cannot be kept apart from others."""
+    """The runner asked to stage under a name that may collide with another one."""
 
     template = (
         "Cannot stage a batch: {part} is {value!r}. It becomes part of a file name: an attempt has at most 150 "
@@ -16,46 +16,49 @@ class IllegalStageRequestError(TerminalError):
 
 
 class InvalidSinkError(InvalidInputError):
-    """A sink was described in a way that cannot work. ``setting``, ``value``, ``reason``."""
+    """The settings of a sink cannot work. Data: sink, setting, value, reason."""
 
     template = "{sink} cannot be used: {setting}={value!r} {reason}"
 
 
 class SinkInputError(InvalidInputError):
-    """What flows into a sink cannot be written there."""
+    """The rows that flow into a sink cannot be written there."""
 
-    template = "Sink {sink} cannot write what it is given: {problem}. {advice}."
+    template = "Sink {sink} cannot write its input: {problem}. {advice}."
 
 
 class SinkAnswerError(TerminalError):
-    """A sink of somebody's own returned what its base class does not allow: another try would return the same."""
+    """A sink returned a value that its base class does not allow. Another try would return the same."""
 
     template = "sink {sink!r} ({kind}) returned from {call}() {problem}; it has to be {needed}"
 
 
 class StagedFilesMissingError(TerminalError):
-    """Staged files are neither in their staged place nor at their final name: somebody deleted them."""
+    """Staged files are neither in their staged place nor at their final name, because something deleted them."""
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: staged files are gone ({count} in "
         "all), the first is {path!r} in {uri}. Something other than this job deleted them (a clean-up of '_ckpt…' "
-        "folders?). Bring them back and go on with --resume-failed, or run the job under another id, from its input."
+        "folders?). Bring them back and resume with --resume-failed, or run the job under another id, from its input."
     )
 
 
 class StagedFileChangedError(TerminalError):
-    """A staged file has not the size it was staged with: a disk that lost what it had confirmed, or somebody wrote."""
+    """A staged file does not have the size it was staged with: the disk lost data, or another writer changed it."""
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {path!r} in {uri} was staged with "
-        "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back and go on with "
+        "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back and resume with "
         "--resume-failed, or run the job under another id, from its input."
     )
 
 
 class GarbageLeftError(TransientError):
-    """All of a sink's garbage was deleted that can be. It is in nobody's way: a driver that takes the job over tells of
-    it, and goes on. ``deleted``, ``left``: ids."""
+    """Some of a sink's garbage could not be deleted; the rest was.
+
+    The leftovers harm no run. A driver that takes the job over reports them and continues. Data: sink, job, count,
+    path, cause; ``deleted`` and ``left`` (ids).
+    """
 
     template = (
         "Sink {sink} of job {job!r} cannot delete {count} of its staged leftovers, the first is {path!r}: {cause} They "
@@ -64,13 +67,12 @@ class GarbageLeftError(TransientError):
 
 
 class ReleaseLogDamagedError(TerminalError):
-    """Entries of a log that only grows are gone or damaged. Taken for an earlier end, rows would be repeated or
-    forgotten."""
+    """Entries of an append-only log are gone or damaged. A release that ignored this would repeat or lose rows."""
 
     template = (
         "The release log {uri} has lost entries: {problem}. Something deleted them (an expiry rule of the bucket, a "
-        "clean-up of '_ckpt…' folders?) or wrote over them. Nothing was released or left out on account of it. Bring "
-        "them back and go on with --resume-failed, or begin anew with another job id and folder."
+        "clean-up of '_ckpt…' folders?) or overwrote them. Nothing was released or left out because of it. Bring "
+        "them back and resume with --resume-failed, or start from scratch with another job id and folder."
     )
 
 
@@ -84,13 +86,13 @@ class StagedElsewhereError(TerminalError):
 
 
 class OutputNotEmptyError(InvalidInputError):
-    """The sink's mode does not allow what the folder holds; said before anything is written."""
+    """The sink's mode does not allow the files that the folder holds. Nothing was written."""
 
     template = "Sink {sink} of job {job_id!r} cannot write to {uri}: {held}. {ways}"
 
 
 class SharedColumnsError(InvalidInputError):
-    """Data: sink, folder, other, differ."""
+    """Two writers of one folder have different columns. Data: sink, folder, other, differ."""
 
     template = (
         "Sink {sink} cannot write to {folder}, because readers take the folder for one table, and {other} has other "
@@ -100,7 +102,7 @@ class SharedColumnsError(InvalidInputError):
 
 
 class ReleaseLogLeftError(InvalidInputError):
-    """The table's folder was deleted, and the folder beside it was not."""
+    """The table's folder was deleted, but not its bookkeeping folder."""
 
     template = (
         "Sink {sink} cannot write to {uri}: that folder was deleted, and {books} still lists what was released there. "
@@ -109,7 +111,7 @@ class ReleaseLogLeftError(InvalidInputError):
 
 
 class OutputTakenMeanwhileError(TerminalError):
-    """The folder was empty when the job started, and another job released there before this one's first release."""
+    """Another job released to the folder after this job started and before its first release."""
 
     template = (
         "The first release of sink {sink} of job {job_id!r} to {uri} is refused: meanwhile {held}. {ways} Nothing was "
@@ -118,17 +120,17 @@ class OutputTakenMeanwhileError(TerminalError):
 
 
 class OutputSupersededError(TerminalError):
-    """Another job overwrote the folder after this one: its rows are replaced, and more of them would be a mixture."""
+    """Another job has overwritten the folder, so this job's rows are replaced. More rows would mix both outputs."""
 
     template = (
         "Sink {sink} of job {job_id!r} is superseded at {uri}: job {by!r} (sink {by_sink}) overwrites what this job "
-        "released or was about to release. Nothing more of it is released. If this job's rows are the ones that are "
-        "wanted, run it anew under a new job id."
+        "released or was about to release. This job releases nothing further. If its rows are the wanted ones, run it "
+        "again under a new job id."
     )
 
 
 class ForeignReleaseError(TerminalError):
-    """Another job releases under the same name: its release stands where this one's belongs."""
+    """Another job releases under the same name. Its release holds the number that this job's release needs."""
 
     template = (
         "Sink {sink} at {uri} has released checkpoint {newest} without batch {handle}, which belongs to checkpoint "
@@ -141,35 +143,41 @@ class BlankLineError(TerminalError):
     template = (
         "sink {sink}: a row of batch {handle} holds nothing (null, or a blank text) in {columns}, so that its line of "
         "CSV is blank, and Spark leaves such a line out: the row would be lost. Nothing of the batch was staged: "
-        "leave such rows out, or put a text in the place of the null (coalesce), and go on with --resume-failed; a new "
-        "job may say options={{'nullValue': …}}"
+        "leave such rows out, or replace the null by a text (coalesce), and resume with --resume-failed; a new "
+        "job may set options={{'nullValue': …}}"
     )
 
 
 class WriterOptionsError(TerminalError):
-    """Without their values, which may be secrets. Data: sink, job, format, options (names)."""
+    """Spark's writer refuses options of a sink. Values of options may be secret.
+
+    Data: sink, job, format, options (names).
+    """
 
     template = (
-        "sink {sink!r} of job {job!r}: Spark's writer of {format} does not take what is given for its options "
-        "{options}, and fails without any rows, too. Nothing of the batch was staged. Mend them and go on with "
-        "--resume-failed; one that decides how files are read (header, sep, …) cannot change in a job that has begun: "
-        "run it under another id"
+        "sink {sink!r} of job {job!r}: Spark's writer of {format} refuses the values of its options "
+        "{options}, and fails without any rows, too. Nothing of the batch was staged. Correct them and resume with "
+        "--resume-failed; an option that decides how files are read (header, sep, …) cannot change once a job has "
+        "begun: run the job under another id"
     )
 
 
 class PartitionValueTooLongError(TerminalError):
-    """Data: sink, job, handle, column, bytes (of the folder's name)."""
+    """A partition value is too long for a folder's name.
+
+    Data: sink, job, handle, column, bytes (of the folder's name).
+    """
 
     template = (
         "sink {sink!r} of job {job!r}: a row of batch {handle} has a value in {column!r}, by which its output is "
         "partitioned, that is too long for the name of a folder: as Spark writes it the name has {bytes} bytes, and "
         "file systems take 255. Nothing of the batch is acknowledged or visible, and none of it is lost. Shorten such "
-        "values in the job (left, sha2) and go on with --resume-failed; a new job may partition by another column."
+        "values in the job (left, sha2) and resume with --resume-failed; a new job may partition by another column."
     )
 
 
 class StagedRowCountError(TerminalError):
-    """The rows counted and the files found do not fit: going on could lose rows."""
+    """The number of rows counted and the number of files found contradict each other, so rows could be lost."""
 
     template = (
         "Batch {handle} was staged in {uri} with {rows} rows in {files} files, which cannot be; nothing was "
@@ -189,7 +197,7 @@ class UnreadableFooterError(TerminalError):
 
 
 class UnknownHandleError(TerminalError):
-    """A staged handle was made by something this version does not read."""
+    """A staged handle has a format that this version does not read."""
 
     template = (
         "A staged handle has format {format!r:.80} version {version!r:.80}; this version reads {known!r} up to version "
@@ -198,21 +206,24 @@ class UnknownHandleError(TerminalError):
 
 
 class DamagedHandleError(TerminalError):
-    """What a subtask's log says of a staged batch lacks something. Data: sink, job, handle, problem."""
+    """The entry of a staged batch in a subtask's log lacks something. Data: sink, job, handle, problem."""
 
     template = (
-        "What the log of job {job!r} says of a batch that sink {sink} has staged is not what was written: {problem} "
-        "({handle!s:.500}). Nothing was released on account of it: bring the job's folder back from a backup and go on "
+        "The log of job {job!r} has a damaged entry for a batch that sink {sink} has staged: {problem} "
+        "({handle!s:.500}). Nothing was released because of it: bring the job's folder back from a backup and resume "
         "with --resume-failed, or run the job under another id, from its input."
     )
 
 
 class OutputAheadError(InvalidInputError):
-    """The root is an older copy of itself, or its journal has lost its end. Data: sink, known, completed."""
+    """A sink has released a checkpoint that the journal does not know.
+
+    The root is an older copy, or its journal lost its end. Data: sink, known (to the sink), completed (in the journal).
+    """
 
     template = (
-        "sink {sink!r} has released checkpoint {known}, and the newest one that the journal knows of is {completed}: "
-        "the root is an older copy, or another root has a job of this id. Going on would release rows once more that "
+        "sink {sink!r} has released checkpoint {known}, and the newest that the journal knows is {completed}: "
+        "the root is an older copy, or another root has a job of this id. A run would release rows again that "
         "are in the output already. Nothing was written: bring the newer root back, or run the job under another id "
         "into another target"
     )
@@ -220,6 +231,6 @@ class OutputAheadError(InvalidInputError):
 
 class OutputLostError(InvalidInputError):
     template = (
-        "sink {sink!r} knows of {known} as its last released checkpoint, and the journal of {released}: its folder, or "
-        "the records of its releases, were taken away or emptied. Bring them back, or run the job under another id"
+        "sink {sink!r} has {known} as its last released checkpoint, and the journal has {released}: its folder, or "
+        "the records of its releases, were deleted or emptied. Bring them back, or run the job under another id"
     )

@@ -1,7 +1,8 @@
 """The two folders of a file sink. One holds released files and nothing else; the other holds everything else.
 
-Spark passes over hidden names, and other readers do not. DuckDB's ``**`` and a folder scan of Polars list every file
-below a folder. Polars also refuses a folder whose files have two extensions. So what is staged lies beside the table.
+Spark skips hidden names, but other readers do not. DuckDB's ``**`` and a folder scan of Polars list every file below a
+folder. Polars also refuses a folder whose files have two extensions. So staged files lie next to the table's folder,
+not in it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ _WITHOUT_HOST = ("file", "memory")
 
 @dataclass(frozen=True)
 class Places:
-    """Where the folders of a path lie. ``above``: the URI of the folder above the table; the others are paths in it."""
+    """The folders of a table.
+
+    Args:
+        above: URI of the folder above the table.
+        target: path of the table's folder in it.
+        books: path of the bookkeeping folder in it.
+    """
 
     above: str
     target: str
@@ -32,10 +39,11 @@ class Places:
 def places_of(path: str) -> Places:
     """Return the places for ``path``, a local path or a URI. No file system is opened.
 
-    A folder of a partition (``revenue/day=1``) belongs to the table above it, because readers of the table list it. The
-    table's folder may be a link on a local disk: then the places are those that it leads to.
+    A folder of a partition (``revenue/day=1``) belongs to the table above it, because readers of the table list it. If
+    the table's folder is a link on a local disk, the places are those of the link's target.
 
-    Raises InvalidSinkError if no folder lies above the table, InvalidStorageUriError.
+    Raises InvalidSinkError if no folder lies above the table.
+    Raises InvalidStorageUriError if the URI cannot be read.
     """
     uri = canonical_uri(path)
     scheme, rest = uri.split("://", 1)
@@ -45,7 +53,7 @@ def places_of(path: str) -> Places:
     table = next((at for at in reversed(range(len(names))) if "=" not in names[at]), None)
     if table is None:
         reason = (
-            "has no folder above it that rows can be staged in: they are staged in a folder beside the table, so that "
+            "has no folder above it that rows can be staged in: they are staged in a folder next to the table, so that "
             "no reader of the table finds them. Give a folder below, such as '…/orders'"
         )
         raise InvalidSinkError(sink="FileSink", setting="path", value=path, reason=reason)
@@ -60,7 +68,7 @@ def places_of(path: str) -> Places:
 
 
 def _linked(folder: str) -> str | None:
-    """Return what a folder leads to that is a link; None if it is none, or one in a circle."""
+    """Return the target of a folder that is a link; None if it is no link or the links form a circle."""
     real = os.path.realpath(folder) if os.path.islink(folder) else None
     return None if real is None or os.path.islink(real) else real
 
@@ -74,7 +82,10 @@ class FileFolders:
 
     @classmethod
     def open(cls, folder: Location) -> FileFolders:
-        """Open the folders of a sink's path. Raises what :func:`places_of` and :func:`open_storage` raise."""
+        """Open the folders of a sink's path.
+
+        Raises the errors of :func:`places_of` and :func:`open_storage`.
+        """
         places = places_of(folder.uri)
         return cls(open_storage(Location(places.above, folder.options)), places)
 

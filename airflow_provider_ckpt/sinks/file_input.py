@@ -1,4 +1,4 @@
-"""Which rows Spark's file writers take. Pure functions, no I/O; the rules were read off Spark 4.2."""
+"""The rows that Spark's file writers take. Pure functions, no I/O. The rules come from the source of Spark 4.2."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ _REFUSED = {
     "csv": ("interval", "geometry", "geography", "void", "variant"),
 }
 _NO_FOLDER_NAME = ("interval", "geometry", "geography", "void", "variant")
-"""A partition value becomes a folder's name: one value, which reads back."""
+"""Types that cannot be partition columns. Such a value has no folder name that reads back as the same value."""
 
 
 def check_file_input(given: SinkInput, file_format: str, partition_by: Sequence[str], sink: str = "FileSink") -> None:
-    """Raises SinkInputError for columns that the format cannot hold, InvalidSinkError for ``partition_by``."""
+    """Refuse columns that a file format cannot hold.
+
+    Raises SinkInputError for a column, InvalidSinkError for ``partition_by``.
+    """
     if not given.columns:
         raise _refused(given, "its input has no columns", "Select at least one")
     _check_names(given)
@@ -39,13 +42,16 @@ def _check_names(given: SinkInput) -> None:
     for name, _ in given.columns:
         if name.casefold() in seen:
             first = seen[name.casefold()]
-            problem = f"its input has the columns {first!r} and {name!r}, and readers tell no case apart"
+            problem = f"its input has the columns {first!r} and {name!r}, and readers ignore case"
             raise _refused(given, problem, "Rename or drop one of the two")
         seen[name.casefold()] = name
 
 
 def _partition_column(given: SinkInput, wanted: str, sink: str) -> str:
-    """The column that Spark takes: names are compared without case, unless spark.sql.caseSensitive says so."""
+    """Return the column that Spark takes for this name.
+
+    Spark compares names without case, unless spark.sql.caseSensitive is set.
+    """
     names = [name for name, _ in given.columns]
     for name in names:
         if name == wanted:
@@ -63,7 +69,7 @@ def _check_partition(given: SinkInput, name: str, kind: Any, sink: str) -> None:
         shown = kind["type"] if isinstance(kind, dict) else kind
         reason = (
             f"is a column of type {shown} in the input of sink {given.uid}, and no folder can be named by such a "
-            "value. Partition by a column that was made of it, as text or date, say"
+            "value. Partition by a column derived from it, for example as text or date"
         )
         raise InvalidSinkError(sink=sink, setting="partition_by", value=name, reason=reason)
 
@@ -82,7 +88,7 @@ def _check_type(given: SinkInput, file_format: str, name: str, kind: Any) -> Non
 
 
 def _leaves(kind: Any) -> Iterator[str]:
-    """Names of the types that a type is made of in the end; ``struct`` for one without fields."""
+    """Yield the names of the elementary types inside a type; ``struct`` for a struct without fields."""
     kind = _plain(kind)
     if not isinstance(kind, dict):
         yield str(kind)
@@ -96,14 +102,17 @@ def _leaves(kind: Any) -> Iterator[str]:
 
 
 def _plain(kind: Any) -> Any:
-    """A user-defined type is written as what it is made of."""
+    """Return the type that Spark writes: for a user-defined type its SQL type."""
     while isinstance(kind, dict) and kind["type"] == "udt":
         kind = kind["sqlType"]
     return kind
 
 
 def _family(kind: str) -> str:
-    """``geometry(SRID:0)`` is a geometry; ``interval day`` is another type than ``interval``, which no format takes."""
+    """Return the name of a type without its arguments: ``geometry`` for ``geometry(SRID:0)``.
+
+    ``interval day`` stays as it is. It is another type than ``interval``, which no format takes.
+    """
     return kind.partition("(")[0]
 
 

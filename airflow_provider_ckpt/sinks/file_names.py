@@ -1,7 +1,7 @@
 """Names in the folders of a :class:`~.file_sink.FileSink`: pure functions, no I/O.
 
-Names are those the store holds. Spark escapes partition values (``city=a%2Fb`` is a folder really named so),
-and nothing here or in the store escapes or unescapes them again.
+All names are the real names in the store. Spark escapes partition values (the folder is really named ``city=a%2Fb``),
+and neither these functions nor the store escape or unescape them again.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from airflow_provider_ckpt.storage.nesting import is_hidden
 
 BOOKKEEPING = "_ckpt"
-"""The bookkeeping folder of a sink that keeps it in its own folder. That of a file sink lies beside the table."""
+"""The bookkeeping folder inside the folder of a sink. A file sink has it next to the table instead."""
 
 TURNS = "~turns"
-"""In the bookkeeping folder. No job has a folder of this name, because a job id does not start with a tilde."""
+"""A folder in the bookkeeping folder. No job has a folder of this name, because no job id starts with a tilde."""
 
 _MAX_PREFIX = 130  # of the 255 bytes that file systems allow; batch, nonce, number and extension follow
 _SPARK_FILE = re.compile(r"part-\d+-[0-9a-f-]{36}(?:_\d+)?[-.]c\d+")
@@ -37,23 +37,36 @@ def manifests_folder(job_id: str, uid: str) -> str:
 
 
 def is_data_file(path: str) -> bool:
-    """Whether Spark would read the file: no segment is hidden. Partition folders of a column whose name
-    starts with an underscore are not (``_day=1``), as in Spark's own rule."""
+    """Return whether Spark would read the file: no segment of its path is hidden.
+
+    As in Spark's own rule, partition folders are not hidden if the column's name starts with an underscore
+    (``_day=1``).
+    """
     return not any(map(is_hidden, path.split("/")))
 
 
 def format_of(path: str) -> str | None:
-    """By the extension, behind which there may be that of a compression; None if it tells of no format of a sink."""
+    """Return the file format that the extension names; None if it names no format of a sink.
+
+    An extension of a compression may follow, as in ``.csv.gz``.
+    """
     extensions = path.rpartition("/")[2].lower().split(".")[1:][-2:]
     return next((one for one in reversed(extensions) if one in ("parquet", "json", "csv", "orc")), None)
 
 
 def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: int, nonce: str) -> list[str]:
-    """Final names, relative to the sink's folder, of staged files given relative to their staged place.
+    """Return the final names of staged files, relative to the sink's folder.
 
-    They are unique (job, sink, batch, nonce, number) and depend on nothing but the staged batch. They do not
-    carry the checkpoint: a release of *n* that crashed may be finished as a part of the release of *n+1*
-    (R9), and has to come to the same names.
+    The names are unique (job, sink, batch, nonce, number) and depend on nothing but the staged batch. They do not
+    contain the checkpoint. If the release of *n* crashes, the release of *n+1* may finish it (R9), and must then
+    produce the same names.
+
+    Args:
+        staged: paths of the staged files, relative to their staged place.
+        job_id: the job.
+        uid: the sink's uid.
+        batch_id: Spark's number of the batch.
+        nonce: the nonce of the stage request.
     """
     prefix = f"part-{job_and_sink(job_id, uid)}-{batch_id:08d}-{nonce}"
     names = []
@@ -65,8 +78,10 @@ def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: in
 
 
 def job_and_sink(job_id: str, uid: str) -> str:
-    """What the names of a sink's released files begin with, behind ``part-``. A sink uid has no ``-``, so job and
-    sink can be told apart; long ones are told apart by a hash."""
+    """Return the part that the names of a sink's released files have after ``part-``.
+
+    A sink uid has no ``-``, so job and sink can be told apart. A long name is shortened and gets a hash.
+    """
     name = f"{job_id}-{uid}"
     if len(name) <= _MAX_PREFIX:
         return name
@@ -74,13 +89,13 @@ def job_and_sink(job_id: str, uid: str) -> str:
 
 
 def released_by(path: str) -> str | None:
-    """The :func:`job_and_sink` in the name of a file that :func:`released_names` named; None if it did not."""
+    """Return the :func:`job_and_sink` in a file name made by :func:`released_names`; None for another name."""
     match = _RELEASED.fullmatch(path.rpartition("/")[2])
     return match[1] if match else None
 
 
 def _extension(name: str) -> str:
-    """``.snappy.parquet``, ``.csv.gz``: readers take the compression from it."""
+    """Return the extensions, such as ``.snappy.parquet`` or ``.csv.gz``. Readers derive the compression from them."""
     match = _SPARK_FILE.match(name)
     rest = name[match.end() :] if match else name
     return rest[rest.index(".") :] if "." in rest else ""

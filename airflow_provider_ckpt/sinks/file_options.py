@@ -1,4 +1,4 @@
-"""Which options of Spark's file writers a reader of the folder has to know. Pure functions, no I/O."""
+"""The options of Spark's file writers that a reader of the folder must know. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 _ALIASES = {"delimiter": "sep", "charset": "encoding", "codec": "compression", "orc.compress": "compression"}
 _DATES = {"dateformat": None, "timestampformat": None, "timestampntzformat": None, "timezone": None, "locale": None}
 _READ_BY: dict[str, dict[str, str | None]] = {
-    # Option → Spark's default, as far as it is one text: giving it says the same as leaving it out.
+    # Option -> Spark's default, if that is a single text. Giving the default equals leaving the option out.
     "csv": {
         **_DATES,
         "header": "false",
@@ -28,8 +28,10 @@ COMPRESSION = "compression"
 
 
 def shape_of(file_format: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """The options that decide how the files are to be read, each as ``option.<name in lower case>``, and
-    ``compression``. No other option is in it: it may be a secret, and none decides whether readers find the rows."""
+    """Return the options that decide how the files must be read, each as ``option.<name in lower case>``.
+
+    ``compression`` is returned, too. Other options are left out: they may be secrets, and readers do not need them.
+    """
     given = {_ALIASES.get(name.lower(), name.lower()): _text(value) for name, value in _canonical_last(options)}
     defaults = _READ_BY.get(file_format, {})
     told = [name for name in sorted(defaults) if given.get(name, defaults[name]) != defaults[name]]
@@ -40,10 +42,10 @@ def shape_of(file_format: str, options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _canonical_last(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Where an option and its alias are both given, Spark takes the option."""
+    """Sort the options so that an option follows its alias, because Spark prefers the option when both are given."""
     return sorted(options.items(), key=lambda item: item[0].lower() not in _ALIASES)
 
 
 def _text(value: Any) -> str:
-    """As PySpark hands it to the writer."""
+    """Return the text that PySpark hands to the writer for a value."""
     return str(value).lower() if isinstance(value, bool) or str(value).lower() in ("true", "false") else str(value)

@@ -1,4 +1,4 @@
-"""Parquet, JSON, CSV or ORC files in a folder, released checkpoint by checkpoint."""
+"""A sink that releases each checkpoint to a folder, as Parquet, JSON, CSV or ORC files."""
 
 from __future__ import annotations
 
@@ -25,30 +25,33 @@ _OURS = {"path", "partitionoverwritemode"}
 
 @dataclass(frozen=True)
 class FileSink(Sink):
-    """Writes files to a folder through Spark's writers.
+    """A sink that writes files to a folder through Spark's writers.
 
-    ``path``: a folder, as a path or any fsspec URI (``s3://…``). A relative path is taken from the working
-    directory of the process that binds the sink; use an absolute one if several processes do.
-    ``options``: options of Spark's writer (``header``, ``compression`` …).
-    ``storage_options``: fsspec options of the folder; None = those of the job's root.
-    Spark reaches the same folder with its own Hadoop configuration, which on S3 is completed from these options.
-    ``mode``: what a new job does to what others have released there. ``errorifexists`` refuses a folder that holds
-    any; ``append`` adds beside it; ``overwrite`` replaces it with the job's first release and never deletes a file
-    that no job released. Within a job releases add up, whatever the mode, also when the job goes on after a stop or
-    a crash. A run of another day is another job: give each its path.
+    In output mode ``update`` or ``complete`` every batch appends the changed (all) rows once more, because a folder has
+    no keys. Aggregate over the newest rows, or use a sink with keys. Within a job releases add up in every mode, also
+    after a stop or a crash. The run of another day is another job: give each day its own path.
 
-    In output mode ``update`` or ``complete`` the changed (all) rows are appended once more in every batch: a
-    folder has no keys. Aggregate over the newest, or use a sink with keys.
+    Args:
+        path: the folder, as a path or any fsspec URI (``s3://…``). A relative path is resolved against the working
+            directory of the process that binds the sink; use an absolute one if several processes do.
+        format: the file format.
+        partition_by: columns whose values become folders.
+        options: options of Spark's writer (``header``, ``compression`` …).
+        storage_options: fsspec options of the folder; None takes those of the job's root. Spark reaches the same folder
+            with its own Hadoop configuration, which on S3 is completed from these options.
+        mode: how a new job treats the releases of other jobs in the folder. ``errorifexists`` refuses such a folder.
+            ``append`` adds to them. ``overwrite`` replaces them with the job's first release, and never deletes a file
+            that no job released.
 
-    Names carry job and sink, and each has its own manifests. Layout::
+    File names contain job and sink, and each sink has its own manifests. Layout::
 
         <path>/[<column>=<value>/…]part-<job>-<sink>-<batch>-<nonce>-<number>.<extension>   released
         <books>/<job>/<sink>/staging/<attempt>-<batch>-<nonce>/…                          staged
         <books>/<job>/<sink>/manifests/00000000.json …                                    what was released
         <books>/~turns/00000000.json …                                                    who released first, and next
 
-    ``<books>`` is the folder ``_ckpt-<name>`` beside the table, see :mod:`~.file_folders`. The table's folder holds
-    released files and nothing else, so readers that take every file below a folder are right, too.
+    ``<books>`` is the folder ``_ckpt-<name>`` next to the table, see :mod:`~.file_folders`. The table's folder holds
+    only released files, so readers that take every file below a folder read the right rows, too.
     """
 
     path: str
@@ -59,7 +62,7 @@ class FileSink(Sink):
     mode: Mode = "errorifexists"
 
     changeable: ClassVar[frozenset[str]] = frozenset({COMPRESSION, "mode"})
-    """A mode is at work until the first release only."""
+    """Settings that may change when a job resumes. A mode has an effect only until the first release."""
 
     def validate(self) -> None:
         if not isinstance(self.path, str) or not self.path.strip():
@@ -117,6 +120,6 @@ class FileSink(Sink):
         return [Location(self.path, storage_options if self.storage_options is None else self.storage_options)]
 
     def bind_to(self, above: Storage, context: SinkContext) -> BoundFileSink:
-        """:meth:`bind` with the storage of the folder above the table given."""
+        """Bind the sink to an opened storage, that of the folder above the table. See :meth:`bind`."""
         folders = FileFolders(above, places_of(self.path))
         return BoundFileSink(FileWriter(self.format, self.partition_by, self.options), context, folders, self.mode)

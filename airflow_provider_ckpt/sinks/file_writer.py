@@ -1,4 +1,4 @@
-"""How a file sink's frames become files."""
+"""The Spark writer that turns a file sink's frames into files."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 Format = Literal["parquet", "json", "csv", "orc"]
 
 _WRITER_OPTIONS = {
-    # When the write returns, the place holds what the winning task attempts wrote: version 2 moves files in
-    # when a task commits, and may leave those of a task that was run again.
+    # Version 1 leaves only the output of the winning task attempts in the place. Version 2 moves files when a task
+    # commits, and may leave those of a task that ran again.
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
@@ -30,10 +30,10 @@ class FileWriter:
     partition_by: Sequence[str]
     options: Mapping[str, Any] = field(repr=False)
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Settings of Spark, and the values that will do, as in :func:`.session_settings.writing`."""
+    """Spark settings, and the values that will do, as in :func:`.session_settings.writing`."""
 
     def write(self, frame: DataFrame, uri: str) -> None:
-        """Write to a new folder, given as Hadoop spells its URI."""
+        """Write to a new folder, whose URI is spelled as Hadoop expects."""
         writer = frame.write.format(self.format).mode("errorifexists")
         writer = writer.options(**self.options).options(**_WRITER_OPTIONS)
         if self.partition_by:
@@ -42,8 +42,11 @@ class FileWriter:
             writer.save(uri)
 
     def unfit_options(self, frame: DataFrame, uri: str) -> list[str]:
-        """After a failure: those that Spark's writer does not take, whatever the rows are. Tried without rows, in
-        folders of ``uri``: what Spark raises of them is of many kinds. Empty: they are not the cause."""
+        """Return the options that Spark's writer refuses whatever the rows are, after a write has failed.
+
+        Each option is tried without rows, in folders of ``uri``, because Spark raises many kinds of errors for them. An
+        empty list means that the options are not the cause.
+        """
 
         def fails(trial: str, options: Mapping[str, Any]) -> bool:
             try:
@@ -53,14 +56,14 @@ class FileWriter:
                 return True
             return False
 
-        # a storage that fails in one of these moments must not end the job for good on the options' account
+        # A storage that fails at one of these moments must not end the job for good as if the options were wrong.
         if not self.options or not fails("all", self.options) or fails("none", {}) or not fails("again", self.options):
             return []
         alone = [name for n, (name, value) in enumerate(self.options.items()) if fails(str(n), {name: value})]
         return alone or list(self.options)
 
     def blank_lines(self, frame: DataFrame) -> BlankLines | None:
-        """None: no row becomes one."""
+        """Return the rule for rows that would be blank lines; None if no row can be one."""
         if self.format != "csv":
             return None
         folders = {name.casefold() for name in self.partition_by}
@@ -80,19 +83,22 @@ class FileWriter:
         return found if found.exist else None
 
     def _option(self, name: str, default: str) -> str:
-        """``name`` in lower case: Spark compares without case."""
+        """Return an option's value. ``name`` is in lower case, because Spark compares option names without case."""
         return next((str(value) for given, value in self.options.items() if given.lower() == name), default)
 
     @property
     def shows_row_count(self) -> bool:
-        """Whether the row count is read off the files. Spark then writes a file even for an empty frame, so
-        that no file at all means that the executors write elsewhere; partitioned output has no such file."""
+        """Return whether the row count can be read from the files.
+
+        Spark then writes a file even for an empty frame, so no file at all means that the executors write to another
+        place. Partitioned output has no such file.
+        """
         encrypted = any(option.startswith("parquet.encryption.") for option in self.options)
         return self.format == "parquet" and not self.partition_by and not encrypted
 
 
 def _unescaped(separator: str) -> str:
-    """As Spark takes it: as it is, or spelled in ASCII."""
+    """Return the separator that Spark understands; ``\\t`` and the like may be spelled in ASCII."""
     for spelled, meant in _ESCAPED.items():
         separator = separator.replace(spelled, meant)
     return separator

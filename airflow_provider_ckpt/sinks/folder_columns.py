@@ -1,4 +1,4 @@
-"""The columns of a folder that file sinks write to, compared before a sink adds to them."""
+"""A check of a sink's columns against those of the folder that it writes to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from airflow_provider_ckpt.sinks.sink_name import SinkName
 
 
 class FolderColumns:
-    """The check of one sink. ``shown``: returns the sinks whose rows readers of the folder find, with this one."""
+    """The check of one sink.
+
+    Args:
+        folders: the sink's folders.
+        name: the sink.
+        writer: writes its files.
+        shown: returns the sinks whose rows readers of the folder find, this one included.
+    """
 
     def __init__(
         self, folders: FileFolders, name: SinkName, writer: FileWriter, shown: Callable[[], Iterable[SinkName]]
@@ -30,12 +37,13 @@ class FolderColumns:
         self._given: SinkInput | None = None
 
     def check(self, given: SinkInput, *, is_first: bool) -> None:
-        """Refuse columns other than those of the folder.
+        """Refuse columns that differ from those of the folder.
 
-        A job may add and leave out columns between its runs, in a format that has columns by their names.
+        Between its runs a job may add and leave out columns, if the format has columns by name.
 
         Args:
-            is_first: the sink has released nothing there yet, and adds to what it finds.
+            given: the rows that the sink gets.
+            is_first: the sink has released nothing there and adds to existing files.
 
         Raises SharedColumnsError.
         """
@@ -49,7 +57,7 @@ class FolderColumns:
             self._compare(given, found[1], f"file {found[0]!r}")
 
     def record(self) -> None:
-        """Record the columns that were checked, for the next sink. A process that checked none records none."""
+        """Record the checked columns for the next sink. A process that has checked none records none."""
         if self._given is not None:
             self._record.write(self._name, self._given.columns)
 
@@ -68,7 +76,7 @@ class FolderColumns:
         return f"sink {name.sink}" if name.job_id == self._name.job_id else f"job {name.job_id!r} (sink {name.sink})"
 
     def _foreign_file(self) -> tuple[str, Columns] | None:
-        """Return a Parquet file that no job has released, with its columns and those of its folders."""
+        """Return the path of a Parquet file that no job has released, and its columns with those of its folders."""
         if self._writer.format != "parquet":
             return None
         for path, size in self._folder.files(""):

@@ -1,4 +1,4 @@
-"""Values of partition columns that are too long for the name of a folder."""
+"""Detection of partition values that are too long for the name of a folder."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from airflow_provider_ckpt.sinks.raised import texts
 from airflow_provider_ckpt.sinks.sink import SinkContext
 
 _LONGEST = 255
-"""Bytes of a name, in most file systems, and in HDFS."""
+"""Bytes of a file name that most file systems and HDFS allow."""
 _FOLDER = re.compile(r"(?:(?<=/)|(?<=limit of ))([^/=]+)=([^/]*?)(?=/| \(exists=| in directory |$)")
-"""In a path that Hadoop tells, of this machine or of HDFS; the names are as Spark has escaped them."""
+"""A partition folder in a path in Hadoop's error, local or on HDFS. Spark has escaped the names."""
 _TOO_LONG = re.compile(r"Mkdirs failed|File name too long|PathComponentTooLong|component name limit")
-"""What Hadoop says of it. An object store takes such names, and may fail at them for another reason."""
+"""Hadoop's errors for a long name. An object store takes such names, and may fail there for other reasons."""
 
 
 @contextmanager
 def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str) -> Iterator[None]:
-    """A context in which Spark writes to a place named by ``handle``. Raises PartitionValueTooLongError for what it
-    says of a folder there that cannot be made, which is as long as the value and names neither job nor column."""
+    """Translate Spark's error for a folder name that is too long, while it writes to a place named by ``handle``.
+
+    Spark's own error is as long as the value and names neither the job nor the column.
+
+    Raises PartitionValueTooLongError.
+    """
     try:
         yield
     except Exception as error:
@@ -36,8 +40,10 @@ def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str
 
 
 def _longest(error: BaseException, partition_by: Sequence[str], place: str) -> tuple[str, int] | None:
-    """The column of the longest name, and its bytes; None if the error is of something else. Lines that do not speak of
-    the place may be of an input that has such folders, too."""
+    """Return the column with the longest name in the error, and that name's bytes; None if the error has another cause.
+
+    Lines without ``place`` are skipped, because they may describe an input with such folders.
+    """
     columns = {name.casefold(): name for name in partition_by}
     if not columns:
         return None

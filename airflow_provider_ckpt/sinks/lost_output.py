@@ -1,4 +1,4 @@
-"""A sink and a journal that do not belong together: one of them knows less than the other."""
+"""Refusal of a journal and a sink that disagree about released checkpoints."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 
 
 def refuse_lost_output(state: JobState, sinks: Mapping[str, BoundSink]) -> None:
-    """Raises OutputLostError: its folder or its ledger was taken away, and a new one would begin as if nothing had been
-    released (R9). Asked before a job that has run goes on; nothing is written. A release that brought no rows need not
-    be recorded by a sink, and those that the journal no longer remembers are not asked for."""
+    """Refuse a sink that has lost releases which the journal knows (R9).
+
+    Its folder or its ledger was deleted, and a new one would start as if nothing had been released. Called before a job
+    that has run resumes; writes nothing. Only releases with rows that the journal still remembers are compared, because
+    a sink need not record an empty one.
+
+    Raises OutputLostError.
+    """
     for uid, sink in sinks.items():
         with_rows = [n for n, event in state.releases.items() if _has_rows(event.sinks.get(uid, {}))]
         if with_rows and (known := sink.last_released()) < max(with_rows):
@@ -21,16 +26,20 @@ def refuse_lost_output(state: JobState, sinks: Mapping[str, BoundSink]) -> None:
 
 
 def _has_rows(counts: Mapping[str, int]) -> bool:
-    """Of its own: ``earlier_rows`` the sink knows by an earlier checkpoint."""
+    """Return whether the release brought new rows. The sink counts ``earlier_rows`` under an earlier checkpoint."""
     return counts.get("rows", 0) > counts.get("earlier_rows", 0)
 
 
 def refuse_older_journal(journal: Journal, sinks: Mapping[str, BoundSink]) -> None:
-    """Raises OutputAheadError: a sink has released what the journal does not know to be completed (R9). Whoever went on
-    would make rows again that are in the output, and release them as soon as its numbers have passed the sink's.
+    """Refuse a journal that is older than a sink's releases (R9).
 
-    The sinks are asked first, and the journal is read after that: a driver that lives may complete, and then release,
-    at any moment. A completion is never taken back, so the newest one bounds every release there was.
+    If the run continued, it would produce rows again that are in the output. It would release them once its checkpoint
+    numbers had passed the sink's.
+
+    The sinks are asked before the journal is read, because a live driver may complete and release a checkpoint at any
+    moment. A completion is never taken back, so the newest one bounds every earlier release.
+
+    Raises OutputAheadError.
     """
     known = {uid: sink.last_released() for uid, sink in sinks.items()}
     completed = journal.refresh().last_completed

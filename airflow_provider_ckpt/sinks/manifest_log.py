@@ -1,4 +1,4 @@
-"""The log of a file sink's releases, in the bookkeeping folder beside the table."""
+"""The log of a file sink's releases, in the bookkeeping folder next to the table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 MANIFEST = "file-manifest"
 VERSION = 2
-_REMEMBERED = 256  # manifests; a release looks back at the few appended since its batches were staged
+_REMEMBERED = 256  # manifests; a release reads only the few that were appended since its batches were staged
 
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """``path`` is relative to the sink's folder, a real name (nothing in it is to be unescaped); bytes."""
+    """A released file. ``path`` is relative to the sink's folder and must not be unescaped; ``size`` is in bytes."""
 
     path: str
     size: Count
@@ -28,8 +28,17 @@ class ReleasedFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One release of one sink. ``batches``: ids of the staged batches in it, each in one manifest only.
-    ``supersedes``: the sinks whose releases, all of them, this one replaces; only in a sink's first manifest."""
+    """One release of one sink.
+
+    Args:
+        job_id: the job.
+        sink: the sink's uid.
+        checkpoint: number of the checkpoint that was released.
+        rows: rows of all files.
+        batches: ids of the staged batches. Each batch is in one manifest only.
+        files: the released files.
+        supersedes: sinks all of whose releases this one replaces. Only a sink's first manifest has any.
+    """
 
     job_id: str
     sink: str
@@ -41,12 +50,12 @@ class Manifest:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Return the bytes of all files."""
         return sum(file.size for file in self.files)
 
     @property
     def version(self) -> int:
-        """The oldest version of the format that says it all: readers of version 1 know of no superseding."""
+        """Return the oldest format version that can express the manifest. Version 1 has no ``supersedes``."""
         return 2 if self.supersedes else 1
 
     def to_json(self) -> dict[str, Any]:
@@ -64,7 +73,10 @@ class Manifest:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Manifest:
-        """Raises UnknownFormError."""
+        """Read a manifest from a log entry.
+
+        Raises UnknownFormError.
+        """
         name = SinkName.from_json(body)
         supersedes = read_field(body, "supersedes", SinkName.all_from_json) if "supersedes" in body else ()
         return cls(
@@ -79,10 +91,10 @@ class Manifest:
 
 
 class ManifestLog:
-    """The manifests of one sink, read from their end: a job that has released for months reads the newest only.
+    """The manifests of one sink, read from the end. A job that has released for months reads only the newest ones.
 
-    Checkpoints rise from entry to entry. Thread-safe. Every method raises ReleaseLogDamagedError when entries are
-    gone that were there before.
+    Checkpoints rise from entry to entry. Thread-safe. Every method raises ReleaseLogDamagedError when earlier entries
+    are gone.
     """
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
@@ -90,11 +102,11 @@ class ManifestLog:
         self._recent: dict[int, Manifest] = {}
 
     def length(self) -> int:
-        """Entries seen so far: a lower bound of what is there."""
+        """Return the number of entries seen so far. There may be more."""
         return self._log.length()
 
     def catch_up(self) -> Manifest | None:
-        """Read what was appended since, by anyone; return the newest manifest."""
+        """Read the entries that any process has appended since, and return the newest manifest."""
         with self._log.lock:
             while (manifest := self._log.next()) is not None:
                 self._remember(self._log.length() - 1, manifest)
@@ -102,7 +114,7 @@ class ManifestLog:
             return self.manifest(length - 1) if length else None
 
     def append(self, manifest: Manifest) -> bool:
-        """Append behind the last entry seen; False if somebody else did: :meth:`catch_up` and look."""
+        """Append after the last entry seen. Return False if another process did; then call :meth:`catch_up`."""
         with self._log.lock:
             if not self._log.append(manifest.version, manifest.to_json()):
                 return False
@@ -110,16 +122,19 @@ class ManifestLog:
             return True
 
     def batches_since(self, number: int) -> set[str]:
-        """Ids of the batches in the entries from ``number`` on, as far as they were seen."""
+        """Return the ids of the batches in the entries from ``number`` on that were seen."""
         with self._log.lock:
             return {batch for index in range(number, self.length()) for batch in self.manifest(index).batches}
 
     def refuse_shorter(self, entries: int, who: str) -> None:
-        """Raises ReleaseLogDamagedError if there are fewer entries than ``who`` has seen."""
+        """Refuse a log with fewer entries than ``who`` has seen.
+
+        Raises ReleaseLogDamagedError.
+        """
         self._log.refuse_shorter(entries, who)
 
     def read(self, after: int | None = None) -> list[Manifest]:
-        """The manifests with a checkpoint above ``after``, in order."""
+        """Return the manifests with a checkpoint above ``after``, in order."""
         with self._log.lock:
             self.catch_up()
             first, end = 0, self.length()
@@ -132,7 +147,7 @@ class ManifestLog:
             return [self.manifest(number) for number in range(first, self.length())]
 
     def manifest(self, number: int) -> Manifest:
-        """An entry below :meth:`length`."""
+        """Return an entry below :meth:`length`."""
         with self._log.lock:
             if number not in self._recent:
                 self._remember(number, self._log.read(number))

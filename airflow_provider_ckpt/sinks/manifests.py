@@ -1,6 +1,6 @@
-"""What file sinks have released: one manifest a checkpoint, for readers that want exactly that.
+"""Readers for the released files of file sinks: one manifest a checkpoint. Neither Spark nor a job is needed.
 
-Needs neither Spark nor a job::
+Example::
 
     for manifest in read_manifests("/lake/daily_revenue", sink="lake", after=41):
         print(manifest.checkpoint, manifest.rows, [file.path for file in manifest.files])
@@ -31,12 +31,22 @@ def read_manifests(
     after: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[Manifest]:
-    """Everything released to the folder ``path`` and not replaced since: grouped by job and sink (sorted), each in
-    the order of its checkpoints. ``after``: only checkpoints above it (an incremental reader passes the last one it
-    has seen; with ``job_id`` and ``sink``, as other sinks count their own checkpoints). An absent folder has none.
+    """Return all releases to the folder ``path`` that were not replaced since.
 
-    A sink with ``mode="overwrite"`` replaces what other jobs released with its first manifest, all at once.
-    Raises ReleaseLogDamagedError when manifests were deleted, NewerFormatError.
+    They are grouped by job and sink (sorted), each group in the order of its checkpoints. A sink with
+    ``mode="overwrite"`` replaces the releases of other jobs with its first manifest, all at once. An absent folder has
+    no releases.
+
+    Args:
+        path: the sink's folder.
+        job_id: only this job.
+        sink: only the sink with this uid.
+        after: only checkpoints above this one. An incremental reader passes the last one it has seen, with ``job_id``
+            and ``sink``, because each sink counts its own checkpoints.
+        storage_options: fsspec options of the folder.
+
+    Raises ReleaseLogDamagedError when manifests were deleted.
+    Raises NewerFormatError when a newer version of this package wrote them.
     """
     storage = FileFolders.open(Location(path, storage_options or {})).books
     logs: dict[SinkName, ManifestLog] = {}
@@ -54,8 +64,11 @@ def read_manifests(
 def _replaced(
     storage: Storage, logs: Mapping[SinkName, ManifestLog], is_sought: Callable[[SinkName], bool]
 ) -> set[SinkName]:
-    """By the first manifests as they were read, not as they are by now: else a switch that comes in between would
-    show neither the old rows nor the new ones. Who is sought and was not found had none by then."""
+    """Return the sinks that others have replaced.
+
+    The first manifests count as they were read, not as they are now. Otherwise a switch in between would hide both the
+    old and the new rows. A selected sink that is not among ``logs`` had no manifest then.
+    """
     replaced: set[SinkName] = set()
     for name in {turn.name for turn in TurnLog(storage).catch_up() if turn.supersedes}:
         log = logs.get(name)
@@ -74,7 +87,7 @@ def released_files(
     after: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[str]:
-    """URIs of all released files, in the order of :func:`read_manifests`, as Spark takes them."""
+    """Return the URIs of all released files as Spark takes them, in the order of :func:`read_manifests`."""
     storage = FileFolders.open(Location(path, storage_options or {})).target
     manifests = read_manifests(path, job_id, sink, after, storage_options)
     return [storage.spark_uri(file.path) for manifest in manifests for file in manifest.files]

@@ -1,4 +1,4 @@
-"""Numbered objects in a folder, made one after the other by create-if-absent: what file sinks decide by."""
+"""A log of numbered objects in a folder, created one after the other. File sinks base their decisions on it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,20 @@ _NAME = re.compile(r"(\d{8,})\.json")
 
 
 class NumberedLog(Generic[T]):
-    """Never truncated, without gaps. Its end is found by one listing (a request per thousand entries, R17), which
-    also shows whether somebody deleted entries: a log that lost some would release or supersede twice, so that
-    raises ReleaseLogDamagedError, as an entry that cannot be read does, and is never taken for an earlier end. Then
-    the next number is asked for.
+    """A log without gaps that is never truncated.
 
-    Who appends has seen the entry before. Thread-safe. ``version``: the newest one that is read; ``parse`` makes a
-    value of an entry's body, and raises UnknownFormError for one that is not what was written.
+    One listing finds its end (one request per thousand entries, R17), and shows whether entries were deleted. A log
+    that lost entries would release or supersede twice. So a missing or unreadable entry raises ReleaseLogDamagedError
+    and is never taken for the end. After the listing the next number is requested.
+
+    A process appends only after it has seen the entry before. Thread-safe.
+
+    Args:
+        storage: holds the folder.
+        folder: path of the folder.
+        kind: document kind of the entries.
+        version: newest version that is read.
+        parse: makes a value of an entry's body, and raises UnknownFormError for a damaged one.
     """
 
     def __init__(
@@ -44,14 +51,14 @@ class NumberedLog(Generic[T]):
         self.lock = threading.RLock()
 
     def length(self) -> int:
-        """Entries seen so far: a lower bound of what is there."""
+        """Return the number of entries seen so far. There may be more."""
         with self.lock:
             if self._length is None:
                 self._length = self._listed()
             return self._length
 
     def next(self) -> T | None:
-        """The entry behind the last one seen, if it is there by now; it counts as seen then."""
+        """Return the entry after the last one seen and count it as seen; None if there is none."""
         with self.lock:
             number = self.length()
             try:
@@ -62,27 +69,30 @@ class NumberedLog(Generic[T]):
             return value
 
     def append(self, version: int, body: dict[str, Any]) -> bool:
-        """Append behind the last entry seen; False if somebody else did: look at :meth:`next`."""
+        """Append after the last entry seen. Return False if another process did; then call :meth:`next`."""
         with self.lock:
             number, writer = self.length(), secrets.token_hex(8)
             data = encode_document(self._kind, version, number=number, writer=writer, body=body)
             try:
                 self._storage.create(self._path(number), data)
             except AlreadyExistsError:
-                if self._read(number).get("writer") != writer:  # else only the reply was lost (R17)
+                if self._read(number).get("writer") != writer:  # if it is ours, only the reply was lost (R17)
                     return False
             self._length = number + 1
             return True
 
     def read(self, number: int) -> T:
-        """An entry that was seen before."""
+        """Return an entry that was seen before."""
         try:
             return self._value(number)
         except ObjectNotFoundError:
             raise self._damaged(f"entry {number} is gone, and there are {self.length()}") from None
 
     def refuse_shorter(self, entries: int, who: str) -> None:
-        """``who`` has seen that many ``entries``: raises ReleaseLogDamagedError if there are fewer now."""
+        """Refuse a log with fewer ``entries`` than ``who`` has seen.
+
+        Raises ReleaseLogDamagedError.
+        """
         if entries > self.length():
             raise self._damaged(f"{who} has seen {entries}, and there are {self.length()}")
 
@@ -90,7 +100,7 @@ class NumberedLog(Generic[T]):
         numbers = {int(match[1]) for match in map(_NAME.fullmatch, self._storage.list(self._folder)) if match}
         end = max(numbers, default=-1) + 1
         for number in range(end):
-            # A folder that is listed while entries are made may show the second of two and not the first.
+            # A listing that runs while entries are created may show the second of two and not the first.
             if number not in numbers and not self._storage.exists(self._path(number)):
                 raise self._damaged(f"entry {number} is gone, and the newest is {end - 1}")
         return end

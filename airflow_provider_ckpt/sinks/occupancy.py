@@ -1,4 +1,4 @@
-"""Who may release to a folder: what ``mode`` of a file sink means when several jobs write to one."""
+"""The rules for several jobs that release to one folder, by the ``mode`` of a file sink."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ Mode = Literal["errorifexists", "append", "overwrite"]
 
 _WAYS = {
     "errorifexists": (
-        "Give each job a folder of its own (a path per day, say), or say what is meant: mode='overwrite' replaces "
-        "what other jobs released there, mode='append' adds beside what is there."
+        "Give each job a folder of its own (for example a path per day), or set the mode: mode='overwrite' replaces "
+        "what other jobs released there, mode='append' adds to what is there."
     ),
     "overwrite": (
         "mode='overwrite' replaces what jobs released and deletes no file that it does not know. Move these files "
-        "away, give another folder, or say mode='append' to add beside them."
+        "away, give another folder, or set mode='append' to add to them."
     ),
 }
 
 
 class Occupancy:
-    """The place of one sink among the sinks of other jobs in its folder. Why jobs that come at once do no harm:
+    """The place of one sink among the sinks of other jobs in its folder. Jobs that start at once do no harm:
 
-    1. First releases stand in one line, the turn log: who appends a turn has seen those before. Of two new jobs
-       that both refuse company, the second one sees the first one's turn.
-    2. What an overwriting sink replaces is decided by its turn and copied to its first manifest, with which readers
-       of the manifests switch over. A sink that is replaced never releases again, whatever it had under way.
-    3. Of two that overwrite, the later first release replaces the earlier one. Who started before a job that has
-       replaced the folder already is too late: a driver that was given up replaces nothing of its successor.
-    4. Only files of replaced sinks are deleted, known by their names, and only when the manifest that replaces them
-       is there. That stays right for ever, so it does not matter who deletes, when, and how often.
+    1. The turn log puts first releases in one order. A process appends a turn only after it has seen the earlier ones.
+       Of two new jobs that refuse other jobs' rows, the second one sees the first one's turn.
+    2. The turn of an overwriting sink decides what it replaces. Its first manifest repeats that, and switches the
+       readers of the manifests over. A replaced sink never releases again, whatever it had staged.
+    3. Of two overwriting sinks, the later first release replaces the earlier one. A sink is refused if it started
+       before another job that has replaced the folder already. So an abandoned driver replaces nothing of its
+       successor.
+    4. Only files of replaced sinks are deleted. Their names identify them, and the replacing manifest must be there.
+       This stays true for ever, so any process may delete them, at any time and repeatedly.
 
     Sinks of one job never exclude or replace each other.
     """
@@ -53,30 +54,38 @@ class Occupancy:
         self._swept = False
 
     def refuse_company(self) -> None:
-        """Raises OutputNotEmptyError. For a job that is new; reads only."""
+        """Refuse a folder whose content the mode does not allow, for a new job. Reads only.
+
+        Raises OutputNotEmptyError.
+        """
         if self._mode != "append":
             self._refuse_company(self._turns.catch_up(), OutputNotEmptyError)
 
     def has_releases(self) -> bool:
-        """Whether any job has released to the folder."""
+        """Return whether any job has released to the folder."""
         return any(map(self._released, self._known()))
 
     def shown(self) -> list[SinkName]:
-        """Return the sinks whose rows readers of the folder find beside this one's, and this one."""
+        """Return the sinks whose rows readers will find in the folder, including this one if it has released."""
         replaced = {name for turn in self._turns.catch_up() for name in turn.supersedes}
         found = [name for name in self._known() if name not in replaced and self._released(name)]
         return [one for one in found if self._mode != "overwrite" or one.job_id == self._name.job_id]
 
     def start(self) -> None:
-        """Take the place in the line of those that overwrite; a sink that had one keeps it."""
+        """Register the start of a sink that overwrites. A sink that has registered keeps its place."""
         if self._mode != "overwrite":
             return
         while self._first_index("start", self._name, self._turns.catch_up()) is None:
             self._turns.append(Turn("start", self._name, self._mode))
 
     def take(self, has_rows: bool) -> Turn | None:
-        """The turn of the first release; None if it needs none. ``has_rows``: a release without any takes a turn
-        only to replace something. Raises OutputTakenMeanwhileError, OutputSupersededError."""
+        """Take and return the turn of the first release; None if it needs none.
+
+        Args:
+            has_rows: whether the release has rows. A release without rows takes a turn only to replace something.
+
+        Raises OutputTakenMeanwhileError, OutputSupersededError.
+        """
         if self._mode == "append":
             return None
         while True:
@@ -93,13 +102,21 @@ class Occupancy:
                 return turn
 
     def refuse_superseded(self) -> None:
-        """Raises OutputSupersededError. Called before files get their final names, and when they have them and are not
-        yet in a manifest: whoever replaces this sink after that finds the files and deletes them."""
+        """Refuse to release if another job has replaced this sink.
+
+        Called before files get their final names, and again before the manifest is appended. A sink that replaces this
+        one later finds the files and deletes them.
+
+        Raises OutputSupersededError.
+        """
         self._refuse_superseded(self._turns.catch_up())
 
     def sweep(self, again: bool = False) -> None:
-        """Delete the files of the sinks that this one has replaced, if any: a listing of the folder, once in a process
-        unless ``again``. To be called when this sink's first manifest is there: it replaces them."""
+        """Delete the files of the sinks that this one has replaced, if any.
+
+        It lists the folder, once in a process unless ``again``. Call it when this sink's first manifest is there,
+        because the manifest replaces them.
+        """
         if self._swept and not again:
             return
         own = self._own(self._turns.catch_up())
@@ -113,7 +130,7 @@ class Occupancy:
             if is_data_file(path) and released_by(path) in gone:
                 self._storage.delete(path)
 
-    # ---- what the turns say
+    # ---- reading the turns
 
     def _own(self, turns: list[Turn]) -> Turn | None:
         index = self._first_index("first", self._name, turns)
@@ -127,7 +144,7 @@ class Occupancy:
         if by is None:
             return
         if self._name in by.supersedes and ManifestLog(self._books, by.name.job_id, by.name.sink).length():
-            self._delete([self._name])  # what it moved after the other had looked
+            self._delete([self._name])  # files that it moved after the other one had listed the folder
         raise OutputSupersededError(
             sink=self._name.sink,
             job_id=self._name.job_id,
@@ -150,10 +167,10 @@ class Occupancy:
                     return turn
         return None
 
-    # ---- what the folder holds
+    # ---- reading the folder
 
     def _others(self, turns: list[Turn]) -> set[SinkName]:
-        """Sinks of other jobs that have released, or have their turn and are about to."""
+        """Return the sinks of other jobs that have released, or have taken their turn."""
         found = {turn.name for turn in turns if turn.kind == "first" and turn.name.job_id != self._name.job_id}
         for name in self._known():
             if name.job_id != self._name.job_id and name not in found and self._released(name):
@@ -180,7 +197,7 @@ class Occupancy:
             )
 
     def _company(self, turns: list[Turn]) -> str | None:
-        """What is in the folder that the mode does not allow."""
+        """Describe the content of the folder that the mode does not allow; None if there is none."""
         dead = {name for turn in turns for name in turn.supersedes}
         allowed = dead | {name for name in self._known() if name.job_id == self._name.job_id}
         if self._mode == "overwrite":

@@ -1,4 +1,4 @@
-"""What Parquet files hold, read off their footers: no count in flight, which costs every row some time."""
+"""Row counts and columns from the footers of Parquet files. Counting rows while they are written would cost time."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 _MAGIC = b"PAR1"
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-_LENGTH = 8  # of the footer's length and the magic, the last bytes of a file
+_LENGTH = 8  # bytes: the footer's length and the magic, at the end of a file
 _FIRST_READ = 16 * 1024
 _THREADS = 8
 
 
 def parquet_rows(storage: Storage, files: Collection[tuple[str, int]]) -> int:
-    """The rows of all ``files`` (path, bytes). Raises UnreadableFooterError, ObjectNotFoundError."""
+    """Return the number of rows of all ``files`` (path, bytes).
+
+    Raises UnreadableFooterError, ObjectNotFoundError.
+    """
     return sum(int(footer.num_rows) for footer in read_footers(storage, files))
 
 
 def parquet_columns(storage: Storage, path: str, size: int) -> list[tuple[str, Any]]:
-    """Return the names and types of a file's columns; a type is None if Spark has not written the file.
+    """Return the names and types of a file's columns. A type is None if Spark has not written the file.
 
-    Raises as :func:`parquet_rows`.
+    Raises the errors of :func:`parquet_rows`.
     """
     [footer] = read_footers(storage, [(path, size)])
     written = (footer.metadata or {}).get(_SPARK_SCHEMA)
@@ -36,7 +39,10 @@ def parquet_columns(storage: Storage, path: str, size: int) -> list[tuple[str, A
 
 
 def read_footers(storage: Storage, files: Collection[tuple[str, int]]) -> list[Any]:
-    """The ``pyarrow.parquet.FileMetaData`` of each. Raises as :func:`parquet_rows`."""
+    """Return the ``pyarrow.parquet.FileMetaData`` of each file.
+
+    Raises the errors of :func:`parquet_rows`.
+    """
     return each_at_once(lambda file: _footer(storage, *file), list(files), _THREADS)
 
 

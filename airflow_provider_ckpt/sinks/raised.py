@@ -1,4 +1,4 @@
-"""What a row of Spark's raised with ``raise_error``, found again in what the driver is told."""
+"""Search for the text of Spark's ``raise_error`` in the error that the driver gets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ def says(error: BaseException | None, text: str) -> bool:
 
 
 def texts(error: BaseException | None) -> Iterator[str]:
-    """What Spark raises of a task is told by the stack of the JVM, or by a cause of PySpark's own."""
+    """Yield the texts of an error and its causes.
+
+    Spark reports the error of a task in the JVM's stack trace, or as a cause of PySpark's own.
+    """
     while error is not None:
         yield f"{error} {getattr(error, '_stackTrace', '')}"
         error = error.__cause__ or getattr(error, "_cause", None)

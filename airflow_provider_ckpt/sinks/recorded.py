@@ -1,4 +1,4 @@
-"""The sinks of a job, made of what its journal has recorded of them: for who has the job's id and not its file."""
+"""The sinks of a job, made from its journal, for a process that has the job's id but not its file."""
 
 from __future__ import annotations
 
@@ -25,25 +25,27 @@ class RecordedSink:
     sink: Sink
     release: str
     gate: None = None
-    """What the journal tells of one that has a gate is not enough to release in it."""
+    """Always None, because the journal does not record enough of a gate to ask it."""
     transaction: None = None
-    """A folder is in no transaction."""
+    """Always None, because folders have no transactions."""
 
 
 @dataclass(frozen=True)
 class RecordedJob:
-    """As much of a job as its journal gives to whoever releases."""
+    """The part of a job that its journal records and a release needs."""
 
     sinks: tuple[RecordedSink, ...]
     controllers: tuple[()] = ()
 
 
 def recorded_sinks(definition: JobDefinition, job_id: str, root: Location) -> dict[str, BoundSink]:
-    """By uid, those of which enough is recorded to clean up in their targets: file sinks, reached with the options of
-    ``root``. Options of a sink's own are not recorded, as they may be secrets. No name from the journal is imported.
+    """Return the file sinks of a job by uid, bound for a clean-up of their targets.
 
-    Sinks in another store than ``root`` are left out. Whoever may write to the root can forge the journal, and must not
-    lead its credentials elsewhere.
+    They are reached with the options of ``root``. A sink's own options are not recorded, because they may be secrets.
+    No name from the journal is imported.
+
+    Sinks in another store than ``root`` are left out. A writer of the root can forge the journal, and must not direct
+    the root's credentials elsewhere.
     """
     found = {}
     for uid, sink in _folders(definition, root):
@@ -52,9 +54,12 @@ def recorded_sinks(definition: JobDefinition, job_id: str, root: Location) -> di
 
 
 def recorded_job(definition: JobDefinition, root: Location) -> RecordedJob:
-    """With those sinks of which enough is recorded to release in their targets, if they are reached with the options of
-    the root and ask no gate: file sinks that say of themselves what the journal says. No name from the journal is
-    imported, and sinks in another store than ``root`` are left out, as by :func:`recorded_sinks`."""
+    """Return a job with the sinks that can be released from their records.
+
+    These are file sinks that are reached with the root's options, have no gate, and whose definition equals the
+    recorded one. No name from the journal is imported. Sinks in another store than ``root`` are left out, as by
+    :func:`recorded_sinks`.
+    """
     found = []
     for uid, recorded in definition.sinks.items():
         sink = _file_sink(recorded.target)
@@ -64,8 +69,10 @@ def recorded_job(definition: JobDefinition, root: Location) -> RecordedJob:
 
 
 def not_recorded(sinks: Iterable[SinkOperator]) -> list[str]:
-    """The uids of those for whose release the journal does not tell enough: :func:`recorded_job` lacks them, or would
-    reach them with other options than their own."""
+    """Return the uids of the sinks that the journal does not record well enough to release.
+
+    :func:`recorded_job` lacks them, or would reach them with other options than their own.
+    """
     return [one.uid for one in sinks if not _is_recorded(one)]
 
 
@@ -74,7 +81,10 @@ def _is_recorded(one: SinkOperator) -> bool:
 
 
 def _file_sink(target: Mapping[str, Any]) -> FileSink | None:
-    """None if the journal tells of something else, or of a setting that this version does not know."""
+    """Return the sink of a recorded target.
+
+    None if the target is no file sink, or has a setting that this version does not know.
+    """
     if target.get("type") != _TYPE or not isinstance(target.get("path"), str):
         return None
     options = {name.removeprefix(_OPTION): value for name, value in target.items() if name.startswith(_OPTION)}

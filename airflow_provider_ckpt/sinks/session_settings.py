@@ -1,6 +1,7 @@
 """Settings of a Spark session that hold for one write, where Spark's writers have no option.
 
-A session of a batch job writes several folders at once. A write waits while others have settings that do not fit it.
+A session of a batch job writes several folders at once. A write waits while other writes use settings that do not fit
+it.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ LOSSLESS = {
     "spark.sql.parquet.writeLegacyFormat": ("false",),
     "spark.sql.parquet.fieldId.write.enabled": ("true",),
 }
-"""Parquet files that give back what was written: setting -> the values that do, the preferred one first."""
+"""Settings under which Parquet files return exactly the written values: setting -> accepted values, preferred first."""
 _MODES: dict[str, _Mode] = {}
 _CHANGED = threading.Condition()
 
 
 @dataclass
 class _Mode:
-    """The writes of a session that run now. ``before``: what to set when the last of them ends."""
+    """The running writes of a session. ``before``: values to restore when the last one ends."""
 
     before: Mapping[str, str]
     writes: int = 1
@@ -39,8 +40,8 @@ def writing(session: SparkSession, allowed: Mapping[str, tuple[str, ...]]) -> It
     """Run a write with settings of the session.
 
     Args:
-        session: of the frame that is written.
-        allowed: setting -> values that will do, the preferred one first. Empty for the user's own settings.
+        session: session of the frame that is written.
+        allowed: setting -> accepted values, the preferred one first. Empty keeps the user's own settings.
     """
     key = _identity(session)
     with _CHANGED:

@@ -1,4 +1,4 @@
-"""Two file sinks of one job that write to one folder, which readers take for one table."""
+"""A check of file sinks of one job that share a folder, because readers take the folder for one table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from airflow_provider_ckpt.storage.nesting import segments
 def refuse_unlike_columns(sinks: Sequence[SinkOperator], inputs: Mapping[str, SinkInput]) -> None:
     """Refuse two sinks that write different columns to one folder.
 
-    ``inputs``: the rows that each sink is given; a sink without any writes nothing further. Raises SharedColumnsError.
+    Args:
+        sinks: all sinks of the job.
+        inputs: the rows that each sink gets, by uid. A sink without an entry writes nothing more.
+
+    Raises SharedColumnsError.
     """
     writing = [one for one in sinks if isinstance(one.sink, FileSink) and one.uid in inputs]
     for one, other in combinations(writing, 2):

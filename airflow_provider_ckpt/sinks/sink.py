@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class Patient(Protocol):
-    """Calls a function again while it fails with an error that may pass."""
+    """A function that calls another one again while it fails with an error that may pass."""
 
     def __call__(self, act: Callable[[], T]) -> T: ...
 
@@ -57,7 +57,7 @@ def _at_once(act: Callable[[], T]) -> T:
 
 
 def _no_executors(frame: DataFrame, function: Callable[[int, Iterator[Any]], Any]) -> list[Any]:
-    raise NotImplementedError("whoever stages this request has given it nothing that runs on executors")
+    raise NotImplementedError("this stage request has no function that runs on executors (over_partitions)")
 
 
 _ATTEMPT = re.compile(r"[A-Za-z0-9_~][A-Za-z0-9_.~-]{0,149}")
@@ -66,7 +66,7 @@ _NONCE = re.compile(r"[A-Za-z0-9]{1,40}")
 
 @dataclass(frozen=True)
 class SinkContext:
-    """Where a sink finds itself. ``storage_options`` are those of the job's root (secrets: never shown)."""
+    """The job and uid of a sink. ``storage_options`` are those of the job's root, and secret: they are never shown."""
 
     job_id: str
     uid: str
@@ -75,9 +75,16 @@ class SinkContext:
 
 @dataclass(frozen=True)
 class SinkInput:
-    """What a sink is going to be given. ``columns``: (name, type) in order, the type as Spark's schema JSON has it
-    (``"long"``, or an object for a nested one). ``output_mode``: Spark's. ``bounded``: whether the rows end.
-    ``not_null``: names of the columns that Spark knows to hold no null."""
+    """The rows that a sink will get.
+
+    Args:
+        uid: the sink.
+        columns: (name, type) in order, the type as Spark's schema JSON has it (``"long"``, or an object for a nested
+            type).
+        output_mode: Spark's output mode.
+        bounded: the rows end.
+        not_null: names of the columns that Spark knows to hold no null.
+    """
 
     uid: str
     columns: tuple[tuple[str, Any], ...]
@@ -90,22 +97,22 @@ class SinkInput:
 class StageRequest:
     """One call of :meth:`BoundSink.stage`.
 
-    ``attempt`` is the subtask's attempt (letters, digits, ``_ . ~ -``, at most 150), ``nonce`` is new for
-    each call (letters and digits, at most 40), so :attr:`id` is never used twice (R5).
+    ``attempt`` is the subtask's attempt (letters, digits, ``_ . ~ -``, at most 150). ``nonce`` is new for each call
+    (letters and digits, at most 40), so :attr:`id` is never used twice (R5).
 
-    ``counted`` takes the frame and returns it with a row count taken in flight, as a frame is read once
-    (R18), and a function that tells the count; call that after the returned frame was consumed. It adds some
-    5 % to a plain write: a sink that can read the count off what it wrote does without.
+    ``counted`` takes the frame, and returns the frame and a function. While the returned frame is consumed, its rows
+    are counted, because a frame is read once (R18). After that, the function returns the count. Counting adds some 5 %
+    to a plain write, so a sink that can read the count from its output does without.
 
-    ``over_partitions`` takes a frame and a function, consumes the frame by calling the function for each partition on
-    executors, and returns what it has returned (JSON values), once for each partition. The function is given the
-    attempt id of Spark's task and an iterator of Arrow record batches; a task that Spark repeats calls it again, with
-    another id, and of these only the call that Spark counts is told of. It is sent with its module by value: nothing of
-    this package need be installed there.
+    ``over_partitions`` takes a frame and a function. It consumes the frame: on executors it calls the function once for
+    each partition, and it returns the results (JSON values). The function gets the attempt id of Spark's task and an
+    iterator of Arrow record batches. A task that Spark repeats calls it again, with another id; only the result of the
+    call that Spark counts is returned. The function is sent with its module by value, so this package need not be
+    installed on executors.
 
-    ``patient`` calls a function that takes nothing, and returns what it returns. While the function fails with a
-    TransientError it is called again, for the run's ``sink_timeout``. Use it for what the target has to do before the
-    frame is consumed. The function must undo what it did when it fails.
+    ``patient`` calls a function without arguments and returns its result. While the function fails with a
+    TransientError it is called again, for the run's ``sink_timeout``. Use it for the target's preparations before the
+    frame is consumed. The function must undo its work when it fails.
 
     Raises IllegalStageRequestError if ``attempt`` or ``nonce`` cannot be part of a file name.
     """
@@ -133,7 +140,7 @@ class StageRequest:
 
 
 def attempt_of(handle_id: str) -> str | None:
-    """The attempt in a handle's id; None if it is no such id (then it is none of our places)."""
+    """Return the attempt in a handle's id; None if the text is no such id, and so belongs to no place of a sink."""
     parts = handle_id.rsplit("-", 2)
     if len(parts) != 3 or not parts[1].isdigit() or not _NONCE.fullmatch(parts[2]):
         return None
@@ -141,56 +148,73 @@ def attempt_of(handle_id: str) -> str | None:
 
 
 class Sink(ABC):
-    """What a user gives to ``job.sink``: a value that says where the rows go. Must be picklable, must open
-    nothing when constructed, and its ``repr`` must show no secret."""
+    """The value that a user gives to ``job.sink``: a description of the target.
+
+    It must be picklable, must open nothing when constructed, and its ``repr`` must show no secret.
+    """
 
     @abstractmethod
     def validate(self) -> None:
-        """Refuse what cannot work: raises subclasses of InvalidInputError.
+        """Refuse settings that cannot work.
 
-        Called when the job is validated, in any process, any number of times, before anything is written.
-        Does no I/O and imports no Spark.
+        Called when the job is validated, in any process, any number of times, before anything is written. Does no I/O
+        and imports no Spark.
+
+        Raises subclasses of InvalidInputError.
         """
 
     @abstractmethod
     def bind(self, context: SinkContext) -> BoundSink:
-        """The sink of this job and uid. Called once in each process that stages or releases; may connect,
-        must not write. Two processes may hold the same bound sink at the same time (a zombie and its
-        successor, R8): everything below has to be right then, too."""
+        """Return the sink of this job and uid.
+
+        Called once in each process that stages or releases. It may connect, but must not write. Two processes may hold
+        the same bound sink at the same time (a zombie and its successor, R8). The methods of the bound sink must be
+        right then, too.
+        """
 
     changeable: ClassVar[frozenset[str]] = frozenset()
     """Keys of :meth:`definition` that may differ between two runs of one job."""
 
     def definition(self) -> Mapping[str, Any]:
-        """What of this sink decides where its rows go and in which form: a JSON object, without secrets.
+        """Return the part of this sink that decides where its rows go and in which form: a JSON object without secrets.
 
-        Recorded in the journal when the job first starts and compared, key by key, at every later start: a
-        difference is refused unless the key is in :attr:`changeable`. A default that is added later must leave
-        the key out when it is not set. ``type`` is the class.
+        It is recorded in the journal when the job first starts, and compared, key by key, at every later start. A
+        difference is refused unless the key is in :attr:`changeable`. A default that is added later must leave the key
+        out when it is not set. ``type`` is the class.
         """
         return {"type": f"{type(self).__module__}.{type(self).__qualname__}"}
 
     def check_input(self, given: SinkInput) -> None:  # noqa: B027 - a sink may take anything
-        """Refuse rows that cannot be written: raises subclasses of InvalidInputError.
+        """Refuse rows that cannot be written.
 
         Called in the driver once the query is analysed, before anything is written; does no I/O.
+
+        Raises subclasses of InvalidInputError.
         """
 
     def at_odds(self, other: Sink) -> Sequence[str]:
-        """What keeps a reader from reading both as one, of another sink of the job that has a folder of
-        :meth:`spark_folders` in common with this one: keys of :meth:`definition`, say. Called with :meth:`validate`;
-        anything refuses the job. A sink whose folder holds nothing that is read from there has nothing to say."""
+        """Return why readers could not read both sinks' rows in one folder, for example keys of :meth:`definition`.
+
+        ``other``: another sink of the job that has a folder of :meth:`spark_folders` in common with this one. Called
+        with :meth:`validate`; a result that is not empty refuses the job. A sink whose folder is not read directly
+        returns nothing.
+        """
         return ()
 
     def not_released_with(self, other: Sink) -> str | None:
-        """Why this one and ``other``, another sink of the job, cannot be released in one transaction
-        (:meth:`BoundSink.release_together`); None if they can. Called with :meth:`validate`, if the job wants it."""
+        """Return why this sink and ``other`` cannot be released in one transaction; None if they can.
+
+        ``other`` is another sink of the job. Called with :meth:`validate`, if the job wants a common transaction. See
+        :meth:`BoundSink.release_together`.
+        """
         return f"a {type(self).__name__} is released by itself"
 
     def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[Location]:
-        """Where Spark itself writes, each URI with its fsspec options, so that Spark can be told how to reach
-        it. Called in the driver before any source is read, and without options after :meth:`validate`; does no I/O.
-        ``storage_options``: those of the job's root."""
+        """Return the folders to which Spark itself writes, each URI with its fsspec options.
+
+        Spark is configured to reach them. Called in the driver before any source is read, and without options after
+        :meth:`validate`; does no I/O. ``storage_options``: those of the job's root.
+        """
         return ()
 
 
@@ -209,115 +233,128 @@ class BoundSink(ABC):
     """
 
     def check_target(self) -> None:  # noqa: B027 - a target may take any job
-        """Refuse a target that a job which is new must not write to, because of what others wrote there.
+        """Refuse a target that a new job must not write to, because other jobs wrote there.
 
-        Called once, for a job that its root does not know yet, before anything is written, also to the root. Reads
-        only. Raises subclasses of InvalidInputError. A job may be given up after it.
+        Called once, for a job that its root does not know, before anything is written, also to the root. Reads only.
+        The job may be abandoned after the call.
+
+        Raises subclasses of InvalidInputError.
         """
 
     def storages(self) -> Sequence[Storage]:
-        """Return the folders in which the sink itself creates, reads, lists and deletes objects. The driver checks its
-        rights there before it starts Spark."""
+        """Return the folders in which the sink itself creates, reads, lists and deletes objects.
+
+        The driver checks its rights there before it starts Spark.
+        """
         return ()
 
     def check_rows(self, given: SinkInput) -> None:  # noqa: B027 - a target may take any rows
-        """Refuse rows that do not fit what is in the target: raises subclasses of InvalidInputError.
+        """Refuse rows that do not fit the existing target.
 
         Called in the driver at every start, after :meth:`check_target`, before anything is written, also to the root.
-        Reads only. Not called where no query is left that feeds the sink.
+        Reads only. It is not called if no query that feeds the sink is left.
+
+        Raises subclasses of InvalidInputError.
         """
 
     def prepare(self) -> None:  # noqa: B027 - most targets need no preparation
-        """Make the target ready and refuse one that cannot keep the promises above (R17).
+        """Make the target ready, and refuse a target that cannot keep the promises above (R17).
 
         Called before the first :meth:`stage` of an attempt, and before the job is claimed: by several drivers at once,
-        and more than once by one. Must be idempotent.
+        and more than once by the same driver. Must be idempotent.
         """
 
     @abstractmethod
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
         """Write the frame durably and invisibly to a place of its own and return its handle.
 
-        Called inside ``foreachBatch`` in the Spark driver. It is called again, with another nonce, when Spark
-        repeats a batch; the frame may then hold other rows. Of several calls for one batch at most one
-        handle is published; the others are left to :meth:`collect_garbage`.
+        Called inside ``foreachBatch`` in the Spark driver. It is called again, with another nonce, when Spark repeats a
+        batch; the frame may then hold other rows. Of several calls for one batch at most one handle is published; the
+        others are left to :meth:`collect_garbage`.
 
         * Consumes the frame exactly once, also if it is empty (R18): no ``isEmpty``, no ``limit`` before.
-        * An empty batch gives a handle without content and leaves nothing behind.
+        * An empty batch gives a handle without content and leaves nothing in the target.
         * When it returns, the rows survive the loss of every process. When it raises, nothing is promised. After a
           TransientError it is called again, with another nonce, if the frame may be consumed again.
-        * Output modes: in ``update`` and ``complete`` mode the frame holds changed (all) rows; what that
-          means to the target is the sink's to say.
+        * Output modes: in ``update`` and ``complete`` mode the frame holds changed (all) rows. The sink decides what
+          that means for the target.
         """
 
     @abstractmethod
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         """Make the rows of ``handles`` visible, as checkpoint ``checkpoint``; return counts of what became visible.
 
-        ``rows`` is needed, the sum of ``rows`` of the handles that became visible: by it the next start knows whether
-        the target has lost a release. Others are for display. Of handles that an earlier call has released, and its
-        answer was lost, the caller counts the rows itself (``earlier_rows``).
+        ``rows`` is needed: the sum of ``rows`` of the handles that became visible. The next start compares it to detect
+        that the target has lost a release. Other counts are for display. If the answer of an earlier call was lost, the
+        caller itself counts the rows that the call released (``earlier_rows``).
 
-        Called after the checkpoint has completed, until it succeeds, in any process that hosts the sink,
-        without Spark. The handles are in the order in which they were staged (per subtask).
+        Called after the checkpoint has completed, until it succeeds, in any process that hosts the sink, without Spark.
+        The handles are in the order in which they were staged (per subtask).
 
-        * Conditional in the target (R9): ``checkpoint`` <= :meth:`last_released` is a no-op. The check and
-          the advance are one atomic step of the target, so a zombie that comes late changes nothing. If it can be
-          told that a handle was never released, the call raises instead: another job releases there.
-        * A call may cover several checkpoints, and may repeat handles that an earlier call with a lower
-          checkpoint has released already (crash before the journal heard of it): those are skipped.
+        * Conditional in the target (R9): ``checkpoint`` <= :meth:`last_released` is a no-op. The check and the advance
+          are one atomic step of the target, so a zombie that comes late changes nothing. If the target shows that a
+          handle was never released, the call raises instead: another job releases there.
+        * A call may cover several checkpoints, and may repeat handles that an earlier call with a lower checkpoint has
+          released (if the driver crashed before it wrote the journal). Those are skipped.
         * Raises TransientError subclasses if trying again may help, TerminalError subclasses if not.
         """
 
     def release_together(self, shares: Sequence[Share], checkpoint: int) -> list[dict[str, int]]:
-        """What :meth:`release` does, for several sinks of one job at once, in one atomic step of the target: it happens
-        in all of them or in none. ``shares``: this sink's among them, in an order that is the same in each call of a
-        run; in the next one the job's file may define them in another.
-        Returns counts, one for each share.
+        """Release several sinks of one job in one atomic step of the target: all of them or none.
+
+        It does the work of :meth:`release` for each of them. ``shares``: one for each sink, including this one. Their
+        order is the same in each call of a run. In the next run the job's file may define another order. Returns
+        counts, one for each share.
 
         Called instead of :meth:`release` for sinks that share a transaction, which :meth:`Sink.not_released_with` has
-        let pass. Of some of them the checkpoint may be released already.
+        permitted. Some of them may have released the checkpoint before.
         """
-        raise NotImplementedError("a sink that lets others be released with it does that")
+        raise NotImplementedError("a sink that permits a shared transaction must implement release_together")
 
     @abstractmethod
     def last_released(self) -> int:
-        """The highest checkpoint the target knows to be released, 0 if none; read from the target, not from
-        memory. A sink need not record a checkpoint that released nothing, so this may lag behind the
-        journal by empty checkpoints: releasing nothing twice is harmless."""
+        """Return the highest checkpoint that the target knows to be released; 0 if there is none.
+
+        It is read from the target, not from memory. A sink need not record a checkpoint that released nothing. So the
+        result may lag behind the journal by empty checkpoints, and releasing nothing twice is harmless.
+        """
 
     @abstractmethod
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        """Delete staged rows of this job and sink that no one can ask for any more; return their ids, sorted.
+        """Delete staged rows of this job and sink that no call will need again; return their ids, sorted.
 
-        That is: the id is not in ``live_handles`` (ids of all handles that are published, not voided by a rewind, R4,
-        and not yet released) *and* its attempt is not in ``live_attempts`` (fenced: it cannot publish any more, R5).
-        ``live_attempts`` answers ``in``; it may hold attempts that do not exist yet, and then cannot be listed.
-        Called when a driver has taken the job over, at the end of a job, and when it is deleted. All attempts are live
-        but those that the logs of this job know to be over, as another job of this id, under another root, may stage in
-        the same target. Idempotent.
+        Rows are garbage if both conditions hold. Their id is not in ``live_handles``: the ids of all handles that are
+        published, not voided by a rewind (R4), and not released. Their attempt is not in ``live_attempts``: it is
+        fenced, and cannot publish (R5). ``live_attempts`` answers ``in``; it may hold attempts that do not exist yet,
+        and then cannot be listed.
 
-        Something that cannot be deleted keeps nothing else from being: raise :class:`~.errors.GarbageLeftError` at the
-        end. A driver that takes the job over tells of it and goes on; a deletion of the job is not complete.
+        Called when a driver has taken the job over, at the end of a job, and when it is deleted. An attempt is live
+        unless the logs of this job know that it is over, because another job of this id, under another root, may stage
+        in the same target. Idempotent.
+
+        If some rows cannot be deleted, delete the others and then raise :class:`~.errors.GarbageLeftError`. A driver
+        that takes the job over reports it and continues; a deletion of the job is not complete.
         """
 
     def staged(self) -> Mapping[str, Sequence[int]] | None:
-        """Id of each handle of which staged rows lie in the target -> the bytes of each of its files. Reads only.
+        """Return the staged rows in the target: id of the handle -> bytes of each of its files. Reads only.
 
-        ``ckpt gc`` says by it beforehand what it would delete, and by it goes what a failed attempt has left, when the
-        next one of its subtask begins. None: the sink cannot tell, and what it has staged is left to the next driver.
+        ``ckpt gc`` uses it to list what it would delete. The next attempt of a subtask uses it to delete the rows of a
+        failed one. None: the sink cannot list them, and its staged rows are left to the next driver.
         """
         return None
 
     def delete_staged(self, ids: Collection[str]) -> None:
-        """Delete what was staged under these ids, and nothing else; silent about those that are gone. Called only for
-        ids of :meth:`staged` of which :meth:`collect_garbage` would be right to delete each."""
-        raise NotImplementedError("a sink that tells what it has staged deletes it, too")
+        """Delete the rows that were staged under these ids, and nothing else. Ignore ids that are gone.
+
+        Called only for ids of :meth:`staged` that :meth:`collect_garbage` would be right to delete.
+        """
+        raise NotImplementedError("a sink that implements staged must implement delete_staged")
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one sink has in a release of several."""
+    """The part of one sink in a release of several."""
 
     sink: BoundSink
     handles: Sequence[Handle]

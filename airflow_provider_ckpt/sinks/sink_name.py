@@ -1,4 +1,4 @@
-"""Which job's which sink."""
+"""The name of a sink among all jobs: its job and its uid."""
 
 from __future__ import annotations
 
@@ -19,11 +19,17 @@ class SinkName:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> SinkName:
-        """Raises DamagedFormError."""
+        """Read a name from JSON.
+
+        Raises DamagedFormError.
+        """
         text = reader(str)
         return cls(read_field(body, "job", text), read_field(body, "sink", text))
 
     @classmethod
     def all_from_json(cls, names: Any) -> tuple[SinkName, ...]:
-        """Raises DamagedFormError."""
+        """Read a list of names from JSON.
+
+        Raises DamagedFormError.
+        """
         return tuple(map(cls.from_json, reader(list[Mapping[str, Any]])(names)))

@@ -1,4 +1,4 @@
-"""The staged files of a file sink: what a handle says about them, whether they are still so, and their move."""
+"""The staged files of a file sink: their handles, the check that they are unchanged, and their move."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FIELDS = {
 
 
 class StagedFiles(StagingArea):
-    """Those that a handle lists."""
+    """The staged files that the handles of one sink list."""
 
     def __init__(self, folders: FileFolders, context: SinkContext) -> None:
         super().__init__(folders.books, context, bookkeeping="")
@@ -67,7 +67,10 @@ class StagedFiles(StagingArea):
         }
 
     def checked(self, handle: Handle) -> Handle:
-        """Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError."""
+        """Return the handle if it is whole and belongs to this target.
+
+        Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
+        """
         if handle.get("format") != HANDLE_FORMAT or handle.get("version") != 1:
             raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=HANDLE_FORMAT)
         try:
@@ -87,10 +90,11 @@ class StagedFiles(StagingArea):
         return handle
 
     def verify(self, waiting: Sequence[Handle], checkpoint: int) -> None:
-        """See that every file is there with its size, in its place or under its final name.
+        """Check that every file is there with its size, in its staged place or under its final name.
 
-        Costs one listing a place, and one request more for each file that was moved already. Raises
-        StagedFilesMissingError, StagedFileChangedError.
+        Costs one listing a place, and one more request for each file that was moved before.
+
+        Raises StagedFilesMissingError, StagedFileChangedError.
         """
         missing = []
         for handle in waiting:
@@ -107,7 +111,10 @@ class StagedFiles(StagingArea):
         self._refuse_missing(missing, checkpoint)
 
     def move(self, waiting: Sequence[Handle], checkpoint: int) -> None:
-        """Give all files their final names; done again, it moves nothing. Raises StagedFilesMissingError."""
+        """Give all files their final names. A repeated call moves nothing.
+
+        Raises StagedFilesMissingError.
+        """
         books, target = self._folders.places.books, self._folders.places.target
         moves = [
             (f"{books}/{self.place(handle['id'])}/{file['path']}", f"{target}/{file['target']}")

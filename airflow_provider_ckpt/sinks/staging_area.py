@@ -1,4 +1,4 @@
-"""Where the files of a sink lie until they are released, and whether they are still as they were staged."""
+"""The place of a sink's files until their release, and checks that they are unchanged."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class StagingArea:
-    """Of one sink of one job. ``folder`` holds a place for each call of ``stage``, named by the handle's id."""
+    """The staging area of one sink of one job, with a place for each ``stage`` call, named by the handle's id."""
 
     def __init__(self, storage: Storage, context: SinkContext, bookkeeping: str = BOOKKEEPING) -> None:
-        """``bookkeeping``: the path of the bookkeeping folder in ``storage``."""
+        """Open the area. ``bookkeeping``: path of the bookkeeping folder in ``storage``."""
         self._storage = storage
         self._context = context
         self.folder = join(bookkeeping, staging_folder(context.job_id, context.uid))
@@ -27,8 +27,10 @@ class StagingArea:
         return f"{self.folder}/{handle_id}"
 
     def written(self, place: str) -> list[tuple[str, int]]:
-        """The data files that Spark left in a place: (path relative to it, bytes). Writers of text leave empty ones,
-        too, which are none."""
+        """Return the data files that Spark left in a place: (path relative to it, bytes).
+
+        Text writers also leave empty files, which hold no data.
+        """
         found = self._storage.child(place).files("")
         return [(path, size) for path, size in found if size > 0 and self._is_data(path)]
 
@@ -42,7 +44,7 @@ class StagingArea:
             return None
 
     def _found(self, paths: Sequence[str]) -> dict[str, int]:
-        """Bytes of those that are there."""
+        """Return the bytes of the files that exist, by path."""
         sizes = each_at_once(self._size, paths, self._storage.requests_at_once)
         return {path: size for path, size in zip(paths, sizes, strict=True) if size is not None}
 

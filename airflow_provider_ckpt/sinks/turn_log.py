@@ -1,4 +1,4 @@
-"""Who writes to a folder, in one order that all jobs agree on."""
+"""The turn log of a folder: the order, agreed among all jobs, in which sinks start and first release."""
 
 from __future__ import annotations
 
@@ -20,8 +20,15 @@ Kind = Literal["start", "first"]
 
 @dataclass(frozen=True)
 class Turn:
-    """``start``: a sink that overwrites is about to stage. ``first``: a sink is about to release for the first time;
-    ``supersedes`` is decided by this entry, once, and no retry works it out again."""
+    """An entry of the turn log.
+
+    Args:
+        kind: ``start``: an overwriting sink is about to stage. ``first``: a sink is about to release for the first
+            time.
+        name: the sink.
+        mode: its mode.
+        supersedes: sinks that it replaces. The entry of kind ``first`` decides this; no retry computes it again.
+    """
 
     kind: Kind
     name: SinkName
@@ -34,21 +41,24 @@ class Turn:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Turn:
-        """Raises UnknownFormError."""
+        """Read a turn from a log entry.
+
+        Raises UnknownFormError.
+        """
         supersedes = read_field(body, "supersedes", SinkName.all_from_json)
         kind, mode = read_field(body, "kind", reader(Kind)), read_field(body, "mode", reader(str))
         return cls(kind, SinkName.from_json(body), mode, supersedes)
 
 
 class TurnLog:
-    """Few entries: one for each sink that refuses or replaces what others released, two if it replaces."""
+    """The turns of one folder: one for each sink that refuses or replaces other jobs' releases, two if it replaces."""
 
     def __init__(self, storage: Storage) -> None:
         self._log = NumberedLog(storage, TURNS, TURN, VERSION, Turn.from_json)
         self._turns: list[Turn] = []
 
     def catch_up(self) -> list[Turn]:
-        """All turns so far, by number."""
+        """Return all turns so far, by number."""
         with self._log.lock:
             for number in range(len(self._turns), self._log.length()):
                 self._turns.append(self._log.read(number))
@@ -57,7 +67,7 @@ class TurnLog:
             return list(self._turns)
 
     def append(self, turn: Turn) -> bool:
-        """False if somebody else's turn came since :meth:`catch_up`: look again."""
+        """Append a turn. Return False if another process appended one since :meth:`catch_up`; then call it again."""
         with self._log.lock:
             if not self._log.append(VERSION, turn.to_json()):
                 return False

@@ -253,7 +253,7 @@ def test_r9_an_older_copy_of_the_root_releases_nothing(make: Callable[..., Drive
     driver = make()
     driver.release_log.write_text('{"1": ["h1"], "4": ["h4"]}')
     before = driver.storage.files("")
-    with pytest.raises(OutputAheadError, match=r"'s' has released checkpoint 4, and the newest .* knows of is 3"):
+    with pytest.raises(OutputAheadError, match=r"'s' has released checkpoint 4, and the newest .* knows is 3"):
         driver.client.release(driver.job())
     assert driver.storage.files("") == before
 

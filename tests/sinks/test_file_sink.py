@@ -344,7 +344,7 @@ def test_staged_files_that_somebody_deleted_are_missed_by_name(spark: SparkSessi
         sink.release([handle], 1)
     assert missed.value.data["count"] == 1
     assert lost.name in str(missed.value)
-    assert "go on with --resume-failed" in str(missed.value)
+    assert "resume with --resume-failed" in str(missed.value)
     assert sink.last_released() == 0
 
 

@@ -1,4 +1,4 @@
-"""A sink of a database in one job: what all of them do alike."""
+"""The common part of all database sinks that are bound to a job."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Answers = list[dict[str, Any]]
-"""Of each partition that Spark counts: ``part`` and ``rows``."""
+"""For each partition that Spark counts: ``part`` and ``rows``."""
 
 
 class BoundDatabaseSink(BoundSink, Generic[C]):
-    """Release is one transaction: lock the entry of job and sink in the ledger, compare the checkpoint, skip the
-    handles that are released, move the rows of the others, note them, advance the entry, commit. Why no crash, no
-    second releaser and no late one does harm:
+    """A database sink of one job.
 
-    1. Of two at once the second waits for the lock, and then reads what the first has committed.
-    2. What was not committed did not happen.
-    3. Whether a commit whose reply was lost has happened tells the ledger, at the next call. Nothing is prepared: a
-       prepared transaction whose fate nobody knows blocks others until somebody decides.
-    4. Rows of a task of Spark that ran twice are there twice; a handle names the attempts that count.
-    5. A handle knows the entry of the ledger, and how far it was: one that was lost is never taken for a new one.
+    A release is one transaction. It locks the ledger entry of job and sink, and compares the checkpoint. It skips the
+    released handles and moves the rows of the others. Then it records them, advances the entry and commits. No crash,
+    second releaser or late releaser does harm:
+
+    1. The second of two releasers waits for the lock, and then reads what the first one has committed.
+    2. Work that was not committed did not happen.
+    3. If the reply to a commit is lost, the next call reads in the ledger whether it happened. Prepared transactions
+       are not used, because an undecided one blocks others.
+    4. A Spark task that ran twice has staged its rows twice. A handle names the task attempts that count.
+    5. A handle records the id of the ledger entry and its last release. So a lost ledger is never taken for a new one.
     """
 
     handle_format: ClassVar[str]
@@ -54,44 +56,44 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._context.uid!r}, {str(self._table)!r})"
 
-    # ---- of each database
+    # ---- specific to each database
 
     @abstractmethod
     def _open(self, doing: str, refused: Callable[[Any], Exception]) -> AbstractContextManager[C]:
-        """A transaction. ``refused``: returns the error for an error of the driver that does not pass."""
+        """Open a transaction. ``refused``: returns the error for a driver error that would persist."""
 
     @abstractmethod
     def _explain(self, error: Any) -> str:
-        """Return the problem that an error of the driver reports, and the advice, without values of rows."""
+        """Return the problem that a driver's error reports, and the advice, without values of rows."""
 
     @abstractmethod
     def _check_schema(self, connection: C) -> None:
-        """Refuse a place in which the ledger and staging tables cannot be."""
+        """Refuse a schema that cannot hold the ledger and staging tables."""
 
     @abstractmethod
     def _check_creatable(self, connection: C) -> None:
-        """There is no table: refuse a place in which it cannot be made."""
+        """Refuse a schema in which the absent table cannot be created."""
 
     @abstractmethod
     def _problems(self, connection: C, columns: Columns) -> Iterable[Problem] | None:
-        """Of the table as it is now, the gravest first; None: there is none."""
+        """Return the problems of the table as it is now, the most serious first; None if there is no table."""
 
     @abstractmethod
     def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
-        """Returns the entry of the ledger before, and the name of the staging table."""
+        """Stage the rows. Return the earlier ledger entry, the staging table's name and the partitions' answers."""
 
     @abstractmethod
     def _releasing(self, connection: C) -> Releasing: ...
 
     def _left(self, connection: C) -> list[str]:
-        """Released, and their staging tables still there: for a database in which a DROP is in no transaction."""
+        """Return released handles whose staging tables still exist. Only where a DROP commits can there be any."""
         return []
 
     @abstractmethod
     def _drop(self, connection: C, handle: str) -> None:
-        """The staging table of that handle's id, if it is there."""
+        """Drop the staging table of a handle's id, if it exists."""
 
-    # ---- before
+    # ---- before the first batch
 
     def check_rows(self, given: SinkInput) -> None:
         with self._transaction("look at its table") as connection:
@@ -153,10 +155,10 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         }
 
     def _made_patiently(self, request: StageRequest, make: Callable[[], T]) -> T:
-        """Return what ``make`` returns, which makes the staging table of the request.
+        """Call ``make``, which makes the staging table of the request, and return its value.
 
-        While the database fails in a way that passes, it is made again. The commit of the try before may have happened
-        although its reply was lost, so what that try made is deleted first.
+        While the database fails temporarily, it is called again. The commit of the previous try may have happened
+        although its reply was lost, so the output of that try is deleted first.
         """
         tries = itertools.count()
 
@@ -170,7 +172,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _known(self, connection: C) -> LedgerRow:
         row = self._ledger.row(connection)
         if row is None:
-            raise self._failures.ledger_lost("its entry has gone while the job runs")
+            raise self._failures.ledger_lost("its entry was deleted while the job runs")
         return row
 
     # ---- release
@@ -201,13 +203,18 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         return counts
 
     def _clean_up(self, released: Sequence[str]) -> None:
-        """What fails here fails no release, which is there; the next one, or the next clean-up, does it."""
+        """Delete the staging tables of released batches. A failure is only logged, because the release is done.
+
+        The next release or clean-up tries again.
+        """
         try:
             self.delete_staged(released)
         except DatabaseUnreachableError as error:
-            log.info("what was released is not cleaned up yet: %s", error)
+            log.info("staging tables of released batches are not deleted yet: %s", error)
         except CkptError as error:
-            log.warning("what was released cannot be cleaned up, and its rows lie there twice: %s", error)
+            log.warning(
+                "staging tables of released batches cannot be deleted, so their rows are stored twice: %s", error
+            )
 
     def _of_mine(self, sink: BoundSink) -> BoundDatabaseSink[C]:
         assert isinstance(sink, type(self)), f"{sink!r} is not of {self!r}'s kind"
@@ -235,7 +242,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         )
 
     def _problems_now(self, connection: C, waiting: Sequence[Handle]) -> Iterable[Problem]:
-        """Of the table, for the rows of these handles. One of an earlier version of this package has no types."""
+        """Return the problems of the table for the rows of these handles. Handles of earlier versions have no types."""
         seen: list[Columns] = []
         for handle in waiting:
             columns = list(zip(handle["columns"], handle.get("types", ()), strict=False))
@@ -248,7 +255,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             row = self._ledger.row(connection)
         return 0 if row is None else row.last
 
-    # ---- afterwards
+    # ---- after a release
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         with self._transaction("look for what is staged") as connection:

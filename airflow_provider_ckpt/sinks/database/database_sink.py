@@ -1,4 +1,4 @@
-"""What sinks of databases have in common, as values."""
+"""The settings of a database sink: the base class of the sinks that users name."""
 
 from __future__ import annotations
 
@@ -16,16 +16,26 @@ from airflow_provider_ckpt.sinks.sink import Sink, SinkInput
 
 Mode = Literal["append", "upsert", "replace"]
 STATEMENT_TIMEOUT = 3600
-"""Seconds. A statement moves a whole batch, or empties a table: on a server that lives that may take long, and one that
-is cut is cut again at each try. A server that freezes releases nothing anyhow, and holds up no other sink."""
+"""Default limit of a statement in seconds. A statement moves a whole batch or empties a table, which may take long.
+
+A statement that is cut off on a healthy server is cut off again at each try. A frozen server releases nothing in any
+case, and does not delay other sinks.
+"""
 SHORTEST, LONGEST = 1, 86_400
-"""Seconds."""
+"""Seconds that ``statement_timeout`` may have."""
 
 
 @dataclass(frozen=True)
 class DatabaseSink(Sink):
-    """For the arguments see the sinks themselves. ``database``: its name for people. ``statement_timeout``: seconds.
-    ``staging_schema``: of the ledger and of what is staged; None: where the table is."""
+    """A sink that releases in one transaction of a database.
+
+    The subclasses describe the other arguments.
+
+    Args:
+        staging_schema: schema of the ledger and the staging tables; None: the schema of the table.
+        statement_timeout: seconds.
+        database: name of the database for people.
+    """
 
     table: str
     mode: Mode = "append"
@@ -38,11 +48,14 @@ class DatabaseSink(Sink):
 
     database: ClassVar[str]
     changeable: ClassVar[frozenset[str]] = frozenset({"conn_id", "create"})
-    """A connection may get another name. That it leads to the same database the ledger tells."""
+    """Settings that may change when a job resumes.
+
+    A connection may be renamed, because the ledger shows whether it still leads to the same database.
+    """
 
     @property
     def settings(self) -> Settings:
-        """Of one that is valid."""
+        """Return the parsed settings of a valid sink."""
         return Settings(self.parsed_table(), self.mode, tuple(self.key), self.create, self.staging_schema or "")
 
     def definition(self) -> dict[str, Any]:
@@ -58,19 +71,25 @@ class DatabaseSink(Sink):
 
     @abstractmethod
     def parsed_table(self) -> TableName:
-        """Raises ValueError, which says what is wrong."""
+        """Return the parsed name of the table.
+
+        Raises ValueError, whose text describes the problem.
+        """
 
     @abstractmethod
     def problem_of(self, name: str) -> str | None:
-        """Why nothing in the database can have that name; None if it can."""
+        """Return why nothing in the database can have that name; None if it can."""
 
     @abstractmethod
     def has_type_for(self, kind: Any) -> bool:
-        """Whether a column of some type holds values of that type of Spark as they are."""
+        """Return whether some type of column keeps values of this Spark type unchanged."""
 
     @abstractmethod
     def validate_place(self) -> None:
-        """Of the ledger, and ``url`` if it is given. Raises InvalidSinkError."""
+        """Check where the ledger is, and ``url`` if it is given.
+
+        Raises InvalidSinkError.
+        """
 
     def validate(self) -> None:
         if not isinstance(self.table, str):
@@ -102,7 +121,7 @@ class DatabaseSink(Sink):
             raise self.invalid("key", self.key, problem)
         key = list(self.key)
         if bool(key) is not (self.mode == "upsert"):
-            reason = "is needed for upsert: by which columns is a row found again?" if not key else "is for upsert only"
+            reason = "is needed for upsert: give the columns that identify a row" if not key else "is for upsert only"
             raise self.invalid("key", key, reason)
         if len(set(key)) < len(key):
             raise self.invalid("key", key, "names a column twice")
@@ -113,7 +132,7 @@ class DatabaseSink(Sink):
         assert isinstance(other, DatabaseSink)
         if (self.conn_id, self.url) == (other.conn_id, other.url):
             return None
-        # two connections may lead to one database, but a transaction is of one
+        # two connections may lead to one database, but a transaction belongs to one connection
         return "they have different connections"
 
     def invalid(self, setting: str, value: object, reason: str) -> InvalidSinkError:
@@ -124,24 +143,26 @@ class DatabaseSink(Sink):
             raise _refused(given, "its input has no columns", "Select at least one")
         if given.output_mode != "append" and self.mode != "upsert":
             problem = (
-                f"output mode {given.output_mode!r} gives a row again when it changes, and mode={self.mode!r} adds it"
+                f"output mode {given.output_mode!r} repeats a row when it changes, and mode={self.mode!r} would add it"
             )
             raise _refused(given, problem, 'Use mode="upsert" with a key')
         self._check_names(given)
         for name, kind in given.columns:
             if not self.has_type_for(kind):
-                problem = f"column {name!r} is of type {shown(kind)}, which no column of {self.database} holds as it is"
+                problem = (
+                    f"column {name!r} is of type {shown(kind)}, which no column of {self.database} keeps unchanged"
+                )
                 raise _refused(given, problem, "Cast it to another type, or leave it out")
 
     def _check_names(self, given: SinkInput) -> None:
         names = [name for name, _ in given.columns]
         for number, name in enumerate(names):
-            problem = "is a name of ours" if name in (PART, ROW) else self.problem_of(name)
+            problem = "is a name that the sink itself uses" if name in (PART, ROW) else self.problem_of(name)
             if problem:
                 raise _refused(given, f"column {name!r} {problem}", "Rename it")
             if name.casefold() in [other.casefold() for other in names[:number]]:
                 raise _refused(
-                    given, f"it has two columns {name!r}, but for upper and lower case", "Rename one of them"
+                    given, f"it has two columns {name!r} that differ only in upper and lower case", "Rename one of them"
                 )
         for name in self.key:
             if name not in names:

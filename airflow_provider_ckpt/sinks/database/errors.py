@@ -1,4 +1,4 @@
-"""Errors of sinks that release in one transaction of a database. None shows a value of a row."""
+"""Errors of sinks that release in one transaction of a database. They show no values of rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, Trans
 
 
 class DriverPackageMissingError(InvalidInputError):
-    """Data: sink, package, extra."""
+    """The driver's package is not installed. Data: sink, package, extra."""
 
     template = (
         "{sink} needs the package {package!r}, which is not installed here. Install it where drivers and executors "
@@ -15,14 +15,16 @@ class DriverPackageMissingError(InvalidInputError):
 
 
 class TableMismatchError(InvalidInputError):
-    """Rows and table do not fit, or the table cannot keep what the sink promises. Data: sink, job, table, problem,
-    advice."""
+    """Rows and table do not fit, or the table cannot keep the sink's promises.
+
+    Data: sink, job, table, problem, advice.
+    """
 
     template = "sink {sink!r} of job {job!r} cannot write to table {table}: {problem}. {advice}."
 
 
 class DatabaseUnfitError(InvalidInputError):
-    """The server is not one that the sink can work with. Data: sink, job, problem."""
+    """The sink cannot work with this server. Data: sink, job, problem."""
 
     template = "sink {sink!r} of job {job!r} cannot use its database: {problem}."
 
@@ -33,7 +35,7 @@ class RowsRefusedError(TerminalError):
     template = (
         "sink {sink!r} of job {job!r}: table {table} does not take rows of this batch: {what}. Nothing of the batch "
         "is acknowledged or visible, and none of it is lost. Correct the rows (a function of the job) or the table, "
-        "and go on with --resume-failed, or by clearing the task."
+        "and resume with --resume-failed, or by clearing the task."
     )
 
 
@@ -42,34 +44,36 @@ class ReleaseRefusedError(TerminalError):
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {table}: {what}. Nothing of "
-        "it is visible, and its rows stay staged. Correct the cause in the database, and go on with --resume-failed."
+        "it is visible, and its rows stay staged. Correct the cause in the database, and resume with --resume-failed."
     )
 
 
 class StagedRowsMissingError(TerminalError):
-    """Fewer rows came to the table than were staged. Data: sink, job, checkpoint, handle, expected, found, cause."""
+    """Fewer rows reached the table than were staged. Data: sink, job, checkpoint, handle, expected, found, cause."""
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: of batch {handle} {expected} rows "
-        "were staged, and {found} came to the table. {cause}, and go on with --resume-failed, or run the job under "
+        "were staged, and {found} reached the table. {cause}, and resume with --resume-failed, or run the job under "
         "another id, from its input. Nothing of the checkpoint was released."
     )
 
 
 class LedgerLostError(TerminalError):
-    """The record of what was released is gone, or older than a batch knows it. Taken for an earlier one, rows would be
-    repeated. Data: sink, job, ledger, problem."""
+    """The record of releases is gone, or older than a staged batch expects. Releasing now could repeat rows.
+
+    Data: sink, job, ledger, problem.
+    """
 
     template = (
         "The ledger {ledger} of sink {sink} of job {job!r} is not the one that the job has used: {problem}. Was the "
         "schema dropped, the database restored from a backup, or does the connection lead to another one? Nothing was "
-        "released on account of it. Bring the ledger back and go on with --resume-failed, or run the job under another "
+        "released because of it. Bring the ledger back and resume with --resume-failed, or run the job under another "
         "id, into another table."
     )
 
 
 class LedgerVersionError(TerminalError):
-    """Data: ledger, found, known."""
+    """The ledger has a version that this package does not know. Data: ledger, found, known."""
 
     template = (
         "The ledger {ledger} has version {found}, and this version of airflow-provider-ckpt knows {known}: upgrade it"
@@ -77,17 +81,23 @@ class LedgerVersionError(TerminalError):
 
 
 class SinkReturnedElsewhereError(InvalidInputError):
-    """Data: sink, job, table, mode, released, earlier, earlier_mode."""
+    """The job names a sink again that it had left out, with another table or mode.
+
+    Data: sink, job, table, mode, released, earlier, earlier_mode.
+    """
 
     template = (
-        "sink {sink!r} of job {job!r} is to release to table {table} (mode {mode!r}), and has released up to "
+        "sink {sink!r} of job {job!r} shall release to table {table} (mode {mode!r}), but has released up to "
         "checkpoint {released} to {earlier} (mode {earlier_mode!r}) before the job left it out. Its ledger knows one "
         "table for each sink: give the new one another uid, or name {earlier} again."
     )
 
 
 class StagedInAnotherTableError(TerminalError):
-    """Data: sink, job, table, handle, staged_for."""
+    """The sink's table was changed while a batch waits for its release to the old one.
+
+    Data: sink, job, table, handle, staged_for.
+    """
 
     template = (
         "Sink {sink} of job {job!r} writes to {table} now, but batch {handle!s:.200} was staged for "
@@ -111,13 +121,15 @@ class DatabaseTableSupersededError(TerminalError):
 
     template = (
         "Sink {sink} of job {job!r} is superseded in table {table}: job {by!r} has replaced what this job released or "
-        "was about to release. Nothing more of it is released. If this job's rows are the ones that are wanted, run it "
-        "anew under a new job id."
+        "was about to release. This job releases nothing further. If its rows are the wanted ones, run it "
+        "again under a new job id."
     )
 
 
 class DatabaseUnreachableError(TransientError):
-    """A lost connection, a lock that was not to be had, a deadlock, a server that restarts. Data: sink, job, doing,
-    cause."""
+    """A connection was lost, a lock timed out, a deadlock occurred, or the server restarts.
+
+    Data: sink, job, doing, cause.
+    """
 
     template = "sink {sink!r} of job {job!r} could not {doing}: {cause}"

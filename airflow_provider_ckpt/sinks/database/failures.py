@@ -1,4 +1,4 @@
-"""The errors of one sink of one job, with what all of them name."""
+"""Constructors for the errors of one sink of one job, with the names that all of them contain."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DELETED = (
 
 @dataclass(frozen=True)
 class Failures:
-    """``table``, ``ledger``: where, for people. ``what``: without values of rows."""
+    """The errors of one sink. ``table``, ``ledger``: names for people. ``what`` must contain no values of rows."""
 
     context: SinkContext
     table: str
@@ -53,7 +53,14 @@ class Failures:
         )
 
     def missing(self, handle: Handle, checkpoint: int, *, staged: int, moved: int) -> StagedRowsMissingError:
-        """``staged``: rows in the staging table. ``moved``: rows that came to the target."""
+        """Return the error for rows that did not all reach the target.
+
+        Args:
+            handle: the batch.
+            checkpoint: the checkpoint to release.
+            staged: rows in the staging table.
+            moved: rows that reached the target.
+        """
         is_staged = staged == handle["rows"]
         return StagedRowsMissingError(
             sink=self.context.uid,

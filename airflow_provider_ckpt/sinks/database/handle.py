@@ -1,4 +1,4 @@
-"""What the handle of a batch that is staged in a database says, read back with care."""
+"""The handle of a batch that is staged in a database, and its validation."""
 
 from __future__ import annotations
 
@@ -25,8 +25,16 @@ _FIELDS = {
 
 
 def checked_handle(handle: Mapping[str, Any], known: str, context: SinkContext, table: str) -> Handle:
-    """``known``: the format. ``parts``: the attempts of Spark's tasks that count. Raises UnknownHandleError,
-    DamagedHandleError, StagedInAnotherTableError."""
+    """Return the handle if it is whole and was staged for this table.
+
+    Args:
+        handle: as the subtask's log holds it. Its ``parts`` are the attempts of Spark's tasks that count.
+        known: the format that this sink reads.
+        context: job and sink.
+        table: the sink's table.
+
+    Raises UnknownHandleError, DamagedHandleError, StagedInAnotherTableError.
+    """
     if handle.get("format") != known or handle.get("version") != 1:
         raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=known)
     try:

@@ -1,4 +1,4 @@
-"""What every sink of a database asks of its own tables there: what was released, and what is staged where."""
+"""The interface of a database sink to its own tables: the releases so far, and the staging table of each batch."""
 
 from __future__ import annotations
 
@@ -14,23 +14,33 @@ C = TypeVar("C")
 
 
 class Ledger(ABC, Generic[C]):
-    """Of one sink of one job, in one schema. Every method works in the transaction of the connection that it is
-    given."""
+    """The ledger of one sink of one job, in one schema.
+
+    Every method works in the transaction of the given connection.
+    """
 
     @abstractmethod
     def make(self, connection: C, born: str) -> None:
-        """Idempotent. The table and the mode are those of now until the first release. Raises LedgerVersionError."""
+        """Create the ledger and this sink's entry if they are absent.
+
+        Until the first release, update the entry's table and mode.
+
+        Raises LedgerVersionError.
+        """
 
     @abstractmethod
     def exists(self, connection: C) -> bool: ...
 
     @abstractmethod
     def row(self, connection: C, *, lock: bool = False) -> LedgerRow | None:
-        """None: there is none, or no ledger at all. ``lock``: until the end of the transaction, R9."""
+        """Return the sink's entry; None if there is no entry or no ledger.
+
+        With ``lock`` it stays locked until the end of the transaction (R9).
+        """
 
     @abstractmethod
     def lock_target(self, connection: C, *, alone: bool) -> None:
-        """Against others who release to the same table; ``alone``: nobody else may meanwhile."""
+        """Lock the target against other releases to the same table; ``alone`` excludes all of them."""
 
     @abstractmethod
     def released(self, connection: C, handles: Sequence[str]) -> set[str]: ...
@@ -40,15 +50,15 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def forget_released(self, connection: C, upto: int) -> None:
-        """Handles that were released as that checkpoint or an earlier one."""
+        """Forget the handles that were released as checkpoint ``upto`` or an earlier one."""
 
     @abstractmethod
     def another_has_released(self, connection: C) -> bool:
-        """Whether another sink of this job has put rows into the table."""
+        """Return whether another sink of this job has released rows to the table."""
 
     @abstractmethod
     def supersede(self, connection: C) -> None:
-        """All other jobs in the table: who has released there, and who was about to replace it."""
+        """Mark other jobs in the table as replaced, if they have released or were about to replace it."""
 
     @abstractmethod
     def note_staged(self, connection: C, handle: str, staging: str) -> None: ...
@@ -58,23 +68,23 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def staged(self, connection: C) -> dict[str, tuple[str, int]]:
-        """Handle → its table and the table's bytes; -1 if the table is gone."""
+        """Return handle -> (staging table, its bytes). The bytes are -1 if the table is gone."""
 
 
 class Releasing(Protocol):
-    """From staging tables to the target, inside the transaction of a release."""
+    """The statements that move staged rows to the target, inside the transaction of a release."""
 
     def without_table(self, handles: Sequence[Handle]) -> list[Handle]:
-        """Those whose staging table is gone."""
+        """Return the handles whose staging table is gone."""
 
     def hold(self) -> None:
-        """The target, so that nobody alters it before the end of the transaction."""
+        """Hold the target, so that it is not altered before the end of the transaction."""
 
     def empty(self) -> bool:
         """Delete all rows of the target. Return False if it still has rows, because a trigger or a rule keeps them."""
 
     def move(self, handle: Handle) -> int:
-        """The rows of the task attempts that count; returns how many there were."""
+        """Move the rows of the task attempts that count. Return how many reached the target."""
 
     def count(self, handle: Handle) -> int:
         """Return the number of staged rows of the task attempts that count."""

@@ -1,4 +1,4 @@
-"""What a release does, by what the ledger says. Pure; the row is locked, so nothing changes meanwhile (R9)."""
+"""The decision about a release, made from the sink's ledger entry. Pure, because the entry is locked (R9)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,16 @@ from airflow_provider_ckpt.sinks.sink import Handle
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """Of one sink of one job. ``born``: of this row, for ever: one that was made anew has another. ``last``:
-    checkpoint, 0 before the first release; ``rows``: of that release. ``superseded_by``: the job that has replaced the
-    table. ``target``: the sink's table, and ``mode``: how it releases there; as of the first release they stay."""
+    """The ledger entry of one sink of one job.
+
+    Args:
+        born: random id of this entry. An entry that was created again has another one.
+        last: last released checkpoint; 0 before the first release.
+        rows: rows of the last release.
+        superseded_by: the job that has replaced the table's rows.
+        target: the sink's table, fixed by the first release.
+        mode: how the sink releases there, fixed by the first release.
+    """
 
     born: str
     last: int
@@ -30,7 +37,12 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class Decision:
-    """``waiting``: the handles to release now. ``counts``: what to answer instead, if there is nothing to do."""
+    """The outcome of the rules.
+
+    Args:
+        waiting: the handles to release now.
+        counts: the answer if there is nothing to release; else None.
+    """
 
     waiting: tuple[Handle, ...] = ()
     counts: dict[str, int] | None = None
@@ -38,21 +50,27 @@ class Decision:
 
 @dataclass(frozen=True)
 class LedgerRules:
-    """Of one sink of one job."""
+    """The rules for one sink of one job."""
 
     failures: Failures
 
     def check(self, row: LedgerRow | None, handles: Sequence[Handle]) -> None:
-        """A handle says what it knew when it was staged. Raises LedgerLostError: taken for "nothing was released", a
-        ledger that is gone would have rows released once more."""
+        """Refuse a ledger that knows less than a handle knew when it was staged.
+
+        If a lost ledger counted as "nothing was released", rows would be released again.
+
+        Raises LedgerLostError.
+        """
         for handle in handles:
             if row is None:
-                raise self.failures.ledger_lost(f"it has no entry, and batch {handle['id']} knows of one")
+                raise self.failures.ledger_lost(
+                    f"it has no entry, and there was one when batch {handle['id']} was staged"
+                )
             if row.born != handle["ledger"]:
-                raise self.failures.ledger_lost(f"its entry was made anew since batch {handle['id']} was staged")
+                raise self.failures.ledger_lost(f"its entry was created again after batch {handle['id']} was staged")
             if row.last < handle["since"]:
                 raise self.failures.ledger_lost(
-                    f"its last release is {row.last}, and batch {handle['id']} knows of {handle['since']}"
+                    f"its last release is {row.last}, and was {handle['since']} when batch {handle['id']} was staged"
                 )
 
     def decide(
@@ -64,9 +82,17 @@ class LedgerRules:
         *,
         replaces: bool,
     ) -> Decision:
-        """``handles``: those with rows, checked; ``released``: ids of those that were released before; ``replaces``:
-        the first release empties the table, whether it has rows or not. Raises ForeignDatabaseReleaseError,
-        DatabaseTableSupersededError."""
+        """Decide which handles to release.
+
+        Args:
+            row: the sink's entry, locked.
+            handles: checked handles with rows.
+            released: ids of the handles that were released before.
+            checkpoint: the checkpoint to release.
+            replaces: the first release empties the table, even if it has no rows.
+
+        Raises ForeignDatabaseReleaseError, DatabaseTableSupersededError.
+        """
         if row is None:
             return Decision(counts={"rows": 0})
         waiting = {handle["id"]: handle for handle in handles if handle["id"] not in released}
@@ -87,9 +113,13 @@ class LedgerRules:
         return Decision(tuple(waiting.values()))
 
     def refuse_moved(self, row: LedgerRow | None, target: str, mode: str) -> None:
-        """A sink that the job has left out and names again is a new one, and its entry is that of the old one. With
-        another table who releases there, and who replaces it, would be told by the wrong one. Raises
-        SinkReturnedElsewhereError."""
+        """Refuse another table or mode for a sink that the job had left out and names again.
+
+        Such a sink finds the ledger entry of the old one. With another table, that entry would give wrong answers about
+        releases and replacements there.
+
+        Raises SinkReturnedElsewhereError.
+        """
         if row is None or row.last == 0 or (row.target, row.mode) == (target, mode):
             return
         raise SinkReturnedElsewhereError(

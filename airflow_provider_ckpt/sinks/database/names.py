@@ -1,4 +1,4 @@
-"""Names of tables, and of what the sinks of databases add of their own: exact, always quoted, and never cut."""
+"""Names of tables and of the sinks' own columns and tables: exact, always quoted, and never shortened."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 PART = "_ckpt_part"
 ROW = "_ckpt_row"
-"""Columns of ours in a staging table: the attempt of Spark's task, and the row's number in it."""
+"""The sink's own columns in a staging table: the attempt of Spark's task, and the row's number in it."""
 _NAME = re.compile(r'(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<plain>[^".]+))(?:\.|$)')
 
 
 @dataclass(frozen=True)
 class TableName:
-    """``schema``: in MySQL a database; empty: that of the connection."""
+    """A table's name. ``schema`` is a database in MySQL; if it is empty, the connection's own schema or database."""
 
     schema: str
     name: str
@@ -25,9 +25,17 @@ class TableName:
 
 
 def parse_table(text: str, schema: str, problem_of: Callable[[str], str | None]) -> TableName:
-    """``orders`` (in ``schema``), ``shop.orders``; a part with dots or quotes in it is quoted, as in SQL.
-    Upper and lower case are told apart. ``problem_of``: why nothing can have a name. Raises ValueError, which says what
-    is wrong."""
+    """Return the name of a table, given as ``orders`` (in ``schema``) or ``shop.orders``.
+
+    Upper and lower case differ. As in SQL, a part with dots or quotes must be quoted.
+
+    Args:
+        text: the name as the user wrote it.
+        schema: schema of a name without one.
+        problem_of: returns why nothing can have a name, or None.
+
+    Raises ValueError, whose text describes the problem.
+    """
     parts, at = [], 0
     while at < len(text):
         found = _NAME.match(text, at)
@@ -45,7 +53,10 @@ def parse_table(text: str, schema: str, problem_of: Callable[[str], str | None])
 
 
 def staging_hash(job_id: str, sink: str, handle_id: str) -> str:
-    """For the name of a staging table: ids are longer than names may be; which table is whose says the ledger."""
+    """Return a hash for the name of a staging table, because ids are longer than names may be.
+
+    The ledger records which table belongs to which handle.
+    """
     return hashlib.sha256("\0".join((job_id, sink, handle_id)).encode()).hexdigest()[:40]
 
 

@@ -1,4 +1,4 @@
-"""What a sink was told, read."""
+"""The parsed settings of a database sink."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 
 @dataclass(frozen=True)
 class Settings:
-    """Of a sink of a database; see there. ``schema``: of the ledger and what is staged."""
+    """The settings of a database sink. ``schema`` is that of the ledger and the staging tables."""
 
     table: TableName
     mode: str

@@ -1,4 +1,4 @@
-"""What one sink does in the transaction that releases a checkpoint."""
+"""The part of one sink in the transaction that releases a checkpoint."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from airflow_provider_ckpt.sinks.database.table_checks import Problem
 from airflow_provider_ckpt.sinks.sink import Handle
 
 REMEMBERED = 100
-"""For so many checkpoints more the ledger knows each batch that was released: a process that comes late is told that it
-is done, and not that somebody else releases there."""
+"""Checkpoints for which the ledger remembers each released batch.
+
+A late process is then told that its release is done. Otherwise it would conclude that another job releases under this
+name.
+"""
 
 _KEPT = (
     "the table still has rows after the release deleted all of them, because a trigger or a rule of the table keeps "
@@ -22,8 +25,11 @@ _KEPT = (
 
 
 class ShareRelease(Generic[C]):
-    """Of the sinks of one transaction first each decides, then those that replace empty their tables, the last one
-    first, then all fill theirs: a table that others refer to is filled before them, and emptied after them."""
+    """The part of one sink in a release.
+
+    First every sink of the transaction decides. Then the replacing sinks empty their tables in reverse order. Then all
+    sinks fill their tables. So a table that others refer to is filled before them and emptied after them.
+    """
 
     def __init__(
         self,
@@ -37,7 +43,18 @@ class ShareRelease(Generic[C]):
         replaces: bool,
         problems: Callable[[Sequence[Handle]], Iterable[Problem]],
     ) -> None:
-        """``staged``: with rows, checked. ``problems``: of the table as it is now, for such rows."""
+        """Prepare the part of one sink.
+
+        Args:
+            connection: in the transaction of the release.
+            ledger: the sink's ledger.
+            failures: makes the sink's errors.
+            releasing: moves the rows.
+            staged: checked handles with rows.
+            checkpoint: the checkpoint to release.
+            replaces: the sink's mode is ``replace``.
+            problems: returns why the table as it is now cannot take the rows of these handles.
+        """
         self._connection, self._ledger, self._failures, self._releasing = connection, ledger, failures, releasing
         self._staged, self._checkpoint, self._replaces = staged, checkpoint, replaces
         self._problems = problems
@@ -45,7 +62,7 @@ class ShareRelease(Generic[C]):
         self._decision = Decision()
 
     def decide(self) -> None:
-        """Takes the locks, until the end of the transaction; changes nothing."""
+        """Take the locks, until the end of the transaction, and decide what to release. Changes nothing."""
         self._row = self._locked()
         rules, staged = LedgerRules(self._failures), self._staged
         rules.check(self._row, staged)
@@ -58,7 +75,10 @@ class ShareRelease(Generic[C]):
             self._refuse_altered(waiting)
 
     def _refuse_altered(self, waiting: Sequence[Handle]) -> None:
-        """A database rounds and cuts in silence what comes into a narrower column, and passes rows through a view."""
+        """Refuse a table that was altered.
+
+        A database may silently round or cut values for a narrower column, and passes rows on through a view.
+        """
         self._releasing.hold()
         for problem, advice in self._problems(waiting):
             raise self._failures.release_refused(self._checkpoint)(f"{problem}. {advice}")
@@ -67,12 +87,12 @@ class ShareRelease(Generic[C]):
         seen = self._ledger.row(self._connection)
         if seen is None:
             return None
-        # before the entry, always: two that replace would wait for each other
+        # Always lock the target before the entry. Otherwise two sinks that replace would wait for each other.
         self._ledger.lock_target(self._connection, alone=self._replaces and seen.last == 0)
         return self._ledger.row(self._connection, lock=True)
 
     def empty(self) -> None:
-        """The table, if this is the release that replaces what is in it."""
+        """Empty the table if this release replaces its rows."""
         if self._decision.counts is not None or not self._replaces:
             return
         assert self._row is not None
@@ -82,7 +102,7 @@ class ShareRelease(Generic[C]):
                 raise self._failures.release_refused(self._checkpoint)(_KEPT)
 
     def fill(self) -> dict[str, int]:
-        """Returns the counts of the release."""
+        """Move the rows and return the counts of the release."""
         if self._decision.counts is not None:
             return self._decision.counts
         waiting = self._decision.waiting
@@ -98,8 +118,10 @@ class ShareRelease(Generic[C]):
         return {"rows": rows}
 
     def _forget_released(self) -> None:
-        """Of what was released before any of these was staged no call will speak again: whoever asks for this release
-        knows that the one before it was done, and so will whoever comes after."""
+        """Forget batches that were released long before the oldest of these batches was staged.
+
+        No later call asks for them: a caller of this release knows that the one before is done.
+        """
         known = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED
         if known > 0:
             self._ledger.forget_released(self._connection, known)

@@ -1,4 +1,4 @@
-"""Types of Spark, as its schema JSON has them. Pure."""
+"""Spark's types, as its schema JSON spells them. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
-"""Type → digits of its largest value."""
+"""Type -> digits of its largest value."""
 _PLAIN = (*_INTEGERS, "boolean", "float", "double", "date", "binary", "timestamp", "timestamp_ntz")
 
 
 def plain(kind: Any) -> Any:
-    """A user-defined type is written as what it is made of."""
+    """Return the type that Spark writes: for a user-defined type its SQL type."""
     while isinstance(kind, dict) and kind["type"] == "udt":
         kind = kind["sqlType"]
     return kind
@@ -28,33 +28,33 @@ def is_text(kind: Any) -> bool:
 
 
 def decimal_of(kind: Any) -> tuple[int, int] | None:
-    """(precision, scale); None if it is no decimal."""
+    """Return (precision, scale); None if the type is no decimal."""
     found = _DECIMAL.fullmatch(kind) if isinstance(kind, str) else None
     return None if found is None else (int(found[1]), int(found[2]))
 
 
 def digits_of(kind: Any) -> tuple[int, int] | None:
-    """(digits, of them behind the point) of the largest value of an integer or a decimal; None if it is neither."""
+    """Return (all digits, digits after the point) of the largest value; None for other types."""
     if isinstance(kind, str) and kind in _INTEGERS:
         return _INTEGERS[kind], 0
     return decimal_of(kind)
 
 
 def fits_in_json(kind: Any) -> bool:
-    """Whether Spark's ``to_json`` writes it so that nothing is lost."""
+    """Return whether Spark's ``to_json`` writes values of the type without loss."""
     kind = plain(kind)
     if not isinstance(kind, dict):
         return kind in _PLAIN or is_text(kind) or decimal_of(kind) is not None
     fields = kind["fields"] if kind["type"] == "struct" else []
     if len({one["name"] for one in fields}) < len(fields):
-        return False  # readers, and some databases themselves, keep one of two
+        return False  # readers, and some databases themselves, keep only one of the two
     parts = [one["type"] for one in fields]
     parts += [kind[name] for name in ("elementType", "valueType") if name in kind]
     return all(map(fits_in_json, parts)) and ("keyType" not in kind or _is_key(plain(kind["keyType"])))
 
 
 def digits_in(kind: Any) -> int:
-    """Of the longest decimal in it, itself or inside; 0 if there is none."""
+    """Return the digits of the longest decimal in the type, itself or inside it; 0 if there is none."""
     kind = plain(kind)
     if not isinstance(kind, dict):
         decimal = decimal_of(kind)
@@ -65,15 +65,18 @@ def digits_in(kind: Any) -> int:
 
 
 def _is_key(kind: Any) -> bool:
-    """Of a map: ``to_json`` writes for bytes where they lie in memory, and arrays and structs without their quotes."""
+    """Return whether the type can be a key of a map in JSON.
+
+    ``to_json`` writes the memory address of bytes, and arrays and structs without quotes.
+    """
     return fits_in_json(kind) and not isinstance(kind, dict) and kind != "binary"
 
 
 _INSTANT = "concat('yyyy-MM-dd', char(39), 'T', char(39), 'HH:mm:ss.SSSSSS{zone}')"
-"""No setting of Spark's parser changes what such texts are."""
+"""A format of instants that no setting of Spark's parser changes."""
 _JSON = {
     "ignoreNullFields": "'false'",
-    # of itself Spark writes milliseconds, and an offset that is rounded to minutes
+    # by default Spark writes milliseconds, and an offset that is rounded to minutes
     "timeZone": "'UTC'",
     "timestampFormat": _INSTANT.format(zone="XXX"),
     "timestampNTZFormat": _INSTANT.format(zone=""),
@@ -81,11 +84,11 @@ _JSON = {
 
 
 def as_json(name: str) -> str:
-    """The Spark expression of a column of arrays, maps or structs as text."""
+    """Return the Spark expression that writes a column of arrays, maps or structs as text."""
     options = ", ".join(f"'{option}', {value}" for option, value in _JSON.items())
     return f"to_json({quoted(name)}, map({options})) AS {quoted(name)}"
 
 
 def quoted(name: str) -> str:
-    """As Spark's SQL writes the name of a column."""
+    """Return the name of a column, quoted for Spark's SQL."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,4 +1,4 @@
-"""Whether rows of a schema can be released to a table as it is now. Pure."""
+"""Checks whether rows of a schema can be released to a table as it is now. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ from typing import Any
 from airflow_provider_ckpt.sinks.database.spark_types import shown
 
 Columns = Sequence[tuple[str, Any]]
-"""(name, type) as Spark's schema JSON has them."""
+"""(name, type), spelled as in Spark's schema JSON."""
 Problem = tuple[str, str]
-"""What is wrong, what to do."""
+"""(the problem, the advice)."""
 _NEEDED = {"append": ("SELECT", "INSERT"), "upsert": ("SELECT", "INSERT", "UPDATE")}
 _NEEDED["replace"] = (*_NEEDED["append"], "DELETE")
 
 
 @dataclass(frozen=True)
 class TargetColumn:
-    """``type``: as the database writes it; ``is_given``: the database has a value of its own for it; ``is_always``: it
-    takes no other one."""
+    """A column of the target.
+
+    Args:
+        type: as the database spells it.
+        not_null: the column takes no NULL.
+        is_given: the database has a value of its own for the column, such as a default.
+        is_always: the database takes no other value for it.
+    """
 
     type: str
     not_null: bool
@@ -34,29 +40,42 @@ def rights_needed(mode: str) -> tuple[str, ...]:
 def column_problems(
     columns: Columns, found: Mapping[str, TargetColumn], fits: Callable[[Any, str], bool], database: str
 ) -> Iterator[Problem]:
-    """``found``: the columns of the table; ``fits``: whether a column of such a type keeps each value of that type of
-    Spark; ``database``: its name for people."""
+    """Yield the problems of a table's columns.
+
+    Args:
+        columns: columns of the job's rows.
+        found: columns of the table.
+        fits: returns whether a table column of a type keeps each value of a Spark type.
+        database: name of the database for people.
+    """
     for name, kind in columns:
         column = found.get(name)
         if column is None:
             has = ", ".join(found)
-            yield f"it has no column {name!r} (it has {has})", "Drop or rename the column of the job, or add it here"
+            yield (
+                f"it has no column {name!r} (it has {has})",
+                "Drop or rename the column in the job, or add it to the table",
+            )
         elif column.is_always:
-            yield f"{database} itself gives column {name!r} its values", "Leave the column out of the job's rows"
+            yield f"{database} itself sets the values of column {name!r}", "Leave the column out of the job's rows"
         elif not fits(kind, column.type):
             problem = (
-                f"column {name!r} is {shown(kind)} in the job and {column.type} in the table, which keeps not all of it"
+                f"column {name!r} is {shown(kind)} in the job and {column.type} in the table, which does not keep all "
+                "of its values"
             )
             yield problem, "Cast it in the job, or alter the table"
     given = {name for name, _ in columns}
     for name, column in found.items():
         if name not in given and column.not_null and not column.is_given and not column.is_always:
-            yield f"its column {name!r} is NOT NULL and has no default, and the job does not give it", "Select it, too"
+            yield (
+                f"its column {name!r} is NOT NULL and has no default, and the job has no such column",
+                "Select it, too",
+            )
 
 
 def nullable_key_problems(key: Collection[str], found: Mapping[str, TargetColumn], advice: str) -> Iterator[Problem]:
-    """``advice``: what to do, with ``{name}``."""
+    """Yield a problem for each nullable column of the key. ``advice``: the advice, with ``{name}``."""
     for name in key:
         if name in found and not found[name].not_null:
-            problem = f"column {name!r} of its key may be NULL, and such rows are never found again"
+            problem = f"column {name!r} of its key may be NULL, and an upsert never finds such rows"
             yield problem, advice.format(name=name)

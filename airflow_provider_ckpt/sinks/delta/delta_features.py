@@ -1,4 +1,4 @@
-"""What a Delta table may ask of its writers that this one does not do. Pure functions, no I/O."""
+"""The features of Delta tables that this sink does not support. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.sinks.lake.intents import Change
 
 _KNOWN = {"appendOnly", "invariants", "timestampNtz", "changeDataFeed"}
-"""As far as the settings below say that they are not used, or that they do no harm."""
+"""Features that are harmless, or whose use shows in the settings below."""
 _RETENTION = "delta.setTransactionRetentionDuration"
 _NEWEST_WRITER = 7
 
@@ -17,10 +17,17 @@ _NEWEST_WRITER = 7
 def refusal(
     writer: int, features: Collection[str], configuration: Mapping[str, Any], schema_json: str, change: Change
 ) -> str | None:
-    """Why a table of this writer version, with these features, settings and fields cannot be written to with commits
-    that only name files; None if it can."""
+    """Return why the table cannot be written to with commits that only name files; None if it can.
+
+    Args:
+        writer: the table's writer version.
+        features: its table features.
+        configuration: its properties.
+        schema_json: its schema.
+        change: the change that the sink makes.
+    """
     if writer > _NEWEST_WRITER:
-        return f"it asks for writers of version {writer}, and this one knows {_NEWEST_WRITER}"
+        return f"it demands writers of version {writer}, and this one knows {_NEWEST_WRITER}"
     if unknown := sorted(set(features) - _KNOWN):
         return f"it has the table feature {unknown[0]!r}, which this sink does not write"
     settings = {name: str(value) for name, value in configuration.items() if value is not None}
@@ -37,9 +44,9 @@ def _of_settings(settings: Mapping[str, str], change: Change) -> str | None:
             return f"it has a CHECK constraint ({name}), which is not checked for files that Spark wrote"
     if change != "append":
         if _is_on(settings, "delta.appendOnly"):
-            return "it is append-only (delta.appendOnly), and the sink's mode takes rows away"
+            return "it is append-only (delta.appendOnly), and the sink's mode removes rows"
         if _is_on(settings, "delta.enableChangeDataFeed"):
-            return "it has a change data feed, which would not show the rows that the sink's mode takes away"
+            return "it has a change data feed, which would not show the rows that the sink's mode removes"
     return None
 
 
@@ -51,9 +58,7 @@ def _of_fields(fields: Collection[Mapping[str, Any]]) -> str | None:
     for name, metadata in _metadata(fields):
         for key in sorted(metadata):
             if key == "delta.generationExpression":
-                return (
-                    f"column {name!r} is a generated one, and its values are not worked out for files that Spark wrote"
-                )
+                return f"column {name!r} is generated, and its values are not computed for files that Spark wrote"
             if key == "delta.invariants":
                 return f"column {name!r} has an invariant, which is not checked for files that Spark wrote"
             if key.startswith("delta.") or key in ("__CHAR_VARCHAR_TYPE_STRING", "CURRENT_DEFAULT"):

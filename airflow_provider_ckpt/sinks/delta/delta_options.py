@@ -1,4 +1,4 @@
-"""How the package ``deltalake`` is told to reach a folder that fsspec reaches. Pure functions, no I/O."""
+"""Options by which the package ``deltalake`` reaches a folder that fsspec reaches. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _S3 = {
 
 
 def delta_options(uri: str, storage_options: Mapping[str, Any], given: Mapping[str, str] | None) -> dict[str, str]:
-    """Raises InvalidSinkError for an option with which two commits may both succeed."""
+    """Return options for ``deltalake``: the given ones, or on S3 those made from the fsspec options.
+
+    Raises InvalidSinkError for an option with which two commits may both succeed.
+    """
     found = {name: str(value) for name, value in (given or {}).items()}
     if given is None and canonical_uri(uri).startswith("s3://"):
         found = _of_s3(storage_options)
@@ -40,7 +43,7 @@ def _of_s3(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _refuse_unsafe(options: Mapping[str, str]) -> None:
-    """Told by the setting, and not by the library's refusal: it has none."""
+    """Refuse ``AWS_S3_ALLOW_UNSAFE_RENAME``, in the options or the environment. The library itself accepts it."""
     for where, known in (("delta_options", options), ("the environment", os.environ)):
         for name, value in known.items():
             if name.lower() == _UNSAFE and value.strip().lower() in ("true", "1", "yes"):

@@ -1,4 +1,4 @@
-"""Rows in a Delta table, one commit for each checkpoint."""
+"""A sink that writes rows to a Delta table, with one commit for each checkpoint."""
 
 from __future__ import annotations
 
@@ -22,22 +22,30 @@ from airflow_provider_ckpt.storage.opening import canonical_uri, is_local, open_
 from airflow_provider_ckpt.storage.storage import Storage
 
 _READ_AS_ANOTHER = re.compile(r"\\|%[0-9A-Fa-f]{2}")
-"""Of a path of this machine: a table is made in the one, and looked for in the other."""
+"""Parts of a local path that ``deltalake`` reads as another path.
+
+It would create the table under one path and search it under the other.
+"""
 
 
 @dataclass(frozen=True)
 class DeltaSink(Sink):
-    """Writes to a Delta table: Spark writes Parquet files beside it, and each release is one commit that names them. No
-    Delta jar is needed in Spark; the package ``deltalake`` is.
+    """A sink that writes to a Delta table.
 
-    ``uri``: the table's folder, as a path or a URI (``s3://…``). The table is made, with the columns of the input, if
-    there is none. ``mode``: ``append``; ``overwrite``: the job's first release replaces all rows, later ones add;
-    ``upsert``: rows replace those that have the same ``key``. ``partition_by``: as the table is partitioned.
-    ``options``: of Spark's Parquet writer. ``storage_options``: fsspec options of the folder; None = those of the job's
-    root. ``delta_options``: what the package ``deltalake`` is to reach the same folder with; None = made of
-    ``storage_options`` on S3, and nothing elsewhere.
+    Spark writes Parquet files into the table's folder, and each release is one commit that names them. Spark needs no
+    Delta jar. The package ``deltalake`` is needed wherever the job runs or is released. See docs/sinks-lakes.md.
 
-    See docs/sinks-lakes.md.
+    Args:
+        uri: the table's folder, as a path or a URI (``s3://…``). If there is no table, it is created with the columns
+            of the input.
+        mode: ``append`` adds rows. ``overwrite`` replaces all rows with the job's first release, and adds later ones.
+            ``upsert`` replaces rows with the same ``key``.
+        key: columns of the key, for ``upsert``.
+        partition_by: the table's partition columns.
+        options: options of Spark's Parquet writer.
+        storage_options: fsspec options of the folder; None takes those of the job's root.
+        delta_options: options by which ``deltalake`` reaches the folder. None derives them from ``storage_options`` on
+            S3, and gives none elsewhere.
     """
 
     uri: str
@@ -49,7 +57,10 @@ class DeltaSink(Sink):
     delta_options: Mapping[str, str] | None = field(default=None, repr=False)
 
     changeable: ClassVar[frozenset[str]] = frozenset({"mode"})
-    """A mode is at work until the first release only; one with keys has keys, which may not change."""
+    """Settings that may change when a job resumes. A mode has an effect only until the first release.
+
+    A sink with keys keeps them, because ``key`` may not change.
+    """
 
     @property
     def settings(self) -> LakeSettings:
@@ -59,7 +70,7 @@ class DeltaSink(Sink):
     def validate(self) -> None:
         if not isinstance(self.uri, str) or not self.uri.strip():
             raise self._invalid("uri", self.uri, "is not a path; give the folder of the table")
-        if problem := names_problem(self.partition_by):  # None has a meaning in the settings
+        if problem := names_problem(self.partition_by):  # checked here, because None has a meaning in the settings
             raise self._invalid("partition_by", self.partition_by, problem)
         if self.delta_options is not None and (problem := options_problem(self.delta_options)):
             raise self._invalid("delta_options", "…", problem)
@@ -69,9 +80,7 @@ class DeltaSink(Sink):
         if canonical_uri(self.uri).startswith("memory:"):
             raise self._invalid("uri", self.uri, "is in the memory of one process; give a folder or an object store")
         if is_local(self.uri) and _READ_AS_ANOTHER.search(canonical_uri(self.uri)):
-            reason = (
-                "has what the package deltalake reads as another path (\\ as /, %20 as a blank); choose one without"
-            )
+            reason = "has parts that the package deltalake reads as another path (\\ as /, %20 as a blank); avoid them"
             raise self._invalid("uri", self.uri, reason)
         delta_options(self.uri, self.storage_options or {}, self.delta_options)
 
@@ -87,7 +96,7 @@ class DeltaSink(Sink):
     def at_odds(self, other: Sink) -> list[str]:
         if not isinstance(other, DeltaSink):
             return ["type"]
-        if "overwrite" in (self.mode, other.mode):  # each would replace what the other has released
+        if "overwrite" in (self.mode, other.mode):  # each sink would replace the releases of the other one
             return ["mode"]
         return [] if list(self.partition_by) == list(other.partition_by) else ["partition_by"]
 
@@ -95,8 +104,10 @@ class DeltaSink(Sink):
         check_table_input(given, "DeltaSink", self.mode, self.key, self.partition_by)
         for name, kind in given.columns:
             spelled = next((one for one in self.partition_by if one.casefold() == name.casefold()), None)
-            if spelled not in (None, name):  # Spark takes it, and of the table that is made nobody can read anything
-                reason = f"is called {name!r} in the input of sink {given.uid}, and a table tells the case of names"
+            if spelled not in (None, name):  # Spark takes the other case, but no reader could read the new table
+                reason = (
+                    f"is called {name!r} in the input of sink {given.uid}, and tables distinguish the case of names"
+                )
                 raise self._invalid("partition_by", spelled, reason)
             if spelled is not None and kind not in PARTITION_TYPES:
                 reason = f"is a column of type {kind}; partition by one of {', '.join(PARTITION_TYPES)}"
@@ -111,7 +122,7 @@ class DeltaSink(Sink):
         return [Location(self.uri, storage_options if self.storage_options is None else self.storage_options)]
 
     def bind_to(self, storage: Storage, context: SinkContext) -> BoundLakeSink:
-        """:meth:`bind` with the storage of the folder given."""
+        """Bind the sink to an opened storage of the table's folder. See :meth:`bind`."""
         return BoundLakeSink(self.table(storage, context), self.settings, context)
 
     def table(self, storage: Storage, context: SinkContext) -> LakeTable:

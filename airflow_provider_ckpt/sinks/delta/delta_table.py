@@ -25,14 +25,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OVERWRITES = "ckpt/~overwrites"
-"""No sink's: a job id does not start with a tilde."""
+"""Count of the overwrites of all jobs. It is no sink's transaction, because no job id starts with a tilde."""
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
 class DeltaLakeTable(LakeTable):
-    """How many intents are in the table is its application transaction ``ckpt/<job>/<sink>``, which the table keeps
-    when old versions are cleaned up. Commits are made without any retry inside the library: it would rebase on a
-    version that nobody has looked at, and it does not compare the numbers of transactions."""
+    """A Delta table.
+
+    Its application transaction ``ckpt/<job>/<sink>`` is the number of intents in the table. The table keeps it when old
+    versions are cleaned up. The library must not retry commits: it would rebase them on an unchecked version, and it
+    does not compare the numbers of transactions.
+    """
 
     def __init__(self, place: Location, storage: Storage, context: SinkContext, partition_by: Sequence[str]) -> None:
         self.uri = storage.uri
@@ -53,7 +56,7 @@ class DeltaLakeTable(LakeTable):
                 return DeltaTable(self._place.uri, storage_options=self._options())
             except TableNotFoundError:
                 if self._storage.list("_delta_log"):
-                    raise  # an error is not an absence
+                    raise  # an error must not count as absence
                 return None
 
         table = self._asked("read", act)
@@ -84,7 +87,7 @@ class DeltaLakeTable(LakeTable):
         try:
             self._asked("made", act)
         except TableUnreachableError:
-            if self.load() is None:  # else somebody else was first
+            if self.load() is None:  # otherwise another process was first
                 raise
 
     def refusal(self, snapshot: Snapshot, change: Change) -> str | None:
@@ -98,7 +101,7 @@ class DeltaLakeTable(LakeTable):
         return frame, list(self._partition_by)
 
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
-        """By the names of its folders, which Spark has escaped."""
+        """Return the values in the names of the file's folders, which Spark has escaped."""
         parts = [part.split("=", 1) for part in path.split("/")[:-1]]
         return {urllib.parse.unquote(name): _value(value) for name, value in parts}
 
@@ -132,7 +135,7 @@ class DeltaLakeTable(LakeTable):
         merger.when_matched_update_all().when_not_matched_insert_all().execute()
 
     def _properties(self, intent: Intent, number: int) -> Any:
-        """The custom metadata is for people; nothing here reads it."""
+        """Return the commit's properties. The custom metadata is for people; no code reads it."""
         from deltalake import CommitProperties, Transaction
 
         told = {

@@ -8,17 +8,20 @@ from typing import Any
 from airflow_provider_ckpt.storage.location import Location
 
 _PLAIN = ("type", "warehouse", "py-io-impl", "py-catalog-impl", "name")
-"""What is no secret, and stays readable in an error."""
+"""Properties that are no secrets and stay readable in errors."""
 
 
 def catalog_of(name: str | None, properties: Mapping[str, str]) -> Any:
-    """A ``pyiceberg.catalog.Catalog``; without a name pyiceberg's default one. A SQL catalog knows its tables by it."""
+    """Return a ``pyiceberg.catalog.Catalog``. Without a name it has pyiceberg's default name.
+
+    A SQL catalog stores its tables under the catalog's name.
+    """
     from pyiceberg.catalog import load_catalog
 
     return load_catalog(name, **properties)
 
 
 def catalog_secrets(properties: Mapping[str, str], storage_options: Mapping[str, Any]) -> Location:
-    """Hides what they hold in whatever a library says of them. Never opened."""
+    """Return a location that hides the catalog's and storage's secrets in a library's errors. It is never opened."""
     hidden = {name: value for name, value in properties.items() if name not in _PLAIN}
     return Location(str(properties.get("uri", "")), {**storage_options, **hidden})

@@ -1,4 +1,4 @@
-"""Columns of an Iceberg table in Spark's words, and back. No I/O."""
+"""Conversion of Iceberg's columns to Spark's types and back. No I/O."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ _TO_SPARK = {
     "timestamptz": "timestamp",
 }
 _SMALL = ("short", "byte")
-"""Iceberg has no whole numbers below 32 bits, and Parquet files hold these as such."""
+"""Types that Iceberg lacks, because its whole numbers have at least 32 bits. Parquet stores them with 32 bits, too."""
 _FIELD_ID = "parquet.field.id"
-"""Metadata of a field in Spark: its id in a Parquet file."""
+"""The metadata key of a Spark field for its id in a Parquet file."""
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
 def spark_columns(schema: Any) -> tuple[Column, ...]:
-    """Of a ``pyiceberg.schema.Schema``. A type that Spark does not have keeps Iceberg's name: nothing fits it."""
+    """Return the columns of a ``pyiceberg.schema.Schema``.
+
+    A type that Spark lacks keeps Iceberg's name, so that nothing fits it.
+    """
     return tuple(Column(one.name, _spark_type(one.field_type), not one.required) for one in schema.fields)
 
 
@@ -52,7 +55,7 @@ def _spark_type(kind: Any) -> Any:
 
 
 def as_iceberg_has_them(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """With small whole numbers as ``integer``."""
+    """Return the columns with small whole numbers as ``integer``."""
     return tuple(Column(one.name, _widened(one.type), one.nullable) for one in columns)
 
 
@@ -69,8 +72,10 @@ def _widened(kind: Any) -> Any:
 
 
 def promoted(columns: Sequence[Column], table: Sequence[Column]) -> tuple[Column, ...]:
-    """With the table's types where these have been widened since: nobody can take that back, and readers read the files
-    of before (Iceberg's spec, "Schema Evolution")."""
+    """Return the columns with the table's types where these were widened since.
+
+    A widening cannot be taken back, and readers can read the older files (Iceberg's spec, "Schema Evolution").
+    """
     its = {one.name: one.type for one in table}
     return tuple(
         Column(one.name, its[one.name] if _is_promoted(one.type, its.get(one.name)) else one.type, one.nullable)
@@ -88,7 +93,7 @@ def _is_promoted(mine: Any, its: Any) -> bool:
 
 
 def required_field(columns: Sequence[Column]) -> str | None:
-    """The first field, nested ones too, that may not be null. The keys of maps never are."""
+    """Return the name of the first field, nested ones included, that may not be null. Keys of maps do not count."""
     for one in columns:
         inside = _required_inside(one.type)
         if not one.nullable or inside is not None:
@@ -111,7 +116,7 @@ def _required_inside(kind: Any) -> str | None:
 def takes_field_ids(schema: Any) -> bool:
     """Return whether Spark can write the id of every field of a ``pyiceberg.schema.Schema`` to a Parquet file.
 
-    Spark writes ids of columns and of fields of structs, and none inside arrays and maps. A file with some of the ids
+    Spark writes ids of columns and of fields of structs, but none inside arrays and maps. A file with some of the ids
     is worse than one with none: readers take its other fields for missing, and show nulls.
     """
     return not any(str(one.field_type).startswith(("list<", "map<")) for one in _fields_inside(schema.fields))
@@ -163,7 +168,7 @@ def spark_schema_with_ids(columns: Sequence[Column]) -> dict[str, Any]:
 
 
 def iceberg_schema(columns: Sequence[Column]) -> Any:
-    """A ``pyiceberg.schema.Schema`` in which everything may be null."""
+    """Return a ``pyiceberg.schema.Schema`` in which every field may be null."""
     from pyiceberg.schema import Schema
     from pyiceberg.types import NestedField
 

@@ -1,4 +1,4 @@
-"""Rows in an Iceberg table, one commit for each checkpoint."""
+"""A sink that writes rows to an Iceberg table, with one commit for each checkpoint."""
 
 from __future__ import annotations
 
@@ -18,17 +18,21 @@ from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
 
 @dataclass(frozen=True)
 class IcebergSink(Sink):
-    """Writes to an Iceberg table: Spark writes Parquet files beside it, and each release is one commit that names them.
-    No Iceberg jar is needed in Spark; the package ``pyiceberg`` is.
+    """A sink that writes to an Iceberg table.
 
-    ``table``: ``namespace.table``. It is made, with the columns of the input and without partitions, if there is none;
-    its namespace has to be there. ``catalog``: properties as pyiceberg takes them (``type``, ``uri`` …), which may hold
-    secrets; ``catalog_name``: of one that pyiceberg's own configuration has on every machine. One of the two, or both:
-    a SQL catalog keeps its tables under its name.
-    ``mode``, ``key``: see :class:`~airflow_provider_ckpt.DeltaSink`. ``options``: of Spark's Parquet writer.
-    ``storage_options``: fsspec options of the table's folder; None = those of the job's root.
+    Spark writes Parquet files into the table's folder, and each release is one commit that names them. Spark needs no
+    Iceberg jar. The package ``pyiceberg`` is needed wherever the job runs or is released. See docs/sinks-lakes.md.
 
-    See docs/sinks-lakes.md.
+    Args:
+        table: ``namespace.table``. If there is no table, it is created with the columns of the input and without
+            partitions. The namespace must exist.
+        catalog: properties of the catalog, as pyiceberg takes them (``type``, ``uri`` …). They may be secrets.
+        catalog_name: name of a catalog in pyiceberg's own configuration, which every machine must have. Give
+            ``catalog``, ``catalog_name`` or both: a SQL catalog stores its tables under its name.
+        mode: see :class:`~airflow_provider_ckpt.DeltaSink`.
+        key: columns of the key, for ``upsert``.
+        options: options of Spark's Parquet writer.
+        storage_options: fsspec options of the table's folder; None takes those of the job's root.
     """
 
     table: str
@@ -40,7 +44,10 @@ class IcebergSink(Sink):
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
 
     changeable: ClassVar[frozenset[str]] = frozenset({"mode"})
-    """A mode is at work until the first release only; one with keys has keys, which may not change."""
+    """Settings that may change when a job resumes. A mode has an effect only until the first release.
+
+    A sink with keys keeps them, because ``key`` may not change.
+    """
 
     @property
     def settings(self) -> LakeSettings:
@@ -64,14 +71,17 @@ class IcebergSink(Sink):
         return InvalidSinkError(sink="IcebergSink", setting=setting, value=value, reason=reason)
 
     def definition(self) -> dict[str, Any]:
-        """Without the catalog's properties: they may be secrets. That it is another table shows by its id."""
+        """Return the definition, without the catalog's properties, which may be secrets.
+
+        The table's id shows whether it is another table.
+        """
         found = {**super().definition(), "table": self.table, "mode": self.mode}
         if self.catalog_name:
             found["catalog_name"] = self.catalog_name
         return {**found, "key": list(self.key)} if self.key else found
 
     def at_odds(self, other: Sink) -> list[str]:
-        return []  # the folders of two tables do not meet
+        return []  # two tables have separate folders
 
     def check_input(self, given: SinkInput) -> None:
         check_table_input(given, "IcebergSink", self.mode, self.key, ())

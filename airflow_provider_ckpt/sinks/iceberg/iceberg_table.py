@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OVERWRITES = "ckpt.~overwrites"
-"""No sink's: a job id does not start with a tilde."""
+"""Count of the overwrites of all jobs. It is no sink's property, because no job id starts with a tilde."""
 _NEWEST_FORMAT = 2
 
 
 class IcebergLakeTable(LakeTable):
-    """Iceberg table that holds as many intents as its property ``ckpt.<job>.<sink>.applied`` says.
+    """An Iceberg table. Its property ``ckpt.<job>.<sink>.applied`` is the number of intents in the table.
 
     The property outlives snapshots. A commit is one attempt on top of the loaded version
     (:class:`~.one_attempt.OneAttempt`). Each commit makes a snapshot, also one without rows, because only then does
     pyiceberg require the loaded snapshot.
 
-    ``upserts``: pyiceberg writes the rows, and the table does not get the staged files.
+    ``upserts``: pyiceberg writes the rows, and the staged files do not enter the table.
     """
 
     def __init__(
@@ -111,14 +111,14 @@ class IcebergLakeTable(LakeTable):
         def act() -> None:
             try:
                 schema = iceberg_schema(columns)
-            except ValueError as error:  # of names: `a.b` beside a struct `a` with a field `b`
+            except ValueError as error:  # for example a column `a.b` and a struct `a` with a field `b`
                 raise self._not_made(f"no table has such columns ({error}); rename one of them") from None
             try:
                 self._asked_catalog().create_table(self.uri, schema)
             except TableAlreadyExistsError:
-                pass  # somebody else was first
+                pass  # another process was first
             except NoSuchNamespaceError:
-                raise self._not_made("it is not there, and neither is its namespace; make one of the two") from None
+                raise self._not_made("neither the table nor its namespace exists; create one of them") from None
 
         self._asked("made", act)
 
@@ -147,7 +147,10 @@ class IcebergLakeTable(LakeTable):
         return None if self._releases_files(snapshot) else _not_written(fields)
 
     def _without_statistics(self, table: Any, fields: Sequence[PartitionField]) -> str | None:
-        """A table may ask for none; then the library takes every partition value for null."""
+        """Return a problem if the table keeps no statistics of a partition column.
+
+        The library would then take every partition value for null.
+        """
         from pyiceberg.io.pyarrow import compute_statistics_plan
 
         plan = compute_statistics_plan(table.schema(), table.properties)
@@ -168,8 +171,10 @@ class IcebergLakeTable(LakeTable):
         return frame.selectExpr("*", *partitions.copies(fields)), [f"{partitions.COPY}{n}" for n in range(len(fields))]
 
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
-        """As the library reads it off the file; raises StatisticsMissingError if it would put the file elsewhere, or
-        does not take it."""
+        """Return the partition as the library reads it from the file.
+
+        Raises StatisticsMissingError if the library would put the file into another partition, or refuses it.
+        """
         from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
         table = snapshot.handle
@@ -193,13 +198,16 @@ class IcebergLakeTable(LakeTable):
         return found
 
     def released(self, name: str, snapshot: Snapshot) -> str | None:
-        """Where the table keeps its data files. Spark's folders are left out: copies of columns name them."""
+        """Return the path of the file among the table's data files.
+
+        Spark's folders are left out, because they are named after copies of columns.
+        """
         if not self._releases_files(snapshot):
             return None
         return _data_path(snapshot.handle, name.rpartition("/")[2])
 
     def _releases_files(self, snapshot: Snapshot) -> bool:
-        """Return whether the table gets the files of Spark; else pyiceberg writes their rows."""
+        """Return whether the table gets Spark's files. Otherwise pyiceberg writes their rows."""
         if self._upserts or not takes_field_ids(snapshot.handle.schema()):
             return False
         return _data_path(snapshot.handle, "part.parquet") is not None
@@ -208,7 +216,7 @@ class IcebergLakeTable(LakeTable):
         def act() -> None:
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # that a deletion has found nothing
+                    warnings.simplefilter("ignore")  # pyiceberg warns that a deletion found nothing
                     self._commit(snapshot.handle, intent, number)
             except CommitConflict as conflict:
                 raise CommitConflict(self._secrets.redact(str(conflict))) from None
@@ -216,7 +224,7 @@ class IcebergLakeTable(LakeTable):
         self._asked("committed to", act)
 
     def _commit(self, table: Any, intent: Intent, number: int) -> None:
-        """The summary is for people; nothing here reads it."""
+        """Commit the intent. The snapshot's summary is for people; no code reads it."""
         from pyiceberg.expressions import AlwaysTrue
 
         storage = self.storage()
@@ -243,7 +251,7 @@ class IcebergLakeTable(LakeTable):
             return act()
         except (CkptError, CommitConflict):
             raise
-        except Exception as error:  # a catalog is whatever the user has: its driver raises what it likes
+        except Exception as error:  # the catalog is the user's choice, and its driver may raise any error
             raise unreachable(self.uri, verb, self._secrets, error) from None
 
 
@@ -257,7 +265,7 @@ def _data_path(table: Any, name: str) -> str | None:
 def _with_field_ids(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """Return the frame with metadata that makes Spark write the ids of its fields to Parquet files.
 
-    ``DataFrame.to`` is not enough: in the files a column keeps an id that the frame has from elsewhere.
+    ``DataFrame.to`` does not suffice: a column would keep an id that the frame has from another source.
     """
     fields = frame.schema.fromJson(spark_schema_with_ids(columns)).fields
     return frame.select(

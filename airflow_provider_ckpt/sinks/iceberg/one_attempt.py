@@ -1,4 +1,4 @@
-"""Catalog that makes one commit of a table, on top of one version of it, and deletes nothing if that fails."""
+"""A catalog that makes one commit on top of one version of a table, and deletes nothing if the commit fails."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from airflow_provider_ckpt.sinks.lake.table import CommitConflict
 
 
 class OneAttempt:
-    """Pass one commit on to a ``pyiceberg.catalog.Catalog``, and report every conflict as :class:`CommitConflict`.
+    """A catalog that passes one commit on to a ``pyiceberg.catalog.Catalog``.
 
-    pyiceberg retries a commit after its own CommitFailedException, on top of a version that the sink has not checked.
-    When no retry is left it deletes the manifests of the commit. The commit may be in the table all the same: a client
-    that repeats its request gets a conflict with its own first request. A table whose manifests are gone cannot be
-    read. So pyiceberg never gets to see its exception, and nothing is deleted (R9).
+    It reports every conflict as :class:`CommitConflict`. pyiceberg retries a commit after its own
+    CommitFailedException, on top of a version that the sink has not checked. When no retry is left, it deletes the
+    manifests of the commit. But the commit may be in the table: a client that repeats its request gets a conflict with
+    its own first request. A table whose manifests are gone cannot be read. So pyiceberg never sees its exception, and
+    nothing is deleted (R9).
 
-    The commit also requires the schema and the partition spec of the version: a change of these makes no snapshot, and
+    The commit also requires the schema and the partition spec of the version. A change of these makes no snapshot, and
     pyiceberg requires only the snapshot.
     """
 
     def __init__(self, catalog: Any, version: Any) -> None:
-        """``version``: the ``TableMetadata`` that the sink has checked."""
+        """Wrap a catalog. ``version``: the ``TableMetadata`` that the sink has checked."""
         self._catalog = catalog
         self._version = version
 

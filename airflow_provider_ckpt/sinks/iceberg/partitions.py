@@ -1,7 +1,7 @@
-"""How an Iceberg table is partitioned, in Spark's words. Pure functions, no I/O.
+"""The partitions of an Iceberg table, as Spark's expressions. Pure functions, no I/O.
 
-A file has one value of each partition field. Spark makes folders by *copies* of the columns, transformed, so that the
-columns stay in the files: the library reads the values off their statistics.
+A file has one value of each partition field. Spark makes folders by transformed *copies* of the columns, so that the
+columns themselves stay in the files. The library reads the values from the statistics of these columns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 COPY = "_ckpt_p"
-"""What the copies are called, and a number behind it."""
+"""The prefix of the copies' names; a number follows."""
 _TRUNCATE = re.compile(r"truncate\[(\d+)\]")
 _DAY = "(unix_micros({0}) - pmod(unix_micros({0}), 86400000000)) / 86400000000"
 _HOUR = "(unix_micros({0}) - pmod(unix_micros({0}), 3600000000)) / 3600000000"
@@ -21,7 +21,14 @@ _TRUNCATED = ("integer", "long", "string")
 
 @dataclass(frozen=True)
 class PartitionField:
-    """``transform`` as Iceberg writes it (``day``, ``truncate[10]``); ``source``: the column, of ``type`` in Spark."""
+    """A partition field.
+
+    Args:
+        name: name of the field.
+        source: its column.
+        transform: spelled as in Iceberg (``day``, ``truncate[10]``).
+        type: Spark's type of the column.
+    """
 
     name: str
     source: str
@@ -29,7 +36,7 @@ class PartitionField:
     type: Any
 
     def expression(self) -> str | None:
-        """In Spark's SQL, a value that is the same for all rows of one partition; None if that cannot be said."""
+        """Return a Spark SQL expression whose value is the same for all rows of a partition; None if there is none."""
         column = quoted(self.source)
         if self.transform == "identity":
             if not isinstance(self.type, str) or self.type in ("binary", "float", "double"):
@@ -45,7 +52,7 @@ class PartitionField:
         return None
 
     def _of_time(self, column: str) -> str | None:
-        """Of an instant by its day in UTC, whatever the session's zone."""
+        """Return the expression for a part of a date or instant. Instants count in UTC, not in the session's zone."""
         days = {
             "date": f"unix_date({column})",
             "timestamp_ntz": f"unix_date(to_date({column}))",
@@ -69,14 +76,16 @@ def quoted(name: str) -> str:
 
 
 def _told_apart(text: str) -> str:
-    """Spark has one folder for null, for the empty text and for the name of that very folder; and a file system none
-    with a long name. A file with nulls *and* a text would be in the partition of the text: who asks for nulls would
-    pass over it."""
+    """Return an expression that gives each text a folder of its own.
+
+    Spark has one folder for null, for the empty text and for the name of that folder, and file systems refuse long
+    names. A file with nulls *and* a text would be in the partition of the text, so queries for nulls would miss it.
+    """
     return f"sha2(CAST({text} AS BINARY), 256)"
 
 
 def refusal(fields: Sequence[PartitionField]) -> str | None:
-    """Why Spark's files cannot be put into such partitions; None if they can."""
+    """Return why Spark's files cannot be put into such partitions; None if they can."""
     for one in fields:
         if one.expression() is None:
             return f"it is partitioned by {one.transform}({one.source}), which is not done for files that Spark wrote"
@@ -84,5 +93,5 @@ def refusal(fields: Sequence[PartitionField]) -> str | None:
 
 
 def copies(fields: Sequence[PartitionField]) -> list[str]:
-    """What to select besides all columns: ``expression AS name``."""
+    """Return what to select in addition to all columns: ``expression AS name``."""
     return [f"{one.expression()} AS `{COPY}{number}`" for number, one in enumerate(fields)]

@@ -1,9 +1,9 @@
-"""Rows of an Iceberg table that a release replaces, found by their key.
+"""Replacement of the rows of an Iceberg table that have given keys.
 
-pyiceberg finds rows by an expression with a term for each key. Time and memory grow faster than the keys, and Arrow
-crashes the process on some ten thousand keys of two columns. Here the expression holds the least and the greatest value
-of each key column, or all of them if they are few. It selects files, and a hash join of the keys finds the rows in each
-file.
+pyiceberg finds rows by an expression with a term for each key. Its time and memory grow faster than the number of keys,
+and Arrow crashes the process at some ten thousand keys of two columns. Here the expression contains the least and the
+greatest value of each key column, or all values if they are few. It selects files. A hash join with the keys finds the
+rows in each file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 _NUMBER = "_ckpt_number"
 _COMPARED = 200
-"""Values that pyiceberg compares with the least and the greatest value of a file, one by one, and no more."""
+"""Largest number of values that pyiceberg compares one by one with the least and the greatest value of a file."""
 
 
 def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> None:
@@ -33,7 +33,7 @@ def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> No
         kept = _rows_to_keep(table, task, wanted)
         if kept is not None:
             producer.delete_data_file(task.file)
-            if kept.num_rows:  # pyiceberg writes no file without rows: it divides by their number
+            if kept.num_rows:  # pyiceberg divides by the number of rows, so it cannot write a file without rows
                 _add(producer, write(kept))
     _add(producer, write(rows))
 
@@ -54,7 +54,7 @@ def _written(table: Any, write_uuid: Any, counter: Any, rows: Any) -> Iterable[A
     import pyarrow as pa
     from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
-    plain = pa.table(rows.columns, rows.column_names)  # ids of a staged file are those of the table in the past
+    plain = pa.table(rows.columns, rows.column_names)  # ids in a staged file may be outdated
     files: Iterable[Any] = _dataframe_to_data_files(table.metadata, plain, table.io, write_uuid, counter)
     return files
 
@@ -77,8 +77,9 @@ def _filter(keys: Any) -> Any:
     found: Any = AlwaysTrue()
     for name in keys.column_names:
         term, values = Reference(name), compute.unique(keys[name])
-        if pa.types.is_temporal(values.type):  # Python has no dates and instants after the year 9999, and pyiceberg
-            values = values.cast("int32" if pa.types.is_date(values.type) else "int64")  # takes the numbers
+        # Python has no dates and instants after the year 9999. pyiceberg takes the numbers.
+        if pa.types.is_temporal(values.type):
+            values = values.cast("int32" if pa.types.is_date(values.type) else "int64")
         if len(values) <= _COMPARED:
             found = And(found, In(term=term, values={literal(one) for one in values.to_pylist()}))
         else:

@@ -1,4 +1,4 @@
-"""The Kafka sink of one job: staging, and release."""
+"""A Kafka sink bound to a job: it stages rows in files and releases them to its topic."""
 
 from __future__ import annotations
 
@@ -24,21 +24,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TRIES = 3
-"""Of a release that another releaser has fenced."""
+"""Attempts of a release that another releaser has fenced."""
 _DEFAULT_LIMIT = 1_048_588
 
 
 class BoundKafkaSink(BoundSink):
-    """Release is: settle what is under way, read the ledger, see that every staged file is whole, then one transaction
-    with all rows and their records in the ledger. Why a crash or a second releaser between any two steps does no harm:
+    """A Kafka sink of one job.
 
-    1. ``init_transactions`` fences every older releaser and settles its transaction: one that is open was aborted, one
-       that was being committed is complete. What the ledger says *after* that is final.
-    2. Rows and ledger records are one transaction: readers of committed records see both or neither.
-    3. A handle says where the ledger ended when it was staged. Whether it was released since is told by the records
-       from there on; a ledger that is gone, or ends in front of it, is an error and never "nothing released".
-    4. After any failure the producer is thrown away: what became of its transaction is asked anew (1), never guessed.
-    5. Staged files are deleted last. Who finds them missing asks the ledger once more: another one has released them.
+    A release settles earlier transactions and reads the ledger. It checks that every staged file is whole. Then it
+    writes all rows and their ledger records in one transaction. A crash between two steps, or a second releaser, does
+    no harm:
+
+    1. ``init_transactions`` fences every older releaser and settles its transaction: an open one is aborted, one that
+       was being committed is complete. The ledger is final *after* that.
+    2. Rows and ledger records are one transaction. Readers of committed records see both or neither.
+    3. A handle records where the ledger ended when it was staged. The records from there on show whether it was
+       released. A ledger that is gone, or ends before that place, is an error and never "nothing released".
+    4. After any failure the producer is discarded. The next release settles its transaction again (1) instead of
+       assuming an outcome.
+    5. Staged files are deleted last. A releaser that finds them missing reads the ledger again, because another one may
+       have released them.
     """
 
     def __init__(self, topic: str, client: KafkaClient, context: SinkContext, storage: Storage) -> None:
@@ -48,12 +53,13 @@ class BoundKafkaSink(BoundSink):
         self._transactional_id = f"ckpt:{self._ledger.name}"
         self._transactions: Transactions | None = None
         self._records: list[LedgerRecord] = []
-        """Of the ledger, from the lowest offset that a handle has asked for since ``_transactions`` were settled."""
+        """Records of the ledger from the lowest offset that a handle has needed, read after settling ``_transactions``.
+        """
         self._known_since = -1
         self._known_of: frozenset[str] = frozenset()
-        """The ledger's id, as the handles say that it is."""
+        """The ledger's id that the handles record."""
         self._at_staging: tuple[str, int] | None = None
-        """The ledger's id, and an offset that it had reached when nothing that is staged later was released."""
+        """The ledger's id, and an offset that it had reached before any later batch was staged."""
         self._limits: TopicLimits | None = None
 
     def __repr__(self) -> str:
@@ -76,20 +82,23 @@ class BoundKafkaSink(BoundSink):
         self._at_staging = None
 
     def _check_release(self) -> None:
-        """That one could be made, to this topic and with the sink's settings."""
+        """Check that a release with the sink's settings to this topic is possible."""
         self._client.check_settings(self._transactional_id, self._check_topic().largest)
         longest = self._client.longest_transaction()
         if longest is not None and self._client.timeout > longest:
             raise self._refused(
                 f"transaction_timeout={self._client.timeout:g} is longer than its brokers allow, {longest:g} s "
-                "(transaction.max.timeout.ms); give no more than that, or raise theirs"
+                "(transaction.max.timeout.ms); give at most that, or raise their limit"
             )
 
     def _check_topic(self) -> TopicLimits:
-        """As it is now."""
+        """Return the limits of the topic as it is now.
+
+        Raises KafkaTargetError if rows cannot be written to it.
+        """
         found = self._client.topic(self._topic)
         if found is None:
-            raise self._refused("there is no such topic; make it, with as many partitions as its readers want")
+            raise self._refused("there is no such topic; make it, with as many partitions as its readers need")
         if found.may_write is False:
             raise self._refused("the brokers do not let this user write to it")
         largest = int(found.settings.get("max.message.bytes", _DEFAULT_LIMIT))
@@ -107,7 +116,7 @@ class BoundKafkaSink(BoundSink):
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
         ledger, since = self._since()
         place = self._staging.place(request.id)
-        if self._limits is None or "partition" in frame.columns:  # somebody may have widened the topic
+        if self._limits is None or "partition" in frame.columns:  # the topic may have more partitions now
             self._limits = self._check_topic()
         limits = self._limits
         try:
@@ -121,15 +130,18 @@ class BoundKafkaSink(BoundSink):
         rows = parquet_rows(self._storage.child(place), files)
         if not files or (rows == 0 and len(files) > 1):
             raise StagedRowCountError(handle=request.id, uri=self._storage.uri, rows=rows, files=len(files))
-        if rows == 0:  # Spark writes one file, its schema, for an empty frame
+        if rows == 0:  # for an empty frame Spark writes one file, with its schema
             self._storage.delete_tree(place)
             files = []
         else:
-            self._storage.sync(place)  # a handle that outlives a power cut names files that do
+            self._storage.sync(place)  # a handle that survives a power cut must name files that do
         return self._staging.handle(request.id, rows, files, ledger, since)
 
     def _since(self) -> tuple[str, int]:
-        """Asked once in a process: a lower offset than that of now only has more of the ledger read."""
+        """Return the ledger's id and end, read once in a process.
+
+        An offset below the current end only means that more of the ledger is read.
+        """
         if self._at_staging is None:
             known = self._ledger.id()
             self._at_staging = known, self._ledger.end() if known else 0
@@ -144,7 +156,7 @@ class BoundKafkaSink(BoundSink):
         for left in reversed(range(_TRIES)):
             try:
                 return self._release(staged, checkpoint)
-            except StagedFilesMissingError:  # somebody else may have released them meanwhile, and deleted them
+            except StagedFilesMissingError:  # another releaser may have released and deleted them
                 self._throw_away()
                 if not left:
                     raise
@@ -158,7 +170,10 @@ class BoundKafkaSink(BoundSink):
         raise KafkaUnavailableError(sink=self._context.uid, what="a release", servers=servers, cause=cause)
 
     def _throw_away(self) -> None:
-        """What became of its transaction is unknown: the next one settles it, and reads the ledger after that."""
+        """Discard the producer, because the fate of its transaction is unknown.
+
+        The next producer settles it, and the ledger is read again.
+        """
         self._transactions, self._records, self._known_since = None, [], -1
 
     def _release(self, staged: Sequence[Handle], checkpoint: int) -> dict[str, int]:
@@ -179,7 +194,7 @@ class BoundKafkaSink(BoundSink):
         return {"rows": rows}
 
     def _settled(self, staged: Sequence[Handle]) -> Transactions:
-        """Transactions of which none is under way, with the ledger read behind that."""
+        """Return a producer with no open transaction, and read the ledger after settling the earlier ones."""
         since = min(handle["since_offset"] for handle in staged)
         ledgers = frozenset(handle["ledger"] for handle in staged)
         if self._transactions is None:
@@ -221,7 +236,7 @@ class BoundKafkaSink(BoundSink):
         newest = self._ledger.newest()
         return 0 if newest is None else newest.checkpoint
 
-    # ---- what nobody releases
+    # ---- garbage
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         removed = []
@@ -230,7 +245,7 @@ class BoundKafkaSink(BoundSink):
             if attempt is not None and attempt not in live_attempts and name not in live_handles:
                 self._storage.delete_tree(self._staging.place(name))
                 removed.append(name)
-        self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # of probes
+        self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # left by probes
         return removed
 
     def staged(self) -> dict[str, list[int]]:

@@ -1,4 +1,4 @@
-"""What a Kafka client is asked, and how it fails."""
+"""Calls to the Kafka library, and the translation of its errors."""
 
 from __future__ import annotations
 
@@ -37,37 +37,45 @@ _NOT_LET_IN = frozenset({"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"
 
 
 class ReleaserFenced(Exception):
-    """Another releaser of this sink has begun since: what became of our transaction, the ledger tells."""
+    """Another releaser of this sink has begun since. The ledger shows the fate of our transaction."""
 
 
 class KafkaCalls:
-    """Of one sink. ``settings``: librdkafka's, with secrets: never shown."""
+    """The calls of one sink. ``settings``: settings of librdkafka, with secrets, which are never shown."""
 
     def __init__(self, sink: str, servers: str, settings: Mapping[str, Any]) -> None:
         self.sink, self.servers = sink, servers
         self._secrets = as_printed(field_secrets(settings), [settings.get("sasl.username")])
         self._heard: Any = None
         self.listen: Callable[[], object] = lambda: None
-        """Has the client that is asked tell :meth:`hear` what it has to say."""
+        """A function that makes the current client report its pending errors to :meth:`hear`."""
 
     @property
     def kafka(self) -> Any:
-        """The library. Raises KafkaClientMissingError."""
+        """Return the library.
+
+        Raises KafkaClientMissingError.
+        """
         try:
-            import confluent_kafka  # an extra
+            import confluent_kafka  # an optional package
             import confluent_kafka.admin
         except ImportError:
             raise KafkaClientMissingError from None
         return confluent_kafka
 
     def hear(self, error: Any) -> None:
-        """``error_cb`` of a client, which tells why it cannot connect by nothing else. What keeps it out is kept: that
-        all brokers are down comes behind it."""
+        """Store an error that a client reports to its ``error_cb``. Only there does it explain why it cannot connect.
+
+        A refused login is kept, because the later error only reports that all brokers are down.
+        """
         if self._heard is None or error.name() in _NOT_LET_IN:
             self._heard = error
 
     def made(self, make: Callable[[], Any]) -> Any:
-        """A client. Raises KafkaSettingsError: another try would be refused, too."""
+        """Return a new client.
+
+        Raises KafkaSettingsError, because another try would be refused, too.
+        """
         try:
             return make()
         except self.kafka.KafkaException as error:
@@ -77,11 +85,19 @@ class KafkaCalls:
         raise KafkaSettingsError(sink=self.sink, cause=cause)
 
     def asked(self, what: str, ask: Any, absent: str | None = None) -> Any:
-        """What ``ask`` returns; ``absent``: the error that stands for None. Raises ReleaserFenced,
-        KafkaUnavailableError if it may be tried again, KafkaRejectedError if not."""
+        """Return the result of ``ask``.
+
+        Args:
+            what: the request, for error texts.
+            ask: makes the request.
+            absent: name of the error for which None is returned.
+
+        Raises ReleaserFenced.
+        Raises KafkaUnavailableError if another try may help, KafkaRejectedError if not.
+        """
         kafka = self.kafka
         self.listen()
-        self._heard = None  # that was of an earlier question
+        self._heard = None  # that error belonged to an earlier request
         try:
             return ask()
         except kafka.KafkaException as error:
@@ -93,7 +109,7 @@ class KafkaCalls:
             raise self.unavailable(what, "no answer") from None
 
     def told(self, what: str, error: Any) -> Exception:
-        """``error``: a ``KafkaError``."""
+        """Return the error for a ``KafkaError``."""
         if error.name() in _FENCED:
             return ReleaserFenced(what)
         cause = redact(f"{error.name()}: {error.str()}", self._secrets)

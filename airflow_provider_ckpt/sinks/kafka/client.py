@@ -1,4 +1,4 @@
-"""The Kafka client of a sink: all that it asks of the brokers."""
+"""The client of a Kafka sink, with all its requests to the brokers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from airflow_provider_ckpt.sinks.kafka.transactions import SETTLED_WITHIN, WAITI
 log = logging.getLogger(__name__)
 
 ANSWER_WITHIN = 30.0
-"""Seconds."""
+"""Seconds that brokers have for an answer."""
 _POLL = 0.1
 _RECORDS = 1_000_000
-"""Bytes that the client itself lets pass: a record of the ledger may be larger than any that the topic takes."""
+"""Bytes of a record that the client itself permits. A ledger record may be larger than the topic's limit."""
 _LONGEST = "transaction.max.timeout.ms"
 
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """``may_write``: None if the brokers do not say."""
+    """The properties of a topic. ``may_write`` is None if the brokers do not report it."""
 
     id: str
     partitions: int
@@ -33,8 +33,16 @@ class TopicFacts:
 
 
 class KafkaClient:
-    """``settings``: librdkafka's, with secrets: never shown. Every method raises as
-    :meth:`KafkaCalls.asked`."""
+    """The client of a Kafka sink.
+
+    Every method raises the errors of :meth:`KafkaCalls.asked`.
+
+    Args:
+        sink: uid of the sink.
+        servers: bootstrap servers.
+        settings: settings of librdkafka, with secrets, which are never shown.
+        timeout: seconds of a transaction.
+    """
 
     def __init__(self, sink: str, servers: str, settings: Mapping[str, Any], timeout: float) -> None:
         self.servers, self.timeout = servers, timeout
@@ -53,7 +61,7 @@ class KafkaClient:
     # ---- topics
 
     def topic(self, name: str) -> TopicFacts | None:
-        """None: there is none of that name."""
+        """Return the properties of a topic; None if there is none of that name."""
         kafka, admin = self._calls.kafka, self._of_admin()
         told = self._calls.asked(
             f"describing topic {name}",
@@ -76,27 +84,31 @@ class KafkaClient:
         return TopicFacts(str(told.topic_id), len(told.partitions), settings, may_write)
 
     def longest_transaction(self) -> float | None:
-        """Seconds, of the broker that allows the least; None if they do not say: not every user may ask, and some
-        services have no answer. The first release is refused then, if it is to take longer."""
+        """Return the longest transaction in seconds that all brokers allow; None if they do not report it.
+
+        Not every user may ask for it, and some services do not answer. Then a too long timeout is refused at the first
+        release.
+        """
         try:
             answers = self._calls.asked("asking for the brokers' limits", self._brokers_settings)
         except (KafkaRejectedError, KafkaUnavailableError) as error:
-            log.info("whether transaction_timeout is too long will show in the first release: %s", error)
+            log.info("the first release will show whether transaction_timeout is too long: %s", error)
             return None
         told = [one[_LONGEST].value for one in answers if _LONGEST in one]
-        limits = [int(value) for value in told if str(value).isdecimal()]  # a service may name it, and not say
+        # a service may name the setting without a value
+        limits = [int(value) for value in told if str(value).isdecimal()]
         return min(limits) / 1000 if limits else None
 
     def _brokers_settings(self) -> list[Any]:
         kafka, admin = self._calls.kafka, self._of_admin()
         told = admin.describe_cluster(request_timeout=ANSWER_WITHIN).result(ANSWER_WITHIN)
         brokers = [kafka.admin.ConfigResource(kafka.admin.RESOURCE_BROKER, str(node.id)) for node in told.nodes]
-        # each is asked itself: the client refuses a call that names two
+        # each broker is asked alone, because the client refuses a call that names two
         answers = [admin.describe_configs([one], request_timeout=ANSWER_WITHIN)[one] for one in brokers]
         return [answer.result(ANSWER_WITHIN) for answer in answers]
 
     def make_topic(self, name: str, settings: Mapping[str, str]) -> None:
-        """With one partition; silent if it is there. Returns when the brokers tell of it, which takes them a moment."""
+        """Create a topic with one partition, and wait until the brokers list it. An existing topic stays as it is."""
         kafka, admin = self._calls.kafka, self._of_admin()
         topic = kafka.admin.NewTopic(name, 1, config=dict(settings))
         self._calls.asked(
@@ -107,11 +119,11 @@ class KafkaClient:
         until = time.monotonic() + ANSWER_WITHIN
         while self.topic(name) is None:
             if time.monotonic() > until:
-                raise self._calls.unavailable(f"making topic {name}", "it was made, and is not there")
+                raise self._calls.unavailable(f"making topic {name}", "it was made, but the brokers do not list it")
             time.sleep(_POLL)
 
     def bounds(self, name: str) -> tuple[int, int]:
-        """Offsets of partition 0: of the first record, and behind the last one, whatever became of its transaction."""
+        """Return offsets of partition 0: of the first record, and after the last one, committed or not."""
         kafka, admin = self._calls.kafka, self._of_admin()
         first = kafka.TopicPartition(name, 0)
 
@@ -125,8 +137,10 @@ class KafkaClient:
         return self._calls.asked(f"asking for the offsets of {name}", lambda: (ask(low), ask(high)))  # type: ignore[no-any-return]
 
     def committed(self, name: str, start: int, end: int) -> list[bytes]:
-        """The committed records of partition 0 from ``start`` up to ``end``. It waits for transactions that are open in
-        there."""
+        """Return the committed records of partition 0 from ``start`` up to ``end``.
+
+        It waits for transactions among them that are open.
+        """
         if start >= end:
             return []
         return self._calls.asked(f"reading {name}", lambda: self._read(name, start, end))  # type: ignore[no-any-return]
@@ -159,18 +173,22 @@ class KafkaClient:
     # ---- transactions
 
     def transactions(self, transactional_id: str, largest: int) -> Transactions:
-        """A producer that has settled what became of the transactions before it. ``largest``: bytes of a record.
+        """Return a producer that has settled the earlier transactions of the id.
 
-        Any other producer of the id is fenced by it: an open transaction was aborted, one that was being committed is
-        complete.
+        It fences every other producer of the id: an open transaction is aborted, one that was being committed is
+        complete. ``largest``: bytes of a record.
         """
         producer = self._producer(transactional_id, largest)
         self._calls.asked("settling the transactions before", lambda: producer.init_transactions(SETTLED_WITHIN))
         return Transactions(self._calls, producer)
 
     def check_settings(self, transactional_id: str, largest: int) -> None:
-        """That the client takes them for a release; nothing is asked of the brokers, and nobody is fenced. Raises
-        KafkaSettingsError: some are of no use only to a producer of transactions."""
+        """Check that the client takes its settings for a release. No broker is asked, and no producer is fenced.
+
+        Some settings are wrong only for a producer of transactions.
+
+        Raises KafkaSettingsError.
+        """
         self._producer(transactional_id, largest)
 
     def _producer(self, transactional_id: str, largest: int) -> Any:
@@ -190,7 +208,7 @@ class KafkaClient:
         return self._calls.made(lambda: kafka.Producer(settings))
 
     def _of_admin(self) -> Any:
-        """Kept: an answer to a client that was collected never comes."""
+        """Return the client for administration. It is kept, because the answers to a collected client never arrive."""
         if self._admin is None:
             admin = self._calls.made(lambda: self._calls.kafka.admin.AdminClient(self._settings))
             self._admin, self._calls.listen = admin, lambda: admin.poll(0)

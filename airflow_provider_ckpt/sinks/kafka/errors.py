@@ -1,4 +1,4 @@
-"""Errors of the Kafka sink. None holds a client setting."""
+"""Errors of the Kafka sink. They show no client settings."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ class KafkaClientMissingError(InvalidInputError):
 
 
 class KafkaTargetError(InvalidInputError):
-    """Seen before anything is staged."""
+    """The sink cannot write to its topic. Nothing was staged."""
 
     template = "sink {sink} cannot write to topic {topic} at {servers}: {problem}"
 
 
 class KafkaSettingsError(InvalidInputError):
-    """``cause`` is shown without the settings' own texts."""
+    """The Kafka client refuses its settings. ``cause`` does not show their values."""
 
     template = (
-        "sink {sink}: the Kafka client does not take the settings of the sink or its connection: {cause}. Mend config= "
-        "of the KafkaSink, or what its connection says"
+        "sink {sink}: the Kafka client refuses the settings of the sink or its connection: {cause}. Correct config= "
+        "of the KafkaSink, or its connection"
     )
 
 
 class KafkaUnavailableError(TransientError):
     template = (
-        "sink {sink}: {what} at {servers} failed: {cause}. What became of it is read from the ledger before "
+        "sink {sink}: {what} at {servers} failed: {cause}. The outcome is read from the ledger before "
         "anything is written again"
     )
 
@@ -42,22 +42,22 @@ class KafkaRecordTooLargeError(TerminalError):
     template = (
         "sink {sink}: a row of batch {handle} has more than {limit} bytes in key and value, which topic {topic} does "
         "not take (max.message.bytes). Nothing of the batch was staged: raise the limit of the topic, or leave such "
-        "rows out, and go on with --resume-failed"
+        "rows out, and resume with --resume-failed"
     )
 
 
 class KafkaRowRefusedError(TerminalError):
     template = (
         "sink {sink}: a row of batch {handle} {problem}; no release could write it to {topic}. Nothing of the batch "
-        "was staged: {advice}, or leave such rows out, and go on with --resume-failed"
+        "was staged: {advice}, or leave such rows out, and resume with --resume-failed"
     )
 
 
 class KafkaLedgerLostError(TerminalError):
-    """Taken for "nothing released", rows would be written once more."""
+    """The record of releases is gone or damaged. If it counted as "nothing released", rows would be written again."""
 
     template = (
-        "the ledger of sink {sink} of job {job!r}, topic {ledger} at {servers}, {problem}. It says which checkpoints "
-        "the job has released to {topic}, and a release without it could write rows twice. Nothing was released: bring "
-        "it back and go on with --resume-failed, or run the job under another id, from its input"
+        "the ledger of sink {sink} of job {job!r}, topic {ledger} at {servers}, {problem}. It records which "
+        "checkpoints the job has released to {topic}, and a release without it could write rows twice. Nothing was "
+        "released: bring it back and resume with --resume-failed, or run the job under another id, from its input"
     )

@@ -1,4 +1,4 @@
-"""Which rows a Kafka sink takes. Pure functions, no I/O."""
+"""The rows that a Kafka sink takes. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ _ADVICE = 'Select "value", and if wanted "key" and "partition": to_json(struct("
 
 
 def check_kafka_input(given: SinkInput) -> None:
-    """Raises SinkInputError."""
+    """Refuse columns that are no parts of a record.
+
+    Raises SinkInputError.
+    """
     kinds = dict(given.columns)
     if "value" not in kinds:
         raise _refused(given, f"its input has no column 'value', but {', '.join(map(repr, kinds)) or 'none at all'}")
     for name, kind in given.columns:
         if name not in COLUMNS:
-            raise _refused(given, f"its input has the column {name!r}, of which a record of Kafka has none here")
+            raise _refused(given, f"its input has the column {name!r}, which is no part of a Kafka record")
         if kind not in COLUMNS[name]:
             raise _refused(given, f"column {name!r} is of type {_shown(kind)}, not {' or '.join(COLUMNS[name])}")
     if given.output_mode != "append" and "key" not in kinds:

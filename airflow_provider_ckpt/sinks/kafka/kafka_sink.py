@@ -1,4 +1,4 @@
-"""Records in a Kafka topic, released checkpoint by checkpoint, in one transaction each."""
+"""A sink that releases each checkpoint to a Kafka topic in one transaction."""
 
 from __future__ import annotations
 
@@ -32,19 +32,22 @@ _OURS = frozenset(
 
 @dataclass(frozen=True)
 class KafkaSink(Sink):
-    """Writes the columns ``value``, and ``key`` and ``partition`` if there are any, as records of a topic.
+    """A sink that writes records to a Kafka topic: the column ``value``, and ``key`` and ``partition`` if they exist.
 
-    ``servers``: bootstrap servers, ``host:port`` with commas between; or ``conn_id``: an Airflow connection of the type
-    ``kafka``, which a driver finds in its environment (``conn_ids=`` of the operator), with the servers and what it
-    takes to get in. ``topic``: it must exist. ``staging``: a folder
-    where rows wait for their checkpoint, as a path or any fsspec URI; ``storage_options``: its fsspec options, None =
-    those of the job's root.
-    ``config``: settings of librdkafka (``security.protocol``, ``sasl.username``, …), or a function without arguments
-    that returns them, called where the sink is bound. ``config_env``: setting -> name of the environment variable that
-    holds it, for secrets. ``transaction_timeout``: seconds within which a release has to end; the brokers allow 900
-    unless they are told otherwise (``transaction.max.timeout.ms``).
+    Readers with ``isolation.level=read_committed`` see a release at once, or nothing of it.
 
-    Readers see a release at once, or nothing of it, if they read with ``isolation.level=read_committed``.
+    Args:
+        servers: bootstrap servers, ``host:port`` separated by commas.
+        topic: the topic, which must exist.
+        staging: a folder where rows wait for their checkpoint, as a path or any fsspec URI.
+        config: settings of librdkafka (``security.protocol``, ``sasl.username``, …), or a function without arguments
+            that returns them. It is called where the sink is bound.
+        config_env: setting -> name of the environment variable that holds its value, for secrets.
+        storage_options: fsspec options of ``staging``; None takes those of the job's root.
+        transaction_timeout: seconds within which a release must end. Brokers allow 900 by default
+            (``transaction.max.timeout.ms``).
+        conn_id: instead of ``servers``: an Airflow connection of type ``kafka`` with servers and credentials, which a
+            driver finds in its environment (``conn_ids=`` of the operator).
     """
 
     servers: str | None = None
@@ -78,7 +81,7 @@ class KafkaSink(Sink):
             raise self._invalid("transaction_timeout", timeout, "is no number of seconds up to 3600")
 
     def _check_settings(self, argument: str, given: object) -> None:
-        """No value is shown: it may be a secret."""
+        """Refuse settings of a wrong form. No value is shown, because it may be a secret."""
         if not isinstance(given, Mapping):
             raise self._invalid(argument, "…", f"is an object of type {type(given).__name__}; give a dict by name")
         for name in given:
@@ -102,20 +105,23 @@ class KafkaSink(Sink):
         check_kafka_input(given)
 
     def bind(self, context: SinkContext) -> BoundKafkaSink:
-        """Raises InvalidSinkError for an environment variable that is not set, ConnectionMissingError,
-        BadConnectionError."""
+        """Connect the sink to its folder and client.
+
+        Raises InvalidSinkError for an environment variable that is not set.
+        Raises ConnectionMissingError, BadConnectionError.
+        """
         self.validate()
         servers, settings = self._access()
         client = KafkaClient(context.uid, servers, settings, self.transaction_timeout)
         return self.bind_to(client, context)
 
     def bind_to(self, client: KafkaClient, context: SinkContext) -> BoundKafkaSink:
-        """:meth:`bind` with the client given."""
+        """Bind the sink to a given client. See :meth:`bind`."""
         [folder] = self.spark_folders(context.storage_options)
         return BoundKafkaSink(self.topic, client, context, open_storage(folder))
 
     def _access(self) -> tuple[str, dict[str, Any]]:
-        """``config`` goes over what the connection says."""
+        """Return servers and settings. ``config`` overrides the connection's settings."""
         if self.conn_id is None:
             return self.servers or "", self._settings()
         brokers = read_brokers(self.conn_id)

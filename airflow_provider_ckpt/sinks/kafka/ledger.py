@@ -1,9 +1,8 @@
-"""What a Kafka sink has released: a topic of its own for each job, sink and target, a record a release, several if
-it is of many batches.
+"""The ledger of a Kafka sink's releases: a topic of its own for each job, sink and target.
 
-A record is written in the transaction that writes the rows, so it is there exactly if they are (R9). The topic has one
-partition, keeps all that is written to it, and belongs to one sink alone: in a shared one another job's open
-transaction would hide our own committed record.
+A release has one record, or several if it has many batches. A record is written in the transaction that writes the
+rows, so it exists exactly if they do (R9). The topic has one partition, keeps all records, and belongs to one sink
+alone. In a shared topic another job's open transaction would hide our own committed record.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from airflow_provider_ckpt.storage.refusal import refused_as
 KIND = "kafka-ledger"
 VERSION = 1
 SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""Nothing is ever deleted: a release that comes late may hold batches of several older ones."""
+"""No record is ever deleted, because a late release may contain batches of several older ones."""
 _TAIL = 64
 _IDS = 16_384
-"""Bytes of the ids in one record, about: it has to be one that brokers take, also those that allow little."""
+"""Approximate bytes of the ids in one record, so that brokers with small limits take it, too."""
 
 
 @dataclass(frozen=True)
 class LedgerRecord:
-    """``rows``: of the whole release, in each of its records."""
+    """A record of a release. ``rows`` counts the whole release, in each of its records."""
 
     checkpoint: int
     rows: int
@@ -50,7 +49,10 @@ class LedgerRecord:
 
     @classmethod
     def decoded(cls, data: bytes, uri: str) -> LedgerRecord:
-        """Raises MalformedDocumentError, NewerFormatError, UnknownFormError."""
+        """Decode a record.
+
+        Raises MalformedDocumentError, NewerFormatError, UnknownFormError.
+        """
         body = decode_document(data, KIND, VERSION, uri=uri)
         return cls(
             read_field(body, "checkpoint", reader(Count)),
@@ -60,8 +62,10 @@ class LedgerRecord:
 
 
 def records_of(checkpoint: int, rows: int, ids: Iterable[str]) -> list[LedgerRecord]:
-    """Of one release. A sink that waits for its gate, or for the end, releases more batches at once than one record can
-    name."""
+    """Return the records of one release.
+
+    There are several if one record cannot name all batches, for example after a gate or for ``release="final"``.
+    """
     found, width = [list[str]()], 0
     for one in ids:
         if width + len(one) > _IDS:
@@ -73,21 +77,30 @@ def records_of(checkpoint: int, rows: int, ids: Iterable[str]) -> list[LedgerRec
 
 
 def ledger_name(context: SinkContext, topic: str) -> str:
-    """By a hash: names of jobs may be longer than those of topics, and ``.`` and ``_`` are one in Kafka's metrics."""
+    """Return the topic's name. It is a hash, because names of jobs may be longer than those of topics.
+
+    Also, Kafka's metrics do not distinguish ``.`` and ``_``.
+    """
     named = "/".join((context.job_id, context.uid, topic))
     return f"ckpt-ledger-{hashlib.sha256(named.encode()).hexdigest()[:32]}"
 
 
 class Ledger:
-    """Reads say what is committed when they are made: what is under way is settled before that
-    (``KafkaClient.transactions``), or does not matter."""
+    """The ledger of one sink of one job.
+
+    Reads return the records that are committed at that time. Callers settle open transactions before
+    (``KafkaClient.transactions``), or do not depend on them.
+    """
 
     def __init__(self, client: KafkaClient, context: SinkContext, topic: str) -> None:
         self._client, self._context, self._topic = client, context, topic
         self.name = ledger_name(context, topic)
 
     def prepare(self) -> None:
-        """Make it if it is absent. Raises KafkaTargetError for one whose settings would lose records."""
+        """Create the topic if it is absent.
+
+        Raises KafkaTargetError for a topic whose settings would lose records.
+        """
         if self._client.topic(self.name) is None:
             self._client.make_topic(self.name, SETTINGS)
         found = self._client.topic(self.name)
@@ -106,31 +119,34 @@ class Ledger:
         )
 
     def id(self) -> str:
-        """That the brokers gave it; empty if there is none."""
+        """Return the id that the brokers gave the topic; empty if there is none."""
         found = self._client.topic(self.name)
         return "" if found is None else found.id
 
     def end(self) -> int:
-        """Records of later releases have this offset or a higher one."""
+        """Return the end of the ledger. Records of later releases have this offset or a higher one."""
         return self._client.bounds(self.name)[1]
 
     def newest(self) -> LedgerRecord | None:
-        """None: nothing was released yet, or there is no ledger."""
+        """Return the newest record; None if there is no release or no ledger."""
         if self._client.topic(self.name) is None:
             return None
         low, high = self._client.bounds(self.name)
         found: list[LedgerRecord] = []
         width, start = _TAIL, high
-        while not found and start > low:  # the end may be made of transactions that were given up
+        while not found and start > low:  # the end may consist of aborted transactions
             start, width = max(low, high - width), 4 * width
             found = self._read(start, high)
         return found[-1] if found else None
 
     def since(self, offset: int, known: Collection[str]) -> list[LedgerRecord]:
-        """Records of the releases behind the offset, in order; if there is none, the newest one before. ``known``: the
-        ids of the ledgers that handles name, of which there is to be one: of those that were staged for an earlier one
-        nobody can tell whether they were released. Raises KafkaLedgerLostError: taken for a shorter one, a ledger that
-        is gone would have rows written twice."""
+        """Return the records of the releases from the offset on, in order; if there are none, the newest record before.
+
+        ``known``: ids of the ledgers that the handles name, which must all be this one. For a batch that was staged for
+        an earlier ledger, nothing shows whether it was released.
+
+        Raises KafkaLedgerLostError for a ledger that is gone or lost records, because rows would be written twice.
+        """
         found = self._client.topic(self.name)
         if found is None:
             raise self._lost("is gone")

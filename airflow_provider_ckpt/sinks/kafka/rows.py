@@ -1,4 +1,4 @@
-"""Rows that brokers would refuse, and would do so in every release: they are seen while they are staged."""
+"""Checks for rows that brokers would refuse in every release. The rows are refused while they are staged."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OVERHEAD = 512
-"""Bytes that a record needs beside key and value, at the most."""
+"""Largest number of bytes that a record needs in addition to key and value."""
 _SIZE, _KEY, _PARTITION = "CKPT_KAFKA_RECORD_TOO_LARGE", "CKPT_KAFKA_NO_KEY", "CKPT_KAFKA_NO_PARTITION"
 
 
 @dataclass(frozen=True)
 class TopicLimits:
-    """``largest``: bytes of a record; ``partitions``: how many; ``needs_key``: it is compacted."""
+    """The limits of a topic.
+
+    Args:
+        topic: its name.
+        largest: bytes of a record.
+        partitions: number of partitions.
+        needs_key: the topic is compacted.
+    """
 
     topic: str
     largest: int
@@ -29,11 +36,11 @@ class TopicLimits:
 
     @property
     def content(self) -> int:
-        """Bytes of key and value."""
+        """Return the bytes that key and value may have."""
         return max(1, self.largest - OVERHEAD)
 
     def checked(self, frame: DataFrame) -> DataFrame:
-        """The columns of a record; whoever reads them fails at a row that the topic does not take."""
+        """Return the columns of a record, with a check that fails the query at a row that the topic refuses."""
         names = [name for name in ("key", "value", "partition") if name in frame.columns]
         cases = " ".join(f"WHEN {wrong} THEN raise_error('{told}')" for wrong, told in self._wrong(names))
         chosen = {
@@ -51,7 +58,7 @@ class TopicLimits:
             yield f"partition NOT BETWEEN 0 AND {self.partitions - 1}", _PARTITION
 
     def refused(self, error: BaseException, sink: str, handle: str) -> CkptError | None:
-        """What a failure of such a frame says of its rows; None if it is another one."""
+        """Return the error for a failure of a checked frame; None if the failure has another cause."""
         where = {"sink": sink, "handle": handle, "topic": self.topic}
         if says(error, _SIZE):
             return KafkaRecordTooLargeError(**where, limit=self.content)
@@ -61,6 +68,6 @@ class TopicLimits:
         if says(error, _PARTITION):
             problem = f"is for a partition that the topic does not have: its partitions are 0 to {self.partitions - 1}"
             return KafkaRowRefusedError(
-                **where, problem=problem, advice="mend the column partition, or widen the topic"
+                **where, problem=problem, advice="correct the column partition, or add partitions to the topic"
             )
         return None

@@ -1,4 +1,4 @@
-"""The staged rows of a Kafka sink: Parquet files in a folder, and what a handle says of them."""
+"""The staged rows of a Kafka sink: Parquet files in a folder, and their handles."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _FIELDS = {
 
 
 class KafkaStaging:
-    """Of one sink of one job."""
+    """The staging area of one sink of one job."""
 
     def __init__(self, storage: Storage, context: SinkContext, topic: str) -> None:
         self.storage, self._context, self._topic = storage, context, topic
@@ -54,7 +54,7 @@ class KafkaStaging:
         return f"{self.folder}/{handle_id}"
 
     def written(self, place: str) -> list[tuple[str, int]]:
-        """The data files that Spark left in a place, with their sizes."""
+        """Return the data files that Spark left in a place, with their sizes."""
         return [(path, size) for path, size in self.storage.child(place).files("") if size and is_data_file(path)]
 
     def handle(
@@ -73,7 +73,10 @@ class KafkaStaging:
         }
 
     def checked(self, handle: Handle) -> Handle:
-        """Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError."""
+        """Return the handle if it is whole and belongs to this folder and topic.
+
+        Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
+        """
         if handle.get("format") != HANDLE_FORMAT or handle.get("version") != 1:
             raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=HANDLE_FORMAT)
         job, sink = self._context.job_id, self._context.uid
@@ -88,7 +91,10 @@ class KafkaStaging:
         return handle
 
     def verify(self, waiting: Sequence[Handle], checkpoint: int) -> None:
-        """See that every file is there with its size. Raises StagedFilesMissingError, StagedFileChangedError."""
+        """Check that every file is there with its size.
+
+        Raises StagedFilesMissingError, StagedFileChangedError.
+        """
         missing = []
         where = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
         for handle in waiting:
@@ -107,8 +113,10 @@ class KafkaStaging:
             raise StagedFilesMissingError(**where, count=len(missing), path=missing[0], uri=self.storage.uri)
 
     def messages(self, handle: Handle, checkpoint: int) -> Iterator[list[dict[str, Any]]]:
-        """Rows by column, some thousands at a time; one file of the batch is in memory. Raises StagedFilesMissingError:
-        another releaser may have released and deleted it meanwhile."""
+        """Yield the rows of a batch by column, some thousands at a time. One file is in memory at a time.
+
+        Raises StagedFilesMissingError, because another releaser may have released and deleted the file.
+        """
         from pyarrow import parquet
 
         for file in handle["files"]:

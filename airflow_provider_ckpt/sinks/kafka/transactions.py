@@ -9,17 +9,20 @@ from typing import Any
 from airflow_provider_ckpt.sinks.kafka.calls import KafkaCalls
 
 SETTLED_WITHIN = 120.0
-"""Seconds. Of ``init_transactions``: a broker that has just started takes its time."""
+"""Seconds for ``init_transactions`` and a commit. A broker that has just started needs time."""
 WAITING = 400_000
-"""Messages that wait in the client: a full queue would refuse some of a batch, and break their order."""
+"""Messages that may wait in the client. A full queue would refuse a part of a batch, and break its order."""
 _POLL = 0.1
 _ANY = -1
-"""Kafka's own partitioner chooses."""
+"""The partition number that leaves the choice to Kafka's own partitioner."""
 
 
 class Transactions:
-    """One after the other, of one producer. After anything that raises it is of no use any more: what became of the
-    transaction is unknown until a new one has settled it. Raises as :meth:`KafkaCalls.asked`."""
+    """The transactions of one producer, one after the other.
+
+    After any error the object is useless: the fate of its transaction is unknown until a new producer has settled it.
+    Raises the errors of :meth:`KafkaCalls.asked`.
+    """
 
     def __init__(self, calls: KafkaCalls, producer: Any) -> None:
         self._calls, self._producer = calls, producer
@@ -28,7 +31,7 @@ class Transactions:
         self._calls.asked("beginning a transaction", self._producer.begin_transaction)
 
     def send(self, topic: str, batches: Iterable[list[dict[str, Any]]]) -> int:
-        """Rows of :meth:`KafkaStaging.messages`; returns how many."""
+        """Send the rows of :meth:`KafkaStaging.messages`, and return their number."""
         sent = 0
         for rows in batches:
             sent += len(rows)
@@ -57,16 +60,19 @@ class Transactions:
         while True:
             try:
                 return self._calls.asked(f"writing to {topic}", produce)  # type: ignore[no-any-return]
-            except BufferError:  # the settings of the sink may want a small queue
+            except BufferError:  # the sink's settings may demand a small queue
                 self._producer.poll(_POLL)
 
     def commit(self) -> None:
-        """All that was sent, or nothing."""
+        """Commit all that was sent, or nothing."""
         self._calls.asked("committing a release", lambda: self._producer.commit_transaction(SETTLED_WITHIN))
 
 
 def _by_partition(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
-    """``produce_batch`` passes over a partition of a message of its own, and says nothing. Order is kept in each."""
+    """Group rows by partition, each group in its order.
+
+    ``produce_batch`` silently ignores a partition in a message.
+    """
     if not rows or "partition" not in rows[0]:
         return {_ANY: rows}
     found: dict[int, list[dict[str, Any]]] = {}

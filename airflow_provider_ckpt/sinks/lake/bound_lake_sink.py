@@ -1,4 +1,4 @@
-"""A sink in one job that releases to a table with commits of its own: Delta, Iceberg."""
+"""A bound sink that releases to a table format with commits of its own: Delta, Iceberg."""
 
 from __future__ import annotations
 
@@ -28,23 +28,28 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TABLE_FILES = {**LOSSLESS, "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MICROS",)}
-"""Tables do not take INT96, which is Spark's default."""
+"""Settings for staged files. Tables do not take INT96, which is Spark's default."""
 _COUNTED_NULLS = {"parquet.statistics.truncate.length": "64"}
-"""Of a text of some KB Spark's writer leaves out all statistics, also how many are null. Cut ones are for an upsert
-alone, of which no file gets into the table."""
+"""An option that makes Spark's writer keep statistics of long texts, cut to 64 bytes.
+
+For texts of some KB it otherwise leaves out all statistics, also the number of nulls. Cut statistics are used for an
+upsert only, whose staged files never enter the table.
+"""
 
 
 class BoundLakeSink(BoundSink):
-    """Release is: look that the table takes the rows and every staged file is whole, append one intent, then make the
-    commits of all intents that the table lacks (:class:`~.roll_forward.RollForward`). Why a crash or a second releaser
-    between any two steps does no harm:
+    """A sink of one job that releases to a Delta or Iceberg table.
 
-    1. The intent decides which batches are released, and how. It is made by create-if-absent of the next number, so of
-       two releasers one wins, and the other reads the winner's intent and makes it, too.
-    2. A commit says in itself how many intents are in the table, and is made only on top of the very version of the
-       table in which that was looked up. So each intent gets into the table once.
-    3. A handle says how many intents there were when it was staged. It can be in a later one only.
-    4. Staged files are deleted when the commit is there, not before.
+    A release checks that the table takes the rows, and that every staged file is whole. It appends one intent. Then it
+    makes the commits of all intents that the table lacks (:class:`~.roll_forward.RollForward`). A crash between two
+    steps, or a second releaser, does no harm:
+
+    1. The intent decides which batches are released, and how. It is created under the next number only if that number
+       is free. Of two releasers one wins, and the other one reads the winner's intent and commits it, too.
+    2. A commit records how many intents are in the table. It is made only on top of the version of the table in which
+       that number was read. So each intent enters the table once.
+    3. A handle records how many intents there were when it was staged. Only a later intent can contain it.
+    4. Staged files are deleted only after the commit is in the table.
     """
 
     def __init__(self, table: LakeTable, settings: LakeSettings, context: SinkContext) -> None:
@@ -86,7 +91,10 @@ class BoundLakeSink(BoundSink):
             self._begin(there, self._table.load())
 
     def _ready(self, columns: Sequence[Column]) -> Snapshot:
-        """The table, made if there is none and never was one; raises TableRefusedError if it does not take the rows."""
+        """Return the table's version. Create the table if it never existed.
+
+        Raises TableRefusedError if it does not take the rows.
+        """
         snapshot = self._table.load()
         if snapshot is None:
             self._refuse_gone()
@@ -132,10 +140,10 @@ class BoundLakeSink(BoundSink):
             raise StagedRowCountError(
                 handle=request.id, uri=self._table.uri, rows=rows if told is None else told(), files=found
             )
-        if rows == 0:  # Spark writes one file, with its schema, for an empty frame
+        if rows == 0:  # for an empty frame Spark writes one file, with its schema
             there.files.delete(request.id)
         else:
-            there.storage.sync(place)  # a handle that outlives a power cut names files that do
+            there.storage.sync(place)  # a handle that survives a power cut must name files that do
         return self._handle(there, request, columns, snapshot, files if rows else [])
 
     @property
@@ -212,13 +220,13 @@ class BoundLakeSink(BoundSink):
                 return _counts(None)
             if there.log.append(position.length, intent):
                 there.commit(position, intent)
-            # R9: if another releaser was first, with its intent or with a commit, the next look shows it
+            # R9: if another releaser was first, by its intent or a commit, the next catch_up shows it
         raise there.busy("other releases of the same sink")
 
     def _intent(
         self, there: RollForward, position: Position, waiting: Sequence[LakeHandle], checkpoint: int
     ) -> Intent | None:
-        """What there is to release, looked through; None if that is nothing."""
+        """Return the checked intent for this release; None if there is nothing to release."""
         change: Change = self._settings.first_change if position.newest is None else self._settings.later_change
         overwrites = there.overwrites_before(position, self._settings.mode, has_rows=bool(waiting))
         if overwrites is None or not (waiting or change == "replace"):
@@ -246,7 +254,7 @@ class BoundLakeSink(BoundSink):
     def _finish(
         self, there: RollForward, newest: Intent, staged: Sequence[LakeHandle], checkpoint: int
     ) -> dict[str, int]:
-        """Everything in ``staged`` is in the table, or this is not reached."""
+        """Delete the staged files of released batches. All batches in ``staged`` are in the table."""
         for handle in staged:
             there.files.delete(handle.id)
         return _counts(newest if checkpoint == newest.checkpoint else None)
@@ -266,7 +274,7 @@ class BoundLakeSink(BoundSink):
         position = None if there is None else there.look()
         return 0 if position is None else position.released
 
-    # ---- what nobody asks for any more
+    # ---- garbage
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         there = self._there()
@@ -286,10 +294,10 @@ class BoundLakeSink(BoundSink):
             for name in sorted(ids):
                 there.files.delete(name)
 
-    # ---- where
+    # ---- the table's folder
 
     def _there(self) -> RollForward | None:
-        """None if there is no table yet, and so no place beside it."""
+        """Return the state of releases in the table's folder; None if there is no table yet."""
         if self._made is None and (storage := self._table.storage()) is not None:
             self._made = RollForward(self._table, storage, self._context)
         return self._made

@@ -1,4 +1,4 @@
-"""Columns of rows and of tables, in the words of Spark's schema JSON, and whether they fit. Pure functions, no I/O."""
+"""Columns of rows and tables, spelled as in Spark's schema JSON, and checks that they fit. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -18,13 +18,19 @@ _ATOMIC = frozenset(
 ) | {"timestamp_ntz"}
 _DECIMAL = re.compile(r"decimal\(\d+,-?\d+\)")
 PARTITION_TYPES = ("string", "long", "integer", "short", "byte", "boolean", "date")
-"""Of which the name of a folder tells the value, wherever it is read."""
+"""The types whose values every reader can parse from the name of a folder."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """``type`` as Spark's schema JSON has it. ``field_id``: the table's id of the column in a staged file that has one;
-    ids of inner fields are in ``type``."""
+    """A column of rows or of a table.
+
+    Args:
+        name: its name.
+        type: spelled as in Spark's schema JSON. Ids of inner fields are in it.
+        nullable: it may hold nulls.
+        field_id: the table's id of the column, if staged files contain ids.
+    """
 
     name: str
     type: Any
@@ -33,7 +39,7 @@ class Column:
 
 
 def columns_of(schema_json: str) -> tuple[Column, ...]:
-    """Of Spark's JSON of a schema, which Delta tables use, too."""
+    """Return the columns in Spark's JSON of a schema, which Delta tables use, too."""
     return tuple(Column(one["name"], one["type"], one["nullable"]) for one in json.loads(schema_json)["fields"])
 
 
@@ -42,7 +48,7 @@ def given_columns(given: SinkInput) -> tuple[Column, ...]:
 
 
 def schema_json(columns: Sequence[Column]) -> str:
-    """With nulls allowed everywhere, as Spark makes tables, and without what others may have noted at a field."""
+    """Return Spark's schema JSON for a new table: all fields nullable, and without metadata of other tools."""
     fields = [{"name": one.name, "type": _nullable(one.type), "nullable": True, "metadata": {}} for one in columns]
     return json.dumps({"type": "struct", "fields": fields})
 
@@ -60,16 +66,19 @@ def _nullable(kind: Any) -> Any:
 
 
 def check_table_input(given: SinkInput, sink: str, mode: str, key: Sequence[str], partition_by: Sequence[str]) -> None:
-    """Raises SinkInputError, InvalidSinkError."""
+    """Refuse rows that no table of these formats can hold.
+
+    Raises SinkInputError, InvalidSinkError.
+    """
     check_file_input(given, "parquet", partition_by, sink)
     if given.output_mode != "append" and mode != "upsert":
         problem = f"in output mode {given.output_mode!r} rows change, and with mode={mode!r} the table would keep all"
-        raise SinkInputError(sink=given.uid, problem=problem, advice="Say mode='upsert' and the key columns")
+        raise SinkInputError(sink=given.uid, problem=problem, advice="Set mode='upsert' and the key columns")
     known = dict(given.columns)
     for name, kind in given.columns:
         for leaf in _leaves(kind):
             if leaf not in _ATOMIC and not _DECIMAL.fullmatch(leaf):
-                problem = f"column {name!r} is or holds what is of type {leaf}, which the table cannot hold"
+                problem = f"column {name!r} is or contains the type {leaf}, which the table cannot hold"
                 raise SinkInputError(sink=given.uid, problem=problem, advice="Cast it to another type, or leave it out")
     for name in key:
         if name not in known:
@@ -77,7 +86,7 @@ def check_table_input(given: SinkInput, sink: str, mode: str, key: Sequence[str]
             raise InvalidSinkError(sink=sink, setting="key", value=name, reason=reason)
         if isinstance(known[name], dict) or known[name] in ("float", "double"):
             shown = known[name]["type"] if isinstance(known[name], dict) else known[name]
-            reason = f"is of type {shown} in the input of sink {given.uid}, whose values are not told apart for certain"
+            reason = f"is of type {shown} in the input of sink {given.uid}, whose values cannot be compared reliably"
             raise InvalidSinkError(sink=sink, setting="key", value=name, reason=reason)
 
 
@@ -96,8 +105,10 @@ def _leaves(kind: Any) -> Iterator[str]:
 
 
 def misfit(rows: Sequence[Column], table: Sequence[Column], *, may_lack: bool = False) -> str | None:
-    """Why rows with these columns cannot be written to the table; None if they can. ``may_lack``: columns that the
-    table has got since the rows were staged are null in them."""
+    """Return why rows with these columns cannot be written to the table; None if they can.
+
+    ``may_lack``: columns that were added to the table after the rows were staged are null in them.
+    """
     there = {one.name: one for one in table}
     for one in rows:
         if one.name not in there:

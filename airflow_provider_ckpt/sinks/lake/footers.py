@@ -1,4 +1,4 @@
-"""What Parquet files that were just staged say of themselves."""
+"""Row counts and statistics from the footers of staged Parquet files."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from airflow_provider_ckpt.sinks.parquet_footers import read_footers
 from airflow_provider_ckpt.storage.storage import Storage
 
 Range = tuple[Any, Any, int]
-"""The least and the greatest value (None: there are only nulls), and the number of nulls."""
+"""(least value, greatest value, number of nulls). The values are None if there are only nulls."""
 
 
 @dataclass(frozen=True)
 class Footer:
-    """``ranges``: of the columns that are no structs, maps or arrays and whose statistics are complete."""
+    """The footer of a staged file. ``ranges``: plain columns (no struct, map, array) with complete statistics."""
 
     uri: str
     rows: int
     ranges: Mapping[str, Range]
 
     def whole_numbers(self, columns: Sequence[Column]) -> dict[str, tuple[int | None, int | None, int]]:
-        """Those that every reader compares in the same way. Texts are cut in statistics, instants are rounded."""
+        """Return the ranges of whole numbers, which all readers compare alike.
+
+        Other types are left out, because statistics of texts are cut and those of instants rounded.
+        """
         return {
             one.name: self.ranges[one.name]
             for one in columns
@@ -32,7 +35,10 @@ class Footer:
         }
 
     def refuse_nulls(self, names: Collection[str]) -> None:
-        """Raises StatisticsMissingError if one of the columns holds a null, or does not show that it holds none."""
+        """Refuse a file in which one of the columns holds a null, or may hold one.
+
+        Raises StatisticsMissingError.
+        """
         for name in names:
             if name not in self.ranges:
                 raise StatisticsMissingError(uri=self.uri, problem=f"it has no statistics of column {name!r}")
@@ -41,7 +47,10 @@ class Footer:
 
 
 def footers(storage: Storage, files: Collection[tuple[str, int]]) -> list[Footer]:
-    """Of ``files`` (path, bytes). Raises UnreadableFooterError, StatisticsMissingError, ObjectNotFoundError."""
+    """Return the footers of ``files`` (path, bytes).
+
+    Raises UnreadableFooterError, StatisticsMissingError, ObjectNotFoundError.
+    """
     return [
         _footer(storage.full_uri(path), metadata)
         for (path, _), metadata in zip(files, read_footers(storage, files), strict=True)

@@ -1,4 +1,4 @@
-"""What a sink is about to commit to its table, or has committed: the log that decides it, in the table's folder."""
+"""The log of a sink's intended and committed releases, in the table's folder. It decides what is released."""
 
 from __future__ import annotations
 
@@ -23,8 +23,22 @@ Change = Literal["append", "replace", "upsert"]
 
 @dataclass(frozen=True)
 class Intent:
-    """One release of one sink: everything that its commit needs, so that whoever comes can make it. ``table``: id of
-    the table; ``overwrites``: how often jobs have replaced its rows before."""
+    """One release of one sink, with all data that its commit needs. So any process can make the commit.
+
+    Args:
+        job: the job.
+        sink: the sink's uid.
+        checkpoint: number of the checkpoint.
+        table: id of the table.
+        change: append, replace or upsert.
+        overwrites: how often jobs have replaced the table's rows before.
+        rows: rows of all batches.
+        batches: ids of the staged batches.
+        columns: columns of the rows.
+        partition_by: the table's partitions.
+        key: columns of the key, for an upsert.
+        files: the staged files.
+    """
 
     job: str
     sink: str
@@ -41,7 +55,7 @@ class Intent:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Return the bytes of all files."""
         return sum(file.size for file in self.files)
 
     @property
@@ -50,8 +64,11 @@ class Intent:
 
 
 class IntentLog:
-    """The intents of one sink, by number. An entry is appended only when all before it are in the table, so the table
-    lacks the last one at most. Thread-safe. Every method raises ReleaseLogDamagedError when entries are gone."""
+    """The intents of one sink, by number.
+
+    An entry is appended only when the table contains all earlier ones, so the table lacks at most the last one.
+    Thread-safe. Every method raises ReleaseLogDamagedError when entries are gone.
+    """
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
         folder = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/intents"
@@ -59,14 +76,14 @@ class IntentLog:
         self._recent: dict[int, Intent] = {}
 
     def catch_up(self) -> int:
-        """Read what was appended since, by anyone; how many entries there are."""
+        """Read the entries that any process has appended since, and return the number of entries."""
         with self._log.lock:
             while (intent := self._log.next()) is not None:
                 self._remember(self._log.length() - 1, intent)
             return self._log.length()
 
     def append(self, number: int, intent: Intent) -> bool:
-        """As entry ``number``; False if somebody else's is there: look again."""
+        """Append an intent as entry ``number``. Return False if another process did; then call :meth:`catch_up`."""
         with self._log.lock:
             if self._log.length() != number or not self._log.append(VERSION, to_json(intent)):
                 return False
@@ -74,18 +91,21 @@ class IntentLog:
             return True
 
     def intent(self, number: int) -> Intent:
-        """An entry that was seen."""
+        """Return an entry that was seen."""
         with self._log.lock:
             if number not in self._recent:
                 self._remember(number, self._log.read(number))
             return self._recent[number]
 
     def batches(self, since: int, end: int) -> set[str]:
-        """Ids of the batches in the entries from ``since`` up to ``end`` (exclusive)."""
+        """Return the ids of the batches in the entries from ``since`` up to ``end`` (exclusive)."""
         return {batch for number in range(since, end) for batch in self.intent(number).batches}
 
     def refuse_shorter(self, entries: int, who: str) -> None:
-        """Raises ReleaseLogDamagedError if there are fewer entries than ``who`` has seen."""
+        """Refuse a log with fewer entries than ``who`` has seen.
+
+        Raises ReleaseLogDamagedError.
+        """
         self._log.refuse_shorter(entries, who)
 
     def _remember(self, number: int, intent: Intent) -> None:

@@ -11,9 +11,16 @@ from airflow_provider_ckpt.model.limits import Count
 
 @dataclass(frozen=True)
 class LakeFile:
-    """``path`` and ``target`` (its name when released; the same if its rows are, and not the file) are relative
-    to the table's folder and real names, in which nothing is to be unescaped. ``partition``: column -> value as the
-    table format writes it. ``stats``: column -> (least, greatest, number of nulls)."""
+    """A staged data file.
+
+    Args:
+        path: path relative to the table's folder; a real name, which must not be unescaped.
+        size: bytes.
+        rows: number of rows.
+        target: path after the release, like ``path``. It equals ``path`` if only the rows are released, not the file.
+        partition: column -> value, spelled as the table format does.
+        stats: column -> (least value, greatest value, number of nulls).
+    """
 
     path: str
     size: Count

@@ -1,4 +1,4 @@
-"""The staged files of a sink that releases to a table: written, looked at, given their names, deleted."""
+"""The staged files of a sink that releases to a table: their checks, final names and deletion."""
 
 from __future__ import annotations
 
@@ -10,26 +10,34 @@ from airflow_provider_ckpt.sinks.staging_area import StagingArea
 
 
 class LakeFiles(StagingArea):
-    """In the table's folder."""
+    """The staged files in the table's folder."""
 
     def _is_data(self, path: str) -> bool:
-        """A partition column may have a name that would hide a folder from Spark; a table names its files itself."""
+        """Return whether the file name is not hidden. Folders do not count, because a table lists its files by name."""
         return super()._is_data(path.rpartition("/")[2])
 
     def verify_staged(self, files: Sequence[LakeFile], checkpoint: int) -> None:
-        """See that every file is there with its size, staged or under its final name. Raises StagedFilesMissingError,
-        StagedFileChangedError."""
+        """Check that every file is there with its size, staged or under its final name.
+
+        Raises StagedFilesMissingError, StagedFileChangedError.
+        """
         self._verify(files, checkpoint, staged_will_do=True)
 
     def verify_targets(self, files: Sequence[LakeFile], checkpoint: int) -> None:
-        """The same, under its final name: a table that names a file which is not there cannot be read any more."""
+        """Check that every file is there under its final name.
+
+        A table that names a missing file becomes unreadable.
+
+        Raises StagedFilesMissingError, StagedFileChangedError.
+        """
         self._verify(files, checkpoint, staged_will_do=False)
 
     def _verify(self, files: Sequence[LakeFile], checkpoint: int, *, staged_will_do: bool) -> None:
         found = self._found([file.target for file in files])
         if staged_will_do:
             found |= self._found([file.path for file in files if file.target not in found])
-            # once more: another one may have committed, and deleted what is staged, between the two looks
+            # Check targets again: between the two checks another releaser may have committed, and deleted the staged
+            # files.
             found |= self._found([file.target for file in files if not {file.target, file.path} & found.keys()])
         missing = []
         for file in files:
@@ -41,18 +49,21 @@ class LakeFiles(StagingArea):
         self._refuse_missing(missing, checkpoint)
 
     def publish(self, files: Sequence[LakeFile]) -> None:
-        """Give every file its final name, too. The staged one stays until the commit is there: a clean-up of the table
-        may take files that no commit names. Files that are gone are left to :meth:`verify_targets`."""
+        """Copy every file to its final name.
+
+        The staged file stays until the commit is done, because a clean-up of the table may delete files that no commit
+        names. :meth:`verify_targets` reports files that are gone.
+        """
         found = self._found([file.target for file in files])
         for path in sorted(found):
-            self._storage.sync(path)  # named by one who may have died before it was on disk
+            self._storage.sync(path)  # another process may have copied the file and died before it was on disk
         self._storage.copy_all([(file.path, file.target) for file in files if file.target not in found])
 
     def delete(self, handle_id: str) -> None:
         self._storage.delete_tree(self.place(handle_id))
 
     def garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        """Delete the places that no living handle and no living attempt holds; their ids."""
+        """Delete the places that belong to no live handle and no live attempt. Return their ids."""
         removed = []
         for name in self._storage.list(self.folder):
             attempt = attempt_of(name)

@@ -1,4 +1,4 @@
-"""What a subtask's log says of a batch that is staged for a table."""
+"""The handle of a batch that is staged for a table."""
 
 from __future__ import annotations
 
@@ -18,8 +18,19 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class LakeHandle:
-    """``uri``, ``table``: the table's place and id. ``intents``, ``applied``: how many of the sink's releases were
-    decided, and how many of them in the table, when the batch was staged."""
+    """A handle.
+
+    Args:
+        id: id of the batch.
+        uri: place of the table.
+        table: id of the table.
+        intents: number of the sink's intents when the batch was staged.
+        applied: number of them that the table contained then.
+        rows: rows of the batch.
+        columns: columns of the rows.
+        partition_by: the table's partitions.
+        files: the staged files.
+    """
 
     id: str
     uri: str
@@ -36,8 +47,12 @@ class LakeHandle:
 
     @classmethod
     def read(cls, handle: Handle, context: SinkContext, uri: str) -> LakeHandle:
-        """``uri``: of the table that the sink writes to now. Raises UnknownHandleError, DamagedHandleError,
-        StagedElsewhereError."""
+        """Return the handle if it is whole and was staged for this table.
+
+        ``uri``: the table that the sink writes to now.
+
+        Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
+        """
         if handle.get("format") != HANDLE_FORMAT or handle.get("version") != VERSION:
             raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=HANDLE_FORMAT)
         body = {name: value for name, value in handle.items() if name not in ("format", "version")}

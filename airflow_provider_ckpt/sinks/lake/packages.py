@@ -1,4 +1,4 @@
-"""Libraries that a sink needs and this package does not."""
+"""The check for libraries that only some sinks need."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from airflow_provider_ckpt.sinks.lake.errors import MissingPackageError
 
 
 def refuse_missing(sink: str, package: str, extra: str) -> None:
-    """Raises MissingPackageError."""
+    """Refuse a sink whose library is not installed.
+
+    Raises MissingPackageError.
+    """
     if find_spec(package) is None:
         raise MissingPackageError(sink=sink, package=package, extra=extra)

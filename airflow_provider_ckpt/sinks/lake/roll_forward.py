@@ -1,4 +1,4 @@
-"""Brings what a sink has decided to release into its table."""
+"""Commits of the decided releases of a sink to its table."""
 
 from __future__ import annotations
 
@@ -27,13 +27,19 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.storage import Storage
 
 TRIES = 100
-"""Others may commit in between so often."""
+"""Attempts of a release, because other writers may commit in between."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """A version of the table, and the intents that were there when it was. ``newest``: of those that it holds;
-    ``pending``: the one that it lacks."""
+    """A version of the table, and the intents that existed then.
+
+    Args:
+        snapshot: the version.
+        length: number of intents.
+        newest: the newest intent in the table.
+        pending: the intent that the table lacks.
+    """
 
     snapshot: Snapshot
     length: int
@@ -42,13 +48,16 @@ class Position:
 
     @property
     def released(self) -> int:
-        """The newest checkpoint in the table; 0 if none."""
+        """Return the newest checkpoint in the table; 0 if there is none."""
         return 0 if self.newest is None else self.newest.checkpoint
 
 
 class RollForward:
-    """Of one sink of one job. An intent is appended only when the table has all before it: it lacks one at most. Who
-    finds more missing, or another table, has found one that lost commits."""
+    """The releases of one sink of one job.
+
+    An intent is appended only when the table contains all earlier ones, so the table lacks at most one. If it lacks
+    more, or has another id, it lost commits.
+    """
 
     def __init__(self, table: LakeTable, storage: Storage, context: SinkContext) -> None:
         self._table = table
@@ -60,7 +69,9 @@ class RollForward:
         self.start = StartMark(storage, context.job_id, context.uid)
 
     def look(self, known: Sequence[LakeHandle] = ()) -> Position | None:
-        """Where the table is; None if there is none, and nobody has seen one. ``known``: handles that have.
+        """Return the table's position; None if there is no table and neither a log entry nor a handle knows one.
+
+        ``known``: handles, which record the table that they were staged for.
 
         Raises TableGoneError, TableLostCommitsError, TableReplacedError, ReleaseLogDamagedError.
         """
@@ -72,7 +83,7 @@ class RollForward:
                 return None
             if snapshot.applied >= length - 1:
                 break
-            again = self._table.load()  # since the table was looked at, several may have been released
+            again = self._table.load()  # several releases may have happened since the table was loaded
             if again is None or again.applied < length - 1:
                 self._refuse_lost(0 if again is None else again.applied, length - 1, "the log of its releases")
             snapshot = again
@@ -82,9 +93,11 @@ class RollForward:
         return Position(snapshot, length, newest, pending)
 
     def catch_up(self, known: Sequence[LakeHandle] = ()) -> Position | None:
-        """Commit what the table lacks; the position then, with nothing pending. Raises as :meth:`look`, and
-        TableDriftedError, TableSupersededError, TableBusyError, TableUnreachableError, StagedFilesMissingError,
-        StagedFileChangedError."""
+        """Commit the intent that the table lacks. Return the position after that, with nothing pending.
+
+        Raises the errors of :meth:`look`, and TableDriftedError, TableSupersededError, TableBusyError,
+        TableUnreachableError, StagedFilesMissingError, StagedFileChangedError.
+        """
         reason = ""
         for _ in range(TRIES):
             position = self.look(known)
@@ -92,13 +105,15 @@ class RollForward:
                 return position
             try:
                 self._apply(position.snapshot, position.pending, position.length)
-            except CommitConflict as conflict:  # R9: the version that was looked at is not the newest any more
+            except CommitConflict as conflict:  # R9: the checked version is no longer the newest
                 reason = str(conflict)
         raise self.busy(reason)
 
     def commit(self, position: Position, intent: Intent) -> None:
-        """Of an intent that was just appended behind ``position``: the table need not be loaded for it again. Whether
-        it is there is for :meth:`catch_up` to say. Raises as that does."""
+        """Commit an intent that was just appended after ``position``, without loading the table again.
+
+        :meth:`catch_up` finds out whether the commit is there. Raises the errors of that method.
+        """
         try:
             self._apply(position.snapshot, intent, position.length + 1)
         except CommitConflict:
@@ -119,7 +134,10 @@ class RollForward:
             # only the reply was lost (R17)
 
     def check(self, snapshot: Snapshot, intent: Intent, columns: Sequence[Column], partition_by: Sequence[str]) -> None:
-        """Raises TableDriftedError if the table does not take rows of that kind as it is now."""
+        """Refuse rows that the table as it is now does not take.
+
+        Raises TableDriftedError.
+        """
         problem = self._table.refusal(snapshot, intent.change)
         if problem is None:
             problem = misfit(self._table.promoted(columns, snapshot), snapshot.columns, may_lack=True)
@@ -129,8 +147,12 @@ class RollForward:
             raise TableDriftedError(**self._names(), checkpoint=intent.checkpoint, problem=problem)
 
     def overwrites_before(self, position: Position, mode: LakeMode, *, has_rows: bool) -> int | None:
-        """How often the table's rows may have been replaced before the next release of this sink; None for a sink that
-        overwrites and has not begun. Raises TableSupersededError."""
+        """Return how often the table's rows may have been replaced before the sink's next release.
+
+        None stands for an overwriting sink that has not begun.
+
+        Raises TableSupersededError.
+        """
         found = position.snapshot.overwrites
         if position.newest is not None:
             expected: int | None = position.newest.overwrites_after
@@ -146,7 +168,7 @@ class RollForward:
         return expected
 
     def collect_temporary(self, older_than: float) -> None:
-        self.storage.collect_temporary("", older_than, deep=False)  # of probes
+        self.storage.collect_temporary("", older_than, deep=False)  # left by probes
         self.storage.collect_temporary(self._folder, older_than)
 
     def busy(self, reason: str) -> TableBusyError:
@@ -155,7 +177,7 @@ class RollForward:
     def _superseded(self, snapshot: Snapshot, expected: int) -> TableSupersededError:
         return TableSupersededError(**self._names(), found=snapshot.overwrites, expected=expected)
 
-    # ---- a table that knows less than others do
+    # ---- refusals of a table that knows less than a log or a handle
 
     def _refuse_gone(self, length: int, known: Sequence[LakeHandle]) -> None:
         if length or known:

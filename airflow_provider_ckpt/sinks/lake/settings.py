@@ -1,4 +1,4 @@
-"""What a user has said of a sink that releases to a table."""
+"""The settings of a sink that releases to a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ _OURS = {"path", "partitionoverwritemode"}
 
 @dataclass(frozen=True)
 class LakeSettings:
-    """``partition_by``: None leaves it to the table. ``options``: of Spark's Parquet writer."""
+    """The settings of the sink.
+
+    Args:
+        mode: ``append``, ``overwrite`` or ``upsert``.
+        key: columns of the key, for ``upsert``.
+        partition_by: the table's partitions; None accepts any.
+        options: options of Spark's Parquet writer.
+    """
 
     mode: LakeMode = "append"
     key: Sequence[str] = ()
@@ -37,21 +44,24 @@ class LakeSettings:
         return f"it is partitioned by {list(of_table)}, and the sink by {list(self.partition_by)}"
 
     def validate(self, sink: str) -> None:
-        """Raises InvalidSinkError."""
+        """Refuse settings that cannot work.
+
+        Raises InvalidSinkError.
+        """
         if self.mode not in get_args(LakeMode):
             raise _invalid(sink, "mode", self.mode, f"is unknown; use one of {', '.join(get_args(LakeMode))}")
         for setting, names in (("key", self.key), ("partition_by", self.partition_by or ())):
             if problem := names_problem(names):
                 raise _invalid(sink, setting, names, problem)
             if any(not isinstance(name, str) or not name for name in names):
-                raise _invalid(sink, setting, list(names), "has what is no name of a column")
+                raise _invalid(sink, setting, list(names), "has an item that is no name of a column")
             if len({name.lower() for name in names}) < len(names):
                 raise _invalid(sink, setting, list(names), "names a column twice")
         if self.mode == "upsert" and not self.key:
             raise _invalid(sink, "key", list(self.key), "is needed with mode='upsert'; give the columns of the key")
         if self.mode != "upsert" and self.key:
             raise _invalid(
-                sink, "key", list(self.key), "has a meaning with mode='upsert' only; say that or leave it out"
+                sink, "key", list(self.key), "has a meaning with mode='upsert' only; set that mode or leave it out"
             )
         if self.mode == "upsert" and self.partition_by:
             reason = "cannot be combined with mode='upsert'; leave it out: the table may be partitioned all the same"

@@ -1,4 +1,4 @@
-"""The rows of a release, read from its staged files."""
+"""Readers for the rows of a release in its staged files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBER = "_ckpt_number"
 
 
 def newest_rows(storage: Storage, intent: Intent) -> Any:
-    """A ``pyarrow.Table``, all in memory: of several rows with one key the one that was staged last."""
+    """Return a ``pyarrow.Table``, all in memory. Of several rows with one key it has the one that was staged last."""
     import pyarrow as pa
 
     whole = pa.concat_tables(list(rows_of_files(storage, intent)))

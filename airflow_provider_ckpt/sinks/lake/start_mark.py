@@ -1,4 +1,4 @@
-"""When a sink that overwrites began: by it, one that was given up is told from its successor."""
+"""The start mark of a sink that overwrites. It distinguishes an abandoned job from its successor."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ VERSION = 1
 
 
 class StartMark:
-    """How often jobs had replaced the table's rows when the sink began; never changed."""
+    """A record of how often jobs had replaced the table's rows when the sink began. It never changes."""
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
         self._storage = storage
         self._path = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/start.json"
 
     def make(self, overwrites: int) -> None:
-        """One that is there stays."""
+        """Create the mark. An existing mark stays as it is."""
         try:
             self._storage.create(self._path, encode_document(MARK, VERSION, overwrites=overwrites))
         except AlreadyExistsError:
             pass
 
     def read(self) -> int | None:
-        """None if the sink has not begun. Raises ReleaseLogDamagedError."""
+        """Return the mark; None if the sink has not begun.
+
+        Raises ReleaseLogDamagedError.
+        """
         uri = self._storage.full_uri(self._path)
         try:
             data = self._storage.read(self._path)

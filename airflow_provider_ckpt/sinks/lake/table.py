@@ -1,4 +1,4 @@
-"""A table as the releases of a sink see it; one class for each table format."""
+"""The interface to a table that the releases of a sink need. Each table format has a class."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def unreachable(uri: str, verb: str, place: Location, error: Exception) -> TableUnreachableError:
-    """``place``: its secrets are hidden in what the library said."""
+    """Return the error for a failure of the library. The secrets of ``place`` are hidden in its text."""
     reason = without_colours(place.redact(kind_and_text(error)))
     return TableUnreachableError(uri=uri, verb=verb, reason=reason)
 
@@ -36,9 +36,16 @@ class CommitConflict(Exception):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One version of a table, as it was loaded. ``id`` stays the same for as long as it is the same table. ``applied``:
-    how many intents of the sink are in it. ``overwrites``: how often jobs of ours have replaced its rows. ``handle``:
-    what the library needs to commit on top of this very version and no other."""
+    """One loaded version of a table.
+
+    Args:
+        id: id of the table; another table under the same name has another id.
+        applied: number of the sink's intents in the table.
+        overwrites: how often jobs of this package have replaced its rows.
+        columns: columns of the table.
+        partition_by: its partitions.
+        handle: the library's object for a commit on top of exactly this version.
+    """
 
     id: str
     applied: int
@@ -49,25 +56,24 @@ class Snapshot:
 
 
 class LakeTable(ABC):
-    """Of one sink of one job. ``uri``: for people. Every method raises TableUnreachableError."""
+    """The table of one sink of one job. ``uri`` is for people. Every method raises TableUnreachableError."""
 
     uri: str
 
     @abstractmethod
     def storage(self) -> Storage | None:
-        """The table's folder, in which the sink stages; None if there is no table yet and nobody knows where it would
-        be."""
+        """Return the table's folder, in which the sink stages; None if there is no table and its place is unknown."""
 
     @abstractmethod
     def load(self) -> Snapshot | None:
-        """The newest version; None if there is no table. An error is never taken for that."""
+        """Return the newest version; None if there is no table. An error never counts as absence."""
 
     @abstractmethod
     def create(self, columns: Sequence[Column]) -> None:
-        """An empty one, if there is none; several may do so at once."""
+        """Create an empty table if there is none. Several processes may call it at once."""
 
     def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
-        """Columns of rows, in the types in which the table holds them."""
+        """Return columns of rows, with the types in which the table holds them."""
         return tuple(columns)
 
     def identified(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
@@ -75,20 +81,23 @@ class LakeTable(ABC):
         return tuple(columns)
 
     def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
-        """Columns of staged rows, in the types in which the table reads their files since its own were widened."""
+        """Return columns of staged rows with the types that readers see since the table's types were widened."""
         return tuple(columns)
 
     @abstractmethod
     def refusal(self, snapshot: Snapshot, change: Change) -> str | None:
-        """What the table asks for and this sink does not do: a feature, a constraint. None: nothing."""
+        """Return the feature or constraint of the table that this sink does not support; None if there is none."""
 
     @abstractmethod
     def shaped(self, frame: DataFrame, snapshot: Snapshot) -> tuple[DataFrame, list[str]]:
-        """The frame as it is to be written, and the columns by which Spark makes folders."""
+        """Return the frame to write, and the columns by which Spark makes folders."""
 
     @abstractmethod
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
-        """Of a staged file, given relative to its place. Raises StatisticsMissingError."""
+        """Return the partition of a staged file, whose path is relative to its place.
+
+        Raises StatisticsMissingError.
+        """
 
     def released(self, name: str, snapshot: Snapshot) -> str | None:
         """Return the final path of a staged file; None if its rows are released, and not the file.
@@ -99,6 +108,10 @@ class LakeTable(ABC):
 
     @abstractmethod
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
-        """Make the change of an intent, and say in the same commit that ``number`` of them are in the table. Only on
-        top of ``snapshot``: raises CommitConflict if another version is the newest. After any error the commit may be
-        in the table, so an implementation deletes nothing that the commit names."""
+        """Commit an intent on top of ``snapshot``.
+
+        The same commit records that the table contains ``number`` intents. After any error the commit may be in the
+        table. So an implementation deletes nothing that the commit names.
+
+        Raises CommitConflict if another version is the newest.
+        """

@@ -1,4 +1,4 @@
-"""Where a database is and how to get in, which is secret: never shown, and handed to executors in a closure only."""
+"""Address and credentials of a database. They are secret: never shown, and sent to executors only in a closure."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _LIBPQ = (
     "tcp_user_timeout",
     *("target_session_attrs", "options", "hostaddr", "passfile", "service", "krbsrvname"),
 )
-"""What is taken of a connection's extra. The rest is Airflow's own."""
+"""The keys of a connection's extra that are used. The others are for Airflow itself."""
 
 
 @dataclass(frozen=True, repr=False)
 class Address:
-    """``parameters``: of libpq."""
+    """An address. ``parameters``: connection parameters of libpq."""
 
     parameters: Mapping[str, Any] = field(hash=False)
 
     @classmethod
     def of_url(cls, url: str) -> Address | None:
-        """None if libpq cannot read it: what it says of that holds a part of it."""
+        """Return the address in a URL; None if libpq cannot parse it. Its error would show a part of the URL."""
         try:
             return cls({name: value for name, value in conninfo_to_dict(url).items() if value is not None})
         except ProgrammingError:
@@ -41,11 +41,14 @@ class Address:
 
     @classmethod
     def of_connection(cls, connection: Connection) -> Address:
-        """Raises NotAPostgresConnectionError, BadConnectionError."""
+        """Return the address in an Airflow connection.
+
+        Raises NotAPostgresConnectionError, BadConnectionError.
+        """
         if connection.conn_type != "postgres":
             raise NotAPostgresConnectionError(conn_id=connection.conn_id, conn_type=connection.conn_type)
         if connection.extra.get("iam"):
-            problem = "its extra asks for an IAM token (iam), which ends while a job runs; give it a password"
+            problem = "its extra asks for an IAM token (iam), which expires while a job runs; give it a password"
             raise BadConnectionError(conn_id=connection.conn_id, problem=problem)
         given = {
             "host": connection.host,
@@ -59,14 +62,14 @@ class Address:
 
     @property
     def may_lack_tls(self) -> bool:
-        """Return True if libpq may connect over the network without TLS, and nobody has asked for that."""
+        """Return True if libpq may connect over a network without TLS and the user has not asked for that."""
         given = self.parameters
         is_said = any(name in given for name in ("sslmode", "service")) or "PGSSLMODE" in os.environ
         hosts = str(given.get("hostaddr") or given.get("host") or "").split(",")
         return not is_said and not all(map(is_on_this_machine, hosts))
 
     def redact(self, text: str) -> str:
-        """What libpq said, without its secrets, on one line."""
+        """Return libpq's error text without secrets, on one line."""
         secrets = [str(self.parameters[name]) for name in ("password", "sslpassword") if name in self.parameters]
         return redact(" ".join(text.split()), as_printed(secrets, [self.parameters.get("user")]))
 

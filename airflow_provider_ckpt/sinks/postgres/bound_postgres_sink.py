@@ -1,4 +1,4 @@
-"""A PostgreSQL sink in one job: stages, releases and cleans up in its database."""
+"""A PostgreSQL sink bound to a job: it stages, releases and cleans up in its database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Connection = psycopg.Connection[Any]
 
 
 class BoundPostgresSink(BoundDatabaseSink[Connection]):
-    """The staging tables are dropped in the transaction of the release, too."""
+    """A PostgreSQL sink of one job. The transaction of a release also drops the staging tables."""
 
     handle_format = "airflow-provider-ckpt/postgres-handle"
 
@@ -49,10 +49,10 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
     def _explain(self, error: Any) -> str:
         return explain(error, self._table, self._database.read_catalog)
 
-    # ---- before
+    # ---- before the first batch
 
     def _check_schema(self, connection: Connection) -> None:
-        """Of the ledger and the staging tables."""
+        """Refuse a schema that cannot hold the ledger and staging tables."""
         schema = self._schema
         lacking = lacking_on_schema(connection, schema)
         if lacking is None:
@@ -101,7 +101,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
                 row = self._known(connection)
                 target = self._target(connection, columns)
                 create_staging(connection, staging, self._table, target, columns, own)
-                # not by the target's: somebody may have altered it between the two
+                # The staging table's own types are read, because the target may have been altered in between.
                 types = types_of(connection, TableName(self._schema, name))
                 self._ledger.note_staged(connection, request.id, name)
             return row, types
@@ -110,11 +110,11 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         return row, name, copy_rows(frame, request, self._database, staging, columns, types, own, self._failures)
 
     def _target(self, connection: Connection, columns: Columns) -> TargetTable:
-        """As it is now: somebody may have altered it since the job began."""
+        """Return the table as it is now, because it may have been altered since the job began."""
         table = read_table(connection, self._table)
         if table is None:
             self._check_creatable(connection)
-            self._ledger.lock_target(connection, alone=True)  # against another subtask that creates it
+            self._ledger.lock_target(connection, alone=True)  # excludes another subtask that creates it
             table = read_table(connection, self._table)
         if table is None:
             create_target(connection, self._table, columns, self._settings.key)

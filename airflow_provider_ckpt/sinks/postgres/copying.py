@@ -1,5 +1,7 @@
-"""What runs on executors: copies a partition into a staging table. It is sent there by value, and needs psycopg and
-pyarrow where it runs, and nothing of this package."""
+"""The code that copies a partition into a staging table on an executor.
+
+It is sent there by value. It needs psycopg and pyarrow there, but nothing of this package.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _MISSING = (
 
 
 class _Unwritable(Exception):
-    """What the rows hold, and cannot be written: another attempt could not, either."""
+    """The rows hold a value that cannot be written. Another attempt would fail, too."""
 
     def __init__(self, sqlstate: str, what: str) -> None:
         super().__init__(what)
@@ -24,12 +26,14 @@ class _Unwritable(Exception):
 
 
 class Patience:
-    """A server that does not answer within so many seconds is given up: its connection is cut. Neither libpq nor
-    psycopg can be told that: ``statement_timeout`` is the server's own, and a server that was frozen carries out
-    nothing, while its kernel acknowledges all that is sent.
+    """A watchdog that cuts the connection of a server that does not answer within ``seconds``.
 
-    A context, of one connection, with one thread that sleeps until the deadline that it has seen last: a statement
-    costs no more than to note its own."""
+    Neither libpq nor psycopg has such a limit. ``statement_timeout`` is enforced by the server, and a frozen server
+    enforces nothing, while its kernel acknowledges all data.
+
+    It is the context of one connection, with a thread that sleeps until the deadline it has seen last. So a statement
+    only stores its own deadline.
+    """
 
     def __init__(self, connection: Any, seconds: float) -> None:
         import os
@@ -52,7 +56,10 @@ class Patience:
 
     @contextmanager
     def answered(self) -> Iterator[None]:
-        """For what is asked of the server in the block. Raises OperationalError."""
+        """Limit the time of the requests to the server in the block.
+
+        Raises OperationalError when the time is over.
+        """
         import psycopg
 
         self._deadline = time.monotonic() + self._seconds
@@ -69,18 +76,18 @@ class Patience:
     def _watch(self) -> None:
         import socket
 
-        pause = self._seconds  # nothing that is asked from now on is due before
+        pause = self._seconds  # requests that begin now are not due earlier
         while not self._is_over.wait(pause):
             pause = min(self._deadline - time.monotonic(), self._seconds)
             if pause <= 0:
                 self._is_cut = True
-                with suppress(OSError):  # it was answered, or lost, in this very moment
+                with suppress(OSError):  # the server answered, or was lost, in this very moment
                     self._line.shutdown(socket.SHUT_RDWR)
                 return
 
 
 class _Text:
-    """Rows as CSV: PostgreSQL reads a value of any type from its text, and takes twice as long as for a binary one."""
+    """Rows as CSV. PostgreSQL can read values of any type from text, but takes twice as long as for the binary form."""
 
     form, begin, end = "csv", b"", b""
 
@@ -97,13 +104,18 @@ class _Text:
 
 
 class _Binary:
-    """Rows as PostgreSQL has them."""
+    """Rows in PostgreSQL's binary form."""
 
     form = "binary"
 
     def __init__(self, columns: Sequence[Any], known: tuple[Any, bytes]) -> None:
-        """``known``: rows, and how PostgreSQL itself writes them. Raises ImportError, ValueError if this release of
-        pgpq writes them in another way, and whatever it raises for such columns."""
+        """Prepare the encoder for these columns.
+
+        ``known``: rows, and the bytes that PostgreSQL itself writes for them.
+
+        Raises ImportError without pgpq, and ValueError if this release of pgpq writes other bytes. pgpq may raise other
+        errors for the columns.
+        """
         import pgpq
         import pyarrow
 
@@ -139,13 +151,27 @@ def copier(
     known: tuple[Any, bytes],
     numbers_rows: bool,
 ) -> Any:
-    """``statements``: what a transaction begins with, then the COPY, of the frame's columns, the part and, if
-    ``numbers_rows``, the row's number in it. It is in binary form if the frame's columns have those ``arrow_types``
-    (None: some column needs its text), and where pgpq is there and writes ``known`` as it should."""
+    """Return a function that copies a partition on an executor.
+
+    It uses the binary form if the frame's columns have the ``arrow_types``, and if pgpq is installed and writes the
+    known rows correctly.
+
+    Args:
+        conninfo: connection parameters.
+        statements: first statements of a transaction, then the COPY of the frame's columns, the part and perhaps the
+            row's number.
+        patience: seconds that the server may take for an answer.
+        arrow_types: begin of each column's Arrow type; None if a column must be written as text.
+        known: see :class:`_Binary`.
+        numbers_rows: write the row's number in its part.
+    """
 
     def copy_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
-        """``part``: the attempt of Spark's task. A task that ran twice has two: the one that Spark counts is told apart
-        by it. What the database refuses is told, not raised: another attempt would be refused, too."""
+        """Copy the rows of a partition, in one transaction.
+
+        ``part`` is the attempt of Spark's task. A task that ran twice has two parts, and Spark counts one of them.
+        Refusals of the database are returned, not raised, because another attempt would be refused, too.
+        """
         import pyarrow
 
         try:
@@ -164,7 +190,7 @@ def copier(
                 if written is None:
                     written = _form(columns, arrow_types, known)
                     connection = psycopg.connect(**conninfo, prepare_threshold=None)
-                    closing.callback(connection.close)  # what is not committed is undone
+                    closing.callback(connection.close)  # uncommitted rows are rolled back
                     server = closing.enter_context(Patience(connection, patience))
                     cursor = connection.cursor()
                     with server.answered():
@@ -194,14 +220,14 @@ def copier(
 
 
 def _form(columns: Sequence[Any], arrow_types: Sequence[str] | None, known: tuple[Any, bytes]) -> Any:
-    # of another type the bytes of a value would be taken for those of another value
+    # With another type, the bytes of a value would be read as another value.
     found = [str(one.type).removeprefix("large_") for one in columns]
     if arrow_types is not None and all(map(str.startswith, found, arrow_types)):
         try:
             return _Binary(columns, known)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
-        except BaseException:  # it is missing, or another release: of its panics Rust makes what is no Exception
+        except BaseException:  # pgpq is missing or another release; Rust's panics are BaseExceptions
             pass
     return _Text()
 
@@ -211,7 +237,10 @@ def _numbered(columns: Sequence[Any]) -> list[str]:
 
 
 def _told(error: Any) -> dict[str, Any]:
-    """Without the values that PostgreSQL's messages and details hold. The context names the column last."""
+    """Return the codes of an error, without the values in PostgreSQL's messages and details.
+
+    The end of the error's context names the column.
+    """
     import re
 
     column = error.diag.column_name
@@ -227,7 +256,10 @@ def _told(error: Any) -> dict[str, Any]:
 
 
 def _without_zone(column: Any) -> Any:
-    """An instant, as the session's zone is UTC, and to write that takes as long as all the rest."""
+    """Return instants without their zone, because the session's zone is UTC.
+
+    Writing the zones would take as long as all the rest.
+    """
     import pyarrow
 
     if pyarrow.types.is_timestamp(column.type) and column.type.tz is not None:
@@ -236,7 +268,7 @@ def _without_zone(column: Any) -> Any:
 
 
 def _as_text(column: Any) -> Any:
-    """An array and bytes as PostgreSQL writes them; everything else as it is."""
+    """Return arrays and bytes as PostgreSQL spells them, and other columns unchanged."""
     import pyarrow
 
     if pyarrow.types.is_binary(column.type) or pyarrow.types.is_large_binary(column.type):

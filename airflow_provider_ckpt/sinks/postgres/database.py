@@ -1,4 +1,4 @@
-"""Transactions on the sink's server, and what its errors mean."""
+"""Transactions on the sink's server, and the interpretation of its errors."""
 
 from __future__ import annotations
 
@@ -17,32 +17,35 @@ from airflow_provider_ckpt.sinks.postgres.refusals import codes
 
 OLDEST = 140000
 _PASSING = ("08", "40", "53", "55", "57", "58", "25", "XX")
-"""Classes of SQLSTATEs that may be gone with the next try: connection, conflict, resources, locks, an operator's
-intervention, the system; a session that stood idle, a server that is a standby for now."""
+"""Classes of SQLSTATEs of errors that may pass.
+
+They stand for connection, conflict, locks, resources, an operator's intervention, the system, an idle session or a
+server that is a standby for now.
+"""
 SETTLE = (
-    # a commit that the server's crash undoes would be a release that is lost (tried: 'off' lost one)
+    # a commit that a server's crash undoes would lose a release ('off' did lose one in a test)
     "SELECT set_config('synchronous_commit', 'on', true)",
-    # a process that stands still in its transaction frees the others; one that is gone is found out within a second
+    # a process that hangs in its transaction frees the others after a minute; a dead one, within a second
     "SELECT set_config('lock_timeout', '10s', true), set_config('idle_in_transaction_session_timeout', '60s', true), "
     "set_config('client_connection_check_interval', '1s', true)",
-    # how values are written
+    # the spelling of values
     "SELECT set_config('DateStyle', 'ISO, YMD', true), set_config('TimeZone', 'UTC', true)",
 )
-"""With each transaction and not with the session: a pooler of transactions hands out another session."""
+"""Settings of every transaction, not of the session, because a pooler of transactions may switch sessions."""
 Connect = Callable[..., "psycopg.Connection[Any]"]
 
 
 def is_passing(sqlstate: str | None) -> bool:
-    """None: there was no answer."""
+    """Return True if another try may help. ``sqlstate`` is None if there was no answer."""
     return sqlstate is None or sqlstate[:2] in _PASSING
 
 
 _DEAD = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_count": 6, "tcp_user_timeout": 120_000}
-"""Of libpq: a machine that is gone is noticed within two minutes, however long a statement may take."""
+"""Settings of libpq, by which a lost machine is noticed within two minutes, however long a statement may take."""
 
 
 def _cursors(server: Patience) -> type[psycopg.Cursor[Any]]:
-    """Whose statements it answers in time."""
+    """Return a class of cursors whose statements are limited by the watchdog."""
 
     class Patient(psycopg.Cursor[Any]):
         def execute(self, *given: Any, **more: Any) -> Any:
@@ -57,8 +60,13 @@ def _cursors(server: Patience) -> type[psycopg.Cursor[Any]]:
 
 
 class Database:
-    """``connect``: psycopg's. ``patience``: seconds that the server may take for one statement. One connection for each
-    transaction: none is held while Spark works."""
+    """The sink's database, with a new connection for each transaction. None is held while Spark works.
+
+    Args:
+        address: the server.
+        connect: psycopg's function.
+        patience: seconds that the server may take for one statement.
+    """
 
     def __init__(
         self, address: Address, connect: Connect = psycopg.connect, patience: float = STATEMENT_TIMEOUT
@@ -74,15 +82,20 @@ class Database:
     ) -> Iterator[psycopg.Connection[Any]]:
         """Commit at the end of the block, and roll back if it raises.
 
-        ``refused``: returns the error for an error of psycopg that does not pass. Raises DatabaseUnreachableError for
-        errors that may pass. If the reply to a commit was lost, the next reader of the ledger finds out whether it
-        happened.
+        If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
+
+        Args:
+            doing: the work, for error texts.
+            failures: makes the sink's errors.
+            refused: returns the error for a psycopg error that would persist.
+
+        Raises DatabaseUnreachableError for errors that may pass.
         """
         try:
             connection = self._connect(**self.parameters("ckpt"), prepare_threshold=None)
-            with closing(connection), Patience(connection, self.patience) as server:  # what is not committed is undone
+            with closing(connection), Patience(connection, self.patience) as server:  # uncommitted work is rolled back
                 connection.cursor_factory = _cursors(server)
-                connection.isolation_level = IsolationLevel.READ_COMMITTED  # others' commits are seen behind a lock
+                connection.isolation_level = IsolationLevel.READ_COMMITTED  # others' commits are visible after a lock
                 self._check_version(connection, failures)
                 for statement in SETTLE:
                     connection.execute(statement)
@@ -96,15 +109,15 @@ class Database:
         raise failure from None  # the error of psycopg holds values of rows
 
     def read_catalog(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Return the rows of a query in a connection of its own, and none if that fails."""
+        """Return the rows of a query in a separate connection, and no rows if it fails."""
         with suppress(psycopg.Error), closing(self._connect(**self.parameters("ckpt"))) as connection:
             with Patience(connection, self.patience) as server, server.answered():
                 return connection.execute(statement.encode(), values).fetchall()
         return []
 
     def parameters(self, name: str) -> dict[str, Any]:
-        """Of a connection; ``name``: by which ``pg_stat_activity`` shows it."""
-        # in another encoding of texts, which the URL or the environment may name, they would be read as other texts
+        """Return the parameters of a connection. ``pg_stat_activity`` shows its ``name``."""
+        # The URL or environment may name another encoding, in which texts would be misread.
         always = {"application_name": name, "client_encoding": "UTF8"}
         return {"connect_timeout": 10, **_DEAD, **self.address.parameters, **always}
 
@@ -119,6 +132,6 @@ class Database:
     ) -> Exception:
         if error.sqlstate is not None:
             return failures.unreachable(doing, codes(error)) if is_passing(error.sqlstate) else refused(error)
-        if isinstance(error, errors.OperationalError | errors.InterfaceError):  # nobody answered, or not to the end
+        if isinstance(error, errors.OperationalError | errors.InterfaceError):  # the server did not answer completely
             return failures.unreachable(doing, self.address.redact(str(error) or type(error).__name__))
         return refused(error)

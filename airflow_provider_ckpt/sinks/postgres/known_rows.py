@@ -1,7 +1,7 @@
-"""Rows of each type that is written in PostgreSQL's binary form, and how PostgreSQL itself writes them.
+"""Rows of each type that is sent in PostgreSQL's binary form, with the bytes that PostgreSQL itself writes for them.
 
-An encoder of the Arrow project has written decimals with zeros inside as other numbers, in silence (arrow-adbc 4507):
-rows are only given to one that writes these right, by the release of it that an executor has.
+An encoder of the Arrow project silently wrote decimals with zeros inside as other numbers (arrow-adbc 4507). So each
+executor uses its installed encoder only if it writes these rows correctly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BYTES = (
 
 
 def known_rows() -> tuple[pyarrow.RecordBatch, bytes]:
-    """A column for each type, and the bytes of ``COPY … TO STDOUT (FORMAT binary)``."""
+    """Return a batch with a column for each type, and the bytes of ``COPY … TO STDOUT (FORMAT binary)``."""
     columns = [_column(name, values) for name, values in _VALUES.items()]
     return pyarrow.RecordBatch.from_arrays(columns, names=list(_VALUES)), bytes.fromhex(_BYTES)
 

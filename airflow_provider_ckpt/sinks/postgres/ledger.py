@@ -1,7 +1,8 @@
-"""The sink's own tables in the database: what was released, which handles, and what is staged where.
+"""The sink's own tables in PostgreSQL: the releases so far, the released handles and the staging tables.
 
-They change in the transaction of what they tell of: a row is in the target if and only if its handle is in
-``released``; a staging table is there if and only if ``staged`` names it."""
+They change in the same transaction as the data. A row is in the target if and only if its handle is in ``released``. A
+staging table exists if and only if ``staged`` names it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 VERSION = 1
 FORMAT = "airflow-provider-ckpt/postgres-ledger"
 _MAKING = 7263541
-"""Of the advisory lock under which the tables are made: ``IF NOT EXISTS`` alone fails for one of two at once."""
+"""Key of the advisory lock under which the tables are made.
+
+``IF NOT EXISTS`` alone fails for one of two concurrent processes.
+"""
 _TABLES = (
     "CREATE TABLE {schema}.format (format text PRIMARY KEY, version integer NOT NULL)",
     "CREATE TABLE {schema}.ledger (job text, sink text, target text NOT NULL, mode text NOT NULL, born text NOT NULL, "
@@ -36,7 +40,7 @@ Connection = psycopg.Connection[Any]
 
 @dataclass(frozen=True)
 class PostgresLedger(Ledger[Connection]):
-    """Tables in one schema."""
+    """The ledger of one sink of one job, in one schema."""
 
     schema: str
     context: SinkContext
@@ -125,7 +129,7 @@ class PostgresLedger(Ledger[Connection]):
             (self.context.job_id, str(self.target), self.context.job_id),
         )
 
-    # ---- what is staged
+    # ---- staged batches
 
     def note_staged(self, connection: Connection, handle: str, staging: str) -> None:
         connection.execute(self._in("INSERT INTO {}.staged VALUES (%s, %s, %s, %s)"), (*self._who, handle, staging))
@@ -146,7 +150,7 @@ class PostgresLedger(Ledger[Connection]):
         return {handle: (staging, size) for handle, staging, size in found}
 
     def _in(self, statement: str) -> sql.Composed:
-        """A statement with parameters, in which a % of a name is written twice."""
+        """Return a statement for parameters, in which each % of a name is doubled."""
         return sql.SQL(statement).format(sql.Identifier(self.schema.replace("%", "%%")))
 
 

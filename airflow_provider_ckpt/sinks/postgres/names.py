@@ -1,4 +1,4 @@
-"""What PostgreSQL allows of names."""
+"""PostgreSQL's rules for names."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from airflow_provider_ckpt.sinks.database.names import TableName, staging_hash
 from airflow_provider_ckpt.sinks.database.names import parse_table as parse
 
 LONGEST = 63
-"""Bytes. PostgreSQL cuts a longer one, in silence."""
+"""Bytes of a name. PostgreSQL silently cuts a longer one."""
 
 
 def parse_table(text: str) -> TableName:
-    """Raises ValueError, which says what is wrong."""
+    """Return the parsed name; without a schema it is in ``public``.
+
+    Raises ValueError, whose text describes the problem.
+    """
     return parse(text, "public", problem_of)
 
 
 def problem_of(name: str) -> str | None:
-    """Why nothing in PostgreSQL can have that name; None if it can."""
+    """Return why nothing in PostgreSQL can have that name; None if it can."""
     if not name or "\0" in name:
         return "is empty or holds a NUL"
     size = len(name.encode())

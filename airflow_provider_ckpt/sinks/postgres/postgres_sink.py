@@ -1,4 +1,4 @@
-"""A table of PostgreSQL, released checkpoint by checkpoint, each in one transaction."""
+"""A sink that releases each checkpoint to a table of PostgreSQL in one transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.sinks.postgres.type_fit import made_for
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
 
 _MAY_LACK_TLS = (
-    "sink {sink!r}: its connection has no sslmode, so libpq goes on without TLS if the server offers none, and "
+    "sink {sink!r}: its connection has no sslmode, so libpq continues without TLS if the server offers none, and "
     "password and rows can be read on the way. Set sslmode=verify-full with sslrootcert, or sslmode=disable if that is "
     "meant"
 )
@@ -23,21 +23,22 @@ _MAY_LACK_TLS = (
 
 @dataclass(frozen=True)
 class PostgresSink(DatabaseSink):
-    """Writes rows to a table of PostgreSQL 14 or newer. Needs the extra ``postgres``, where drivers and executors run.
+    """A sink that writes rows to a table of PostgreSQL 14 or newer.
 
-    ``table``: ``schema.table``; names are exact. ``conn_id``: an Airflow connection, which a driver finds in its
-    environment (``conn_ids=`` of the operator), or ``url``: ``postgresql://user:password@host/database``. ``create``: a
-    table that is not there is made, of the rows' schema.
+    The sink needs the extra ``postgres`` where drivers and executors run. Executors copy each batch into a staging
+    table of its own; the release moves the rows.
 
-    ``mode``: what a release does. ``append`` inserts; ``upsert`` replaces the row of the same ``key``, or inserts it:
-    the table needs a unique constraint on exactly these columns; ``replace`` empties the table with the job's first
-    release, whoever wrote what is there, and inserts from then on.
-
-    ``staging_schema``: of the ledger and of what is staged; made if it is not there. Executors copy rows into a table
-    of its own for each batch; the release moves them.
-
-    ``statement_timeout``: seconds after which a server that has not answered a statement is given up, and asked again
-    later; an hour by default.
+    Args:
+        table: ``schema.table``. Names are exact.
+        mode: ``append`` inserts rows. ``upsert`` replaces the row of the same key, or inserts it. ``replace`` empties
+            the table with the job's first release, also of rows that others wrote, and inserts from then on.
+        key: columns of the key, for ``upsert``. The table needs a unique constraint on exactly these columns.
+        conn_id: an Airflow connection, which a driver finds in its environment (``conn_ids=`` of the operator).
+        url: instead of ``conn_id``: ``postgresql://user:password@host/database``.
+        create: create the table from the rows' schema if it is absent.
+        staging_schema: the schema of the ledger and the staging tables; created if it is absent.
+        statement_timeout: seconds after which a server that has not answered a statement is abandoned, and asked again
+            later; an hour by default.
     """
 
     staging_schema: str = "ckpt"

@@ -1,4 +1,4 @@
-"""Sentences for PostgreSQL's refusals, without values of rows, which the server's messages and details hold."""
+"""Explanations of PostgreSQL's refusals without values of rows, which the server's own messages and details contain."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import psycopg
 from airflow_provider_ckpt.sinks.database.names import TableName
 
 Read = Callable[[str, Sequence[Any]], Iterable[tuple[Any, ...]]]
-"""Reads the catalog, and returns nothing if that fails."""
+"""A function that reads the catalog, and returns no rows if that fails."""
 _RAISED = "exec_stmt_raise"
-"""The function of the server that runs RAISE: such a message is the user's own, whatever its SQLSTATE."""
+"""The server's function that runs RAISE. Its message is the user's own, whatever the SQLSTATE."""
 _NO_PARTITION = "ExecFindPartition"
 _OF_NAMES = ("42", "0A")
-"""Classes of SQLSTATEs whose messages hold names, and no values."""
+"""Classes of SQLSTATEs whose messages contain names but no values."""
 _MEANINGS = {
     "23502": ("a column that is NOT NULL got no value", "Check the triggers and the defaults of the table"),
     "23503": (
@@ -34,7 +34,7 @@ _MEANINGS = {
         "Alter the table to a larger type, or correct the rows",
     ),
 }
-"""SQLSTATE → problem, advice."""
+"""SQLSTATE -> (problem, advice)."""
 _CONSTRAINT = """
 SELECT coalesce(
   (SELECT pg_get_constraintdef(o.oid) FROM pg_catalog.pg_constraint o
@@ -79,9 +79,12 @@ def meaning(sqlstate: str | None) -> tuple[str, str] | None:
 
 
 def explain(error: psycopg.Error, table: TableName, read: Read) -> str:
-    """Return the problem, the constraint or other part of the catalog that refused it, and the advice.
+    """Return the problem, the constraint or other part of the catalog that refused the row, and the advice.
 
-    ``table``: of the release, because a trigger's message names none.
+    Args:
+        error: psycopg's error.
+        table: target of the release, because a trigger's message does not name it.
+        read: reads the catalog.
     """
     diag = error.diag
     if diag.source_function == _RAISED:
@@ -106,7 +109,10 @@ def _constraint(diag: psycopg.errors.Diagnostic, read: Read) -> str:
 
 
 def _raised(error: psycopg.Error, table: TableName, read: Read) -> str:
-    """Show the message if it stands in the function as it is, because then it holds no value of a row."""
+    """Return the problem with the trigger's message, if its function contains the message as a literal.
+
+    Only then the message surely contains no values of the row.
+    """
     where = (table.schema, table.name)
     sources = [source for (source,) in read(_FUNCTIONS, (*where, *where))]
     texts = {text.replace("''", "'").replace("%%", "%") for source in sources for text in _TEXT.findall(source)}

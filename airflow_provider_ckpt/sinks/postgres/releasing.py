@@ -1,4 +1,4 @@
-"""From staging tables to the target, inside the transaction of a release."""
+"""The move of rows from staging tables to the target, inside the transaction of a release."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ _ROW_TRIGGERS = (
     "SELECT 1 FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 7 = 7 "
     "AND tgrelid IN (SELECT relid FROM pg_partition_tree(%s::regclass) UNION ALL SELECT %s::regclass) LIMIT 1"
 )
-"""BEFORE (2) INSERT (4), for each ROW (1); of a table with partitions, also of these. One before UPDATE alone chooses
-between the row that is there and the one that comes ("the newer one wins"; PostgreSQL's own for redundant updates), and
-loses none."""
+"""A query of triggers that may skip a row: BEFORE (2) INSERT (4), for each ROW (1), also on partitions.
+
+A trigger BEFORE UPDATE alone may keep the existing row ("the newer one wins"; PostgreSQL's own for redundant updates),
+which loses no row.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class PostgresReleasing:
         return sql.Identifier(self.table.schema, self.table.name)
 
     def without_table(self, handles: Sequence[Handle]) -> list[Handle]:
-        """Those whose staging table is gone."""
+        """Return the handles whose staging table is gone."""
         asked = (
             "SELECT staging FROM unnest(%s::text[]) staging "
             "WHERE to_regclass(format('%%I.%%I', %s::text, staging)) IS NULL"
@@ -46,15 +48,18 @@ class PostgresReleasing:
         self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 0").format(self._target))
 
     def empty(self) -> bool:
-        """Not by TRUNCATE: a query that began before would find no rows."""
+        """Delete all rows of the target. Return False if it still has rows.
+
+        TRUNCATE is not used, because a query that began before would find no rows.
+        """
         if self._delete():
             return True
-        # another client may have inserted rows since the DELETE began; this lock excludes other writers
+        # Other clients may have inserted rows since the DELETE began. This lock excludes other writers.
         self.connection.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(self._target))
         return self._delete()
 
     def _delete(self) -> bool:
-        """Return True if no row is left. The server refuses it if a policy hides rows from the user."""
+        """Delete all rows; return True if none is left. The server refuses it if a policy hides rows from the user."""
         self.connection.execute("SELECT set_config('row_security', 'off', true)")
         self.connection.execute(sql.SQL("DELETE FROM {}").format(self._target))
         left = self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(self._target)).rowcount
@@ -62,7 +67,7 @@ class PostgresReleasing:
         return left == 0
 
     def move(self, handle: Handle) -> int:
-        """The rows of the task attempts that count; returns how many there were."""
+        """Move the rows of the task attempts that count. Return how many reached the target."""
         staging = self._staging(handle)
         return self._upsert(handle, staging) if self.mode == "upsert" else self._insert(handle, staging)
 
@@ -82,11 +87,13 @@ class PostgresReleasing:
         return self.connection.execute(statement).rowcount
 
     def _upsert(self, handle: Handle, staging: sql.Identifier) -> int:
-        """Batch after batch, in their order; of one key in one batch the last row. As many as were staged, less what
-        did not come in."""
+        """Upsert the rows of a batch. Of several rows with one key the last one counts.
+
+        Return the number of staged rows, less those that did not reach the target. Batches must come in their order.
+        """
         others = [name for name in handle["columns"] if name not in self.key]
         leaves_out = self._may_leave_rows_out()
-        # of nothing but keys a row that is there is set to itself, for it counts then: it has come
+        # If all columns are key columns, an existing row is set to itself, so that it counts as updated.
         one = sql.SQL("{0} = EXCLUDED.{0}" if others else "{0} = target.{0}")
         changed = sql.SQL(", ").join(one.format(sql.Identifier(name)) for name in others or self.key[:1])
         statement = sql.SQL(
@@ -118,14 +125,14 @@ class PostgresReleasing:
         return 0 if found is None else int(found[0])
 
     def _may_leave_rows_out(self) -> bool:
-        """Only a trigger before a row may; and to count the keys takes as long as to sort them."""
+        """Return whether a trigger may skip rows. Only then keys are counted, which takes as long as sorting them."""
         target = self._target.as_string(self.connection)
         found = self.connection.execute(_ROW_TRIGGERS, (target, target)).fetchone()
         return found is not None
 
 
 def _parts(handle: Handle) -> sql.Composable:
-    """In the statement: one with parameters would take a % in a name for another one."""
+    """Return the attempts as a literal. In a statement with parameters, a % in a name would count as a parameter."""
     return sql.SQL("{}::bigint[]").format(sql.Literal(handle["parts"]))
 
 

@@ -1,4 +1,4 @@
-"""Which rights the user of a connection lacks where the sink keeps what is its own."""
+"""The rights that the user of a connection lacks on the sink's own schema and tables."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ Connection = psycopg.Connection[Any]
 
 
 def lacking_on_schema(connection: Connection, schema: str) -> list[str] | None:
-    """Of CREATE and USAGE; None if there is no such schema. Each is asked for: of several that are named at once
-    PostgreSQL tells whether there is *one* of them."""
+    """Return which of CREATE and USAGE the user lacks; None if there is no such schema.
+
+    Each right is queried alone. For several at once PostgreSQL returns whether the user has *one* of them.
+    """
     asked = (
         "SELECT has_schema_privilege(oid, 'CREATE'), has_schema_privilege(oid, 'USAGE') "
         "FROM pg_catalog.pg_namespace WHERE nspname = %s"
@@ -30,8 +32,7 @@ def lacking_on_schema(connection: Connection, schema: str) -> list[str] | None:
 
 
 def lacking_on_ledger(connection: Connection, schema: str) -> Iterator[tuple[str, str]]:
-    """Each of its tables that is there and on which a right is lacking, and these rights: somebody else may have made
-    it."""
+    """Yield the existing ledger tables with lacking rights, and these rights. Another user may have made the tables."""
     for table, needed in _ON_LEDGER.items():
         lacking = _lacking(connection, schema, table, needed)
         if lacking:

@@ -1,4 +1,4 @@
-"""How rows come into a staging table: made like the target, filled by executors, each row with its task's attempt."""
+"""Staging tables of PostgreSQL: made like the target, and filled by executors with each row's task attempt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Connection = psycopg.Connection[Any]
 
 
 def create_target(connection: Connection, table: TableName, columns: Columns, key: Sequence[str]) -> None:
-    """The table that rows of these columns go to; the columns of its key are NOT NULL."""
+    """Create the target for rows of these columns. Its key columns are NOT NULL."""
     parts = [sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(str(made_for(kind)))) for name, kind in columns]
     if key:
         parts.append(sql.SQL("PRIMARY KEY ({})").format(_names(key)))
@@ -35,8 +35,10 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
 
 
 def own_columns(mode: str) -> tuple[str, ...]:
-    """Of a staging table, beside those of the rows. Which row of a batch was the last one matters to an upsert alone,
-    and a column costs some percent of all that is written."""
+    """Return the sink's own columns of a staging table.
+
+    Only an upsert needs the order of rows in a batch, and a column adds some percent to the work of writing.
+    """
     return (PART, ROW) if mode == "upsert" else (PART,)
 
 
@@ -48,8 +50,18 @@ def create_staging(
     columns: Columns,
     own: Sequence[str],
 ) -> None:
-    """Logged, and with the target's own types, CHECKs and NOT NULLs: what the target refuses is refused here, too,
-    before the batch is acknowledged. ``own``: see :func:`own_columns`."""
+    """Create a logged staging table with the target's own types, CHECKs and NOT NULLs.
+
+    So a row that the target refuses is refused before its batch is acknowledged.
+
+    Args:
+        connection: in a transaction.
+        staging: name of the staging table.
+        table: name of the target.
+        target: the target in the catalog.
+        columns: columns of the rows.
+        own: see :func:`own_columns`.
+    """
     given = {name for name, _ in columns}
     like = sql.Identifier(table.schema, table.name)
     connection.execute(sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING CONSTRAINTS)").format(staging, like))
@@ -68,9 +80,12 @@ def copy_rows(
     own: Sequence[str],
     failures: Failures,
 ) -> list[dict[str, Any]]:
-    """(part, rows) of each partition that Spark counts; reads the frame once (R18). ``types``: of the columns of the
-    staging table. Raises RowsRefusedError,
-    DatabaseUnreachableError, and what the frame fails with."""
+    """Copy the rows and return (part, rows) of each partition that Spark counts. Reads the frame once (R18).
+
+    ``types``: types of the staging table's columns.
+
+    Raises RowsRefusedError, DatabaseUnreachableError, and the errors of the frame itself.
+    """
     names = [name for name, _ in columns]
     typed = [(name, kind, types[name]) for name, kind in columns]
     binary = [one for column in typed if (one := as_written_in_binary(*column)) is not None]

@@ -1,4 +1,4 @@
-"""Whether rows of a schema can be released to a table as it is now. Pure."""
+"""The checks whether rows of a schema can be released to a PostgreSQL table as it is now. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S"
 
 
 def problems(columns: Columns, table: TargetTable, mode: str, key: Collection[str]) -> Iterator[Problem]:
-    """The gravest first."""
+    """Yield the problems of a table, the most serious first."""
     if table.kind not in ("r", "p"):
         yield f"it is {_KINDS.get(table.kind, 'no table')}", "Name a table"
         return
@@ -50,7 +50,7 @@ def _rule_problems(table: TargetTable, mode: str) -> Iterator[Problem]:
         elif rule.is_instead and rule.event == "INSERT":
             yield f"its rule {rule.name} (ON INSERT DO INSTEAD) keeps rows out of the table", drop
         elif rule.is_instead and rule.event == "DELETE" and mode == "replace":
-            yield f"its rule {rule.name} (ON DELETE DO INSTEAD) keeps the rows that are to be replaced", drop
+            yield f"its rule {rule.name} (ON DELETE DO INSTEAD) keeps the rows that the release must replace", drop
 
 
 def _key_problems(table: TargetTable, key: Collection[str]) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""What the catalog says of the table that a sink releases to."""
+"""The description of the target table, read from the catalog."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = %(table)s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-"""Of a domain what it is made of in the end, maybe by way of other domains; so of the elements of an array."""
+"""A query of a table's columns. A domain is resolved to its base type, also through other domains and inside arrays."""
 _KEYS = """
 SELECT array_agg(a.attname::text), i.indimmediate AND NOT bool_or(EXISTS (
   SELECT FROM pg_catalog.pg_collation c
@@ -59,10 +59,12 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.i
 WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
 GROUP BY i.indexrelid, i.indimmediate
 """
-"""Columns of an index, and whether ON CONFLICT may go by it (it goes by all that there are of its columns). Not by one
-that is checked at the end of the transaction, and not by one whose collation takes other texts for the same than the
-column's, by which the rows of a batch are told apart; to all deterministic ones the same are the same bytes. Both
-arrays count from 0."""
+"""A query of the columns of each unique index, and whether ON CONFLICT may use the index.
+
+ON CONFLICT uses all indexes on its columns. An index that is checked at the end of the transaction is unfit. So is one
+whose collation treats more texts as equal than the column's collation, which separates the rows of a batch. For all
+deterministic collations, equal texts are equal bytes. Both arrays count from 0.
+"""
 
 _RULES = """
 SELECT rulename::text, CASE ev_type WHEN '2' THEN 'UPDATE' WHEN '3' THEN 'INSERT' ELSE 'DELETE' END, is_instead
@@ -74,7 +76,13 @@ WHERE ev_class = %s AND ev_type IN ('2', '3', '4') AND (ev_enabled IN ('O', 'A')
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule of a table. ``event``: INSERT, UPDATE or DELETE. ``is_instead``: it acts instead of the statement."""
+    """A rule of a table.
+
+    Args:
+        name: its name.
+        event: INSERT, UPDATE or DELETE.
+        is_instead: it acts instead of the statement.
+    """
 
     name: str
     event: str
@@ -83,9 +91,18 @@ class Rule:
 
 @dataclass(frozen=True)
 class TargetTable:
-    """``kind``: ``relkind``; ``hides_rows``: its policies may hide some from this user; ``is_logged``: it outlives a
-    crash of the server, with all of its partitions; ``is_elsewhere``: one of these is on another server; ``may``: what
-    this user may do there; ``keys``: columns by which ON CONFLICT finds a row."""
+    """The target table.
+
+    Args:
+        kind: ``relkind``.
+        hides_rows: row-level security may hide rows from this user.
+        is_logged: the table, with all partitions, survives a crash of the server.
+        is_elsewhere: a partition is on another server.
+        may: the rights of this user.
+        columns: columns by name.
+        keys: sets of columns by which ON CONFLICT finds a row.
+        rules: its rules.
+    """
 
     kind: str
     hides_rows: bool
@@ -98,7 +115,7 @@ class TargetTable:
 
 
 def types_of(connection: psycopg.Connection[Any], name: TableName) -> dict[str, str]:
-    """Of the columns of a table that is there."""
+    """Return column -> type of an existing table."""
     [[oid]] = connection.execute(
         "SELECT format('%%I.%%I', %s::text, %s::text)::regclass::oid", (name.schema, name.name)
     )
@@ -106,7 +123,7 @@ def types_of(connection: psycopg.Connection[Any], name: TableName) -> dict[str, 
 
 
 def read_table(connection: psycopg.Connection[Any], name: TableName) -> TargetTable | None:
-    """None: there is no such table."""
+    """Return the table; None if there is no such table."""
     found = connection.execute(_TABLE, (name.schema, name.name)).fetchone()
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Which column of PostgreSQL keeps the values of which Spark type, so that each reads back as it was. Pure."""
+"""The types of PostgreSQL's columns that keep values of Spark's types unchanged. Pure functions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEEP = {
 }
 _NOT_TEXT = re.compile(
     r"boolean|smallint|integer|bigint|real|double precision|numeric.*|date|bytea|oid|money|.*time zone|.*\[\]"
-    # cut, or rounded, without a word: at 63 bytes, at one, at what the interval is declared to have
+    # silently cut or rounded: at 63 bytes, at one byte, at the declared precision of the interval
     r'|name|"char"|interval .*|interval\([0-5]\)'
 )
 _AT_MOST = re.compile(r"character varying\((\d+)\)(?:\[\])?")
@@ -54,14 +54,18 @@ _ARROW = {
     "date": ("date", "date32[day]"),
     "bytea": ("binary", "binary"),
 }
-"""Column → the only type of Spark, and Arrow's, whose values its binary form takes as they are."""
+"""Column -> the only types of Spark and Arrow whose values its binary form takes unchanged."""
 _INTEGERS = {"smallint": "int16", "integer": "int32", "bigint": "int64"}
 JSON = ("json", "jsonb")
 
 
 def fits(kind: Any, column: str) -> bool:
-    """``kind``: as Spark's schema JSON has it; ``column``: as ``format_type`` writes it, of a domain what it is made
-    of, of an enum ``enum``. A column that would round, cut or shift is none that fits."""
+    """Return whether the column keeps each value of the type. It must not round, cut or shift values.
+
+    Args:
+        kind: the type, spelled as in Spark's schema JSON.
+        column: the type that ``format_type`` returns; for a domain its base type, for an enum ``enum``.
+    """
     kind = plain(kind)
     if isinstance(kind, dict):
         if column in JSON:
@@ -79,7 +83,7 @@ def fits(kind: Any, column: str) -> bool:
 
 
 def fits_element(kind: Any, column: str) -> bool:
-    """Of an array. Arrays of arrays are one type in PostgreSQL, whatever their depth."""
+    """Return whether an array's element type keeps each value. PostgreSQL has one type for arrays of any depth."""
     kind = plain(kind)
     if isinstance(kind, dict):
         return kind["type"] == "array" and fits_element(kind["elementType"], column)
@@ -95,7 +99,7 @@ def _is_whole(kind: str, column: str) -> bool:
 
 
 def made_for(kind: Any) -> str | None:
-    """The type of a column that is made for such values; None if there is none."""
+    """Return the type of a new column for such values; None if there is none."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if kind["type"] == "array" and not isinstance(plain(kind["elementType"]), dict):
@@ -109,7 +113,7 @@ def made_for(kind: Any) -> str | None:
 
 
 def as_written(name: str, kind: Any, column: str) -> str:
-    """The Spark expression of what is written of a column, in text that PostgreSQL reads. Arrays are written later."""
+    """Return the Spark expression that writes a column as text for PostgreSQL. Arrays become text later."""
     kind = plain(kind)
     if isinstance(kind, dict) and column in JSON:
         return as_json(name)
@@ -122,10 +126,12 @@ def as_written(name: str, kind: Any, column: str) -> str:
 
 
 def as_written_in_binary(name: str, kind: Any, column: str) -> tuple[str, str] | None:
-    """The same of what is written in PostgreSQL's binary form, which has a layout for each type of column, and the type
-    that Arrow then has (as it begins: of a decimal without its digits); None if it has to be a text. Columns that are
-    wider than Spark's type are cast to before, as far as that changes no value."""
-    if not isinstance(kind, str):  # also a type of the user's own: Spark casts it to nothing
+    """Return the Spark expression for PostgreSQL's binary form, and the resulting Arrow type; None if it must be text.
+
+    The binary form has a layout for each column type. A column that is wider than Spark's type is filled by a cast that
+    changes no value. Of a decimal, only the begin of the Arrow type is returned, without its digits.
+    """
+    if not isinstance(kind, str):  # also a user-defined type, which Spark cannot cast
         return None
     value = quoted(name)
     if column in _ARROW and kind == _ARROW[column][0]:
@@ -143,7 +149,10 @@ def as_written_in_binary(name: str, kind: Any, column: str) -> tuple[str, str] |
 
 
 def _not_cut(value: str, kind: Any, most: str, depth: int = 0) -> str:
-    """Blanks behind the last place PostgreSQL cuts off in silence: what is longer gets an end that it refuses."""
+    """Return an expression that gives a longer value an end that PostgreSQL refuses.
+
+    Otherwise PostgreSQL silently cuts off blanks after the last place.
+    """
     kind = plain(kind)
     if isinstance(kind, dict):
         one = f"e{depth}"

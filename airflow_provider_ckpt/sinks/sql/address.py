@@ -1,4 +1,4 @@
-"""Where a database is and how to get in, which is secret: never shown, and handed to executors in a closure only."""
+"""Address and credentials of a database. They are secret: never shown, and sent to executors only in a closure."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ _TEXTS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password", "unix_socket")
 _NUMBERS = ("connect_timeout", "read_timeout", "write_timeout")
 _SWITCHES = ("ssl_disabled", "ssl_verify_cert", "ssl_verify_identity")
 _TLS = frozenset({"ca", "capath", "cert", "key", "password", "cipher", "check_hostname", "verify_mode"})
-"""Of ``ssl``: what the driver reads; it passes over others without a word."""
+"""The keys of ``ssl`` that the driver reads; it silently ignores others."""
 _AIRFLOWS = frozenset({"ssl", "charset", "cursor", "local_infile", "allow_local_infile", "client"})
-"""Of a connection's extra, besides those above: what Airflow's own hook reads."""
+"""The other keys of a connection's extra that Airflow's own hook reads."""
 
 
 @dataclass(frozen=True, repr=False)
 class Address:
-    """``parameters``: of ``pymysql.connect``; of SQLite ``path``, an absolute one."""
+    """An address. ``parameters``: arguments of ``pymysql.connect``; for SQLite an absolute ``path``."""
 
     kind: Kind
     parameters: Mapping[str, Any] = field(hash=False)
 
     @classmethod
     def of_url(cls, url: str) -> Address | None:
-        """None if it cannot be read: what the parser says of that holds a part of it. Raises DialectRefusedError,
-        ConnectionSettingRefusedError."""
+        """Return the address in a URL; None if the URL cannot be parsed. The parser's error would show a part of it.
+
+        Raises DialectRefusedError, ConnectionSettingRefusedError.
+        """
         kind = kind_of(url.partition("://")[0])
         if kind is None:
             raise refused_dialect("url", url.partition("://")[0])
@@ -57,13 +59,16 @@ class Address:
 
     @classmethod
     def of_connection(cls, connection: Connection) -> Address:
-        """Raises DialectRefusedError, ConnectionSettingRefusedError, BadConnectionError."""
+        """Return the address in an Airflow connection.
+
+        Raises DialectRefusedError, ConnectionSettingRefusedError, BadConnectionError.
+        """
         where = f"connection {connection.conn_id!r}"
         kind = kind_of(connection.conn_type)
         if kind is None:
             raise refused_dialect(where, connection.conn_type)
         if connection.extra.get("iam"):
-            problem = "its extra asks for an IAM token (iam), which ends while a job runs; give it a password"
+            problem = "its extra asks for an IAM token (iam), which expires while a job runs; give it a password"
             raise BadConnectionError(conn_id=connection.conn_id, problem=problem)
         if kind == "sqlite":
             return cls._of_file(where, connection.host or connection.schema, {})
@@ -83,21 +88,21 @@ class Address:
         for name in settings:
             raise ConnectionSettingRefusedError(where=where, setting=name, problem="is none for a file of SQLite")
         if not path or path == ":memory:" or path.startswith("file:"):
-            problem = "names no file: what is in memory is in no other process, and lost with this one"
+            problem = "names no file: a database in memory exists in one process only, and is lost with it"
             raise ConnectionSettingRefusedError(where=where, setting="path", problem=problem)
         if not Path(path).is_absolute():
-            problem = "is relative, and each process would look in its own folder; write sqlite:////folder/file.db"
+            problem = "is relative, and each process would search its own folder; write sqlite:////folder/file.db"
             raise ConnectionSettingRefusedError(where=where, setting="path", problem=problem)
         return cls("sqlite", {"path": path})
 
     @property
     def database(self) -> str:
-        """In which a table without a schema is; empty if the address does not say."""
+        """Return the database of a table without a schema; empty if the address names none."""
         return "main" if self.kind == "sqlite" else self.parameters.get("database", "")
 
     @property
     def may_lack_tls(self) -> bool:
-        """Return True if the driver may connect over the network without TLS, and nobody has asked for that."""
+        """Return True if the driver may connect over a network without TLS and the user has not asked for that."""
         is_said = any(name.startswith("ssl") or name == "unix_socket" for name in self.parameters)
         return self.kind == "mysql" and not is_said and not is_on_this_machine(self.parameters.get("host"))
 
@@ -105,7 +110,7 @@ class Address:
         return self if self.kind == "sqlite" else replace(self, parameters={**self.parameters, "read_timeout": seconds})
 
     def redact(self, text: str) -> str:
-        """What a driver said, without secrets, on one line."""
+        """Return a driver's error text without secrets, on one line."""
         secrets = [str(self.parameters[name]) for name in ("password", "ssl_key_password") if name in self.parameters]
         secrets += field_secrets(self.parameters["ssl"]) if isinstance(self.parameters.get("ssl"), Mapping) else []
         return redact(" ".join(text.split()), as_printed(secrets, [self.parameters.get("user")]))
@@ -124,13 +129,13 @@ def _parsed(url: str) -> URL | None:
 def _given(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("host", "user", "password", "database"):
         if any("\ud800" <= one <= "\udfff" for one in values[name] or ""):
-            problem = "has half of a character (a surrogate), which no server can be told"
+            problem = "has half of a character (a surrogate), which cannot be sent to a server"
             raise ConnectionSettingRefusedError(where=where, setting=name, problem=problem)
     return {name: value for name, value in values.items() if value not in (None, "")}
 
 
 def _tls(where: str, given: Any) -> dict[str, Any] | None:
-    """``ssl`` of an extra; in a connection that is a URI it is JSON, as for Airflow's own hook."""
+    """Return ``ssl`` of an extra. In a connection URI it is JSON text, as for Airflow's own hook."""
     found = _read_json(given) if isinstance(given, str) and given else given or None
     if found is None or (isinstance(found, dict) and set(found) <= _TLS):
         return found
@@ -146,7 +151,7 @@ def _read_json(text: str) -> Any:
 
 
 def _settings(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the driver. The name of one that is unknown is told, and never what it is set to."""
+    """Return the driver's settings. An error names an unknown setting, never its value."""
     found: dict[str, Any] = {}
     for name, value in given.items():
         if name == "charset" and value == "utf8mb4":
@@ -165,6 +170,6 @@ def _settings(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
         problem = "needs ssl_ca, without which the driver compares no host"
         raise ConnectionSettingRefusedError(where=where, setting="ssl_verify_identity", problem=problem)
     if "ssl_ca" in found:
-        # PyMySQL alone would ask for TLS, and take any certificate
+        # without it PyMySQL would ask for TLS and accept any certificate
         found.setdefault("ssl_verify_cert", True)
     return found

@@ -1,4 +1,4 @@
-"""A SQL sink in one job: stages, releases and cleans up in its database."""
+"""A SQL sink bound to a job: it stages, releases and cleans up in its database."""
 
 from __future__ import annotations
 
@@ -39,13 +39,16 @@ _UNKNOWN_WRITES = (
 
 
 class BoundSqlSink(BoundDatabaseSink[Connection]):
-    """No CREATE and no DROP is in the transaction of a release, as MySQL would commit it: a staging table is dropped
-    when its release is there, by whoever comes next if that one dies."""
+    """A SQL sink of one job.
+
+    The transaction of a release contains no CREATE and no DROP, because MySQL would commit it. A staging table is
+    dropped after its release. If the process dies before that, a later one drops it.
+    """
 
     handle_format = "airflow-provider-ckpt/sql-handle"
 
     def __init__(self, settings: Settings, context: SinkContext, database: Database) -> None:
-        """``settings``: a table without a schema is in the database of the address, and so is a ledger without one."""
+        """Bind the sink. In ``settings``, a table or ledger without a schema is in the database of the address."""
         self._database, self._dialect = database, database.dialect
         table = TableName(settings.table.schema or database.address.database, settings.table.name)
         settings = replace(settings, table=table, schema=settings.schema or table.schema)
@@ -59,7 +62,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
     def _explain(self, error: Any) -> str:
         return self._dialect.explain(error, self._table, self._settings.key, self._database.read_catalog)
 
-    # ---- before
+    # ---- before the first batch
 
     def _check_schema(self, connection: Connection) -> None:
         problem = self._dialect.unfitness(connection)
@@ -73,10 +76,10 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         if found is not None:
             raise self._failures.mismatch(*found)
         for name in self._sql_ledger.unsafe(connection):
-            problem = f"the ledger's table {name} has an engine that does not undo what was not committed"
+            problem = f"the ledger's table {name} has an engine without transactions"
             raise self._failures.mismatch(problem, f"ALTER TABLE {name} ENGINE=InnoDB")
 
-        # what is lacking would be found when the first batch is staged; DROP, when the first release is done
+        # Without this check, missing rights would show at the first batch; a missing DROP, after the first release.
         anywhere = self._lacking(connection, self._schema)
         lacking = ", ".join(one for one in anywhere if not self._is_granted_on_ledger(connection, one, anywhere))
         if lacking:
@@ -84,11 +87,14 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             raise self._failures.mismatch(problem, f"GRANT {lacking} ON {self._schema}.*, or name a staging_schema")
 
     def _lacking(self, connection: Connection, schema: str) -> list[str]:
-        """Rights on what is staged there; the table that they are tried on is none that is there."""
+        """Return the rights that the user lacks to stage there. They are tried on a table that does not exist."""
         return list(self._dialect.lacking_to_stage(connection, TableName(schema, staging_table("", "", ""))))
 
     def _is_granted_on_ledger(self, connection: Connection, right: str, lacking: Collection[str]) -> bool:
-        """What is staged is neither updated nor deleted from: of these rights those on the ledger's tables will do."""
+        """Return whether the right is granted on the ledger's tables.
+
+        Staged rows are neither updated nor deleted, so UPDATE and DELETE are needed there only.
+        """
         known = self._sql_ledger.tables
         tables = {"UPDATE": (known.ledger, known.targets), "DELETE": (known.released, known.staged)}.get(right)
         if tables is None or "SELECT" in lacking or not self._sql_ledger.exists(connection):
@@ -149,7 +155,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         staging = staging_table_of(TableName(self._schema, name), target, columns)
         with self._transaction("make a staging table") as connection:
             if not self._sql_ledger.lock_staged(connection, request.id):
-                raise self._failures.ledger_lost(f"batch {request.id} is not noted any more: is its attempt fenced?")
+                raise self._failures.ledger_lost(f"batch {request.id} is no longer recorded: is its attempt fenced?")
             with self._database.apart(connection) as other:
                 other.execute(CreateTable(staging))
         return row, staging, target
@@ -165,7 +171,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             )
 
     def _target(self, connection: Connection, columns: Columns) -> SqlTable:
-        """As it is now: somebody may have altered it since the job began."""
+        """Return the table as it is now, because it may have been altered since the job began."""
         table = self._dialect.read_table(connection, self._table)
         if table is None:
             self._check_creatable(connection)

@@ -1,4 +1,4 @@
-"""CHECKs of a table, as the catalog writes them. Pure."""
+"""CHECKs of a table, as the catalog spells them. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|`((?:[^`]|``)+)`", re.DOTALL)
 
 
 def about(check: str, columns: Collection[str]) -> bool:
-    """Whether all columns that it names are among these; of one that names none it is not known."""
+    """Return whether the CHECK names only these columns; False if it names none, because it is then not understood."""
     named = {found.replace("``", "`") for found in _QUOTED.findall(check) if found}
     return bool(named) and named <= set(columns)

@@ -1,4 +1,4 @@
-"""Transactions in the sink's database, and what its errors mean."""
+"""Transactions in the sink's database, and the interpretation of its errors."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, told
 
 _IDLE = "SET SESSION wait_timeout = 60"
-"""A process that stands still in its transaction frees the others after a minute."""
+"""A process that hangs in its transaction frees the others after a minute."""
 
 
 class _NotConnectedError(Exception):
-    """An error of the driver before the session was open. SQLAlchemy passes it on as it is."""
+    """A driver's error before the session was open. SQLAlchemy passes this class on unchanged."""
 
     def __init__(self, error: Any) -> None:
         super().__init__()
@@ -28,12 +28,15 @@ class _NotConnectedError(Exception):
 
 
 class Database:
-    """``connect``: the driver's. One connection for each transaction: none is held while Spark works."""
+    """The sink's database, with a new connection for each transaction. None is held while Spark works.
+
+    ``connect``: the driver's function.
+    """
 
     def __init__(self, address: Address, dialect: Dialect, connect: Callable[..., Any] | None = None) -> None:
         self.address, self.dialect = address, dialect
         self._connect = connect or dialect.connect
-        # the secrets are not in its URL, nor the values of rows in its errors
+        # so its URL holds no secrets, and its errors no values of rows
         self._engine = create_engine(dialect.url, creator=self._connected, poolclass=NullPool, hide_parameters=True)
         dialect.attend(self._engine)
 
@@ -62,19 +65,24 @@ class Database:
     def transaction(self, doing: str, failures: Failures, refused: Callable[[Any], Exception]) -> Iterator[Connection]:
         """Commit at the end of the block, and roll back if it raises.
 
-        ``refused``: returns the error for a driver's error that does not pass. Raises DatabaseUnreachableError for
-        errors that may pass. If the reply to a commit was lost, the next reader of the ledger finds out whether it
-        happened.
+        If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
+
+        Args:
+            doing: the work, for error texts.
+            failures: makes the sink's errors.
+            refused: returns the error for a driver's error that would persist.
+
+        Raises DatabaseUnreachableError for errors that may pass.
         """
         try:
-            with self._engine.connect() as connection:  # what is not committed is undone
+            with self._engine.connect() as connection:  # uncommitted work is rolled back
                 yield connection
                 connection.commit()
         except DBAPIError as error:
             failure = self._failure(error.orig, doing, failures, refused)
         except _NotConnectedError as error:
             failure = self._failure(error.error, doing, failures, refused, is_connected=False)
-        except OSError as error:  # of certificates: what the network says is the driver's error
+        except OSError as error:  # raised for certificates; network errors are the driver's own
             failure = failures.unfit(f"its TLS settings cannot be used here: {error.strerror or type(error).__name__}")
         else:
             return
@@ -82,7 +90,7 @@ class Database:
 
     @contextmanager
     def apart(self, connection: Connection) -> Iterator[Connection]:
-        """For one CREATE or DROP, which commits, while ``connection``'s transaction goes on."""
+        """Yield a connection for one CREATE or DROP, which commits, while ``connection`` keeps its transaction."""
         if not self.dialect.ddl_commits:
             yield connection
             return
@@ -90,7 +98,7 @@ class Database:
             yield other
 
     def read_catalog(self, statement: TextClause, values: Mapping[str, Any]) -> list[Any]:
-        """Return the rows of a query in a connection of its own, and none if that fails."""
+        """Return the rows of a query in a separate connection, and no rows if it fails."""
         with suppress(DBAPIError, _NotConnectedError), self._engine.connect() as connection:
             return list(connection.execute(statement, values))
         return []
@@ -105,7 +113,7 @@ class Database:
         is_connected: bool = True,
     ) -> Exception:
         code = code_of(error)
-        if code == 0 or 2000 <= code < 2100:  # nobody answered, or not to the end: no values are in that
+        if code == 0 or 2000 <= code < 2100:  # the server did not answer completely, so the text holds no values
             said = " ".join(map(str, error.args[1:])) or type(error).__name__
             if "timed out" in said and "read_timeout" in self.parameters:
                 said += f" (statement_timeout is {self.parameters['read_timeout']:g} s)"

@@ -1,4 +1,4 @@
-"""What differs between the databases of a SqlSink."""
+"""The interface to the differences between the databases of a SqlSink."""
 
 from __future__ import annotations
 
@@ -15,9 +15,15 @@ from airflow_provider_ckpt.sinks.sql.target_table import SqlTable, TriggerWrites
 
 
 class Dialect(ABC):
-    """``name``: for people. ``url``: by which SQLAlchemy knows it. ``ddl_commits``: a CREATE or DROP commits what its
-    transaction has done. ``triggers_skip_rows``: a trigger can skip a row that is inserted, updated or deleted, without
-    an error. ``names_key``: an upsert names the unique index that it goes by, and any other index refuses rows."""
+    """A database of a SqlSink.
+
+    Args:
+        name: for people.
+        url: URL prefix by which SQLAlchemy knows it.
+        ddl_commits: a CREATE or DROP commits its transaction.
+        triggers_skip_rows: a trigger can silently skip a row that is inserted, updated or deleted.
+        names_key: an upsert names its unique index, and any other index refuses rows.
+    """
 
     name: str
     url: str
@@ -29,11 +35,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Of the driver's ``connect``, here and on executors."""
+        """Return the arguments of the driver's ``connect``, here and on executors."""
 
     @abstractmethod
     def connect(self, **parameters: Any) -> Any:
-        """A connection of the driver."""
+        """Return a connection of the driver."""
 
     @abstractmethod
     def absence(self, parameters: Mapping[str, Any]) -> str | None:
@@ -41,23 +47,23 @@ class Dialect(ABC):
 
     @abstractmethod
     def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-        """What ``connect`` returns for them, with a limit to how long it may say nothing."""
+        """Return the connection that ``connect`` makes, with a limit for a silent server."""
 
     @abstractmethod
     def settle(self) -> Sequence[str]:
-        """What every session begins with, here and on executors."""
+        """Return the first statements of every session, here and on executors."""
 
     @abstractmethod
     def attend(self, engine: Engine) -> None:
-        """See to how its transactions begin."""
+        """Configure how the engine's transactions begin."""
 
     @abstractmethod
     def is_passing(self, code: int, *, is_connected: bool) -> bool:
         """Return True if another try may help.
 
         Args:
-            code: Of the error, by ``inserting.code_of``.
-            is_connected: The session was open. Without one the server refused the login, not a statement.
+            code: the error's code, by ``inserting.code_of``.
+            is_connected: the session was open. Otherwise the server refused the login, not a statement.
         """
 
     @abstractmethod
@@ -70,62 +76,66 @@ class Dialect(ABC):
     ) -> str:
         """Return the problem that an error reports, and the advice, without values of rows.
 
-        ``error``: of the driver. ``key``: of an upsert, else empty. ``read``: reads the catalog.
+        Args:
+            error: the driver's error.
+            table: the target.
+            key: the key of an upsert, else empty.
+            read: reads the catalog.
         """
 
     # ---- the server, and its catalog
 
     @abstractmethod
     def unfitness(self, connection: Connection) -> str | None:
-        """Why its server or file cannot keep what the sink promises; None if it can."""
+        """Return why the server or file cannot keep the sink's promises; None if it can."""
 
     @abstractmethod
     def schema_problem(self, connection: Connection, schema: str) -> Problem | None:
-        """Why tables cannot be in that schema; None if they can."""
+        """Return why tables cannot be in that schema; None if they can."""
 
     @abstractmethod
     def name_problem(self, connection: Connection, table: TableName) -> Problem | None:
-        """Why the server would know the table by another name; None if it knows it by this one."""
+        """Return why the server would know the table by another name; None if it keeps this name."""
 
     @abstractmethod
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
-        """Of those tables that are there, the bytes."""
+        """Return the bytes of the tables that exist, by name."""
 
     @abstractmethod
     def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
-        """Those that are there and whose changes are not undone with their transaction."""
+        """Return the existing tables whose changes are not rolled back with their transaction."""
 
     @abstractmethod
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
-        """None: there is no such table."""
+        """Return the table as the catalog describes it; None if there is no such table."""
 
     @abstractmethod
     def compared_key(
         self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
     ) -> list[ColumnElement[Any]]:
-        """The columns of the staging table by which its rows are of one key, as the index of the target has it."""
+        """Return the key columns of the staging table, compared as the target's index compares them."""
 
     @abstractmethod
     def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
-        """Whether the table has a trigger that can pass over a row that is inserted, without an error."""
+        """Return whether the table has a trigger that can silently skip a row that is inserted."""
 
     @abstractmethod
     def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
-        """Read the tables that its triggers of these events (INSERT, UPDATE, DELETE) write to."""
+        """Return the tables that the target's triggers of these events (INSERT, UPDATE, DELETE) write to."""
 
     @abstractmethod
     def passes_over_conflicts(self, connection: Connection, name: TableName) -> bool:
-        """Whether a constraint of the table leaves out what meets it, or puts it in the place of what is there."""
+        """Return whether a constraint of the table skips a conflicting row, or replaces the existing one."""
 
     @abstractmethod
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
-        """Of SELECT, INSERT, UPDATE, DELETE those that the user does not have. Changes nothing."""
+        """Yield those of the needed rights (SELECT, INSERT, UPDATE, DELETE) that the user lacks. Changes nothing."""
 
     @abstractmethod
     def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
-        """The rights that the user lacks to stage rows where that table would be. ``name``: of none that is there."""
+        """Yield the rights that the user lacks to stage rows in that schema. ``name``: a table that does not exist."""
 
     # ---- types and statements
 
@@ -134,24 +144,31 @@ class Dialect(ABC):
 
     @abstractmethod
     def made_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
-        """The type of a column that is made for such values; None if there is none."""
+        """Return the type of a new column for such values; None if there is none."""
 
     @abstractmethod
     def insert(self, table: Table) -> Insert: ...
 
     @abstractmethod
     def overruling(self, insert: Insert) -> Insert:
-        """One that fails for what is there already, though the table :meth:`passes_over_conflicts`."""
+        """Return an insert that fails on a conflict, even if the table :meth:`passes_over_conflicts`."""
 
     @abstractmethod
     def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:
-        """Does nothing if its key is there."""
+        """Return an insert that does nothing if the key exists."""
 
     @abstractmethod
     def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str], guard: str | None) -> Insert:
-        """``rows``: a SELECT with each key once. ``guard``: a column of the key that cannot be set to NULL; None if
-        there is none, or if the dialect ``names_key``."""
+        """Return an upsert.
+
+        Args:
+            table: the target.
+            columns: names of the columns that the rows have.
+            rows: a SELECT in which each key occurs once.
+            key: names of the key columns.
+            guard: a key column that cannot be set to NULL; None if there is none, or if the dialect ``names_key``.
+        """
 
     @abstractmethod
     def insert_text(self, table: Table) -> str:
-        """For executors, see there."""
+        """Return the text of an insert for executors, see :func:`.inserting.inserter`."""

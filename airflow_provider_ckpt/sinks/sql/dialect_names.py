@@ -1,4 +1,4 @@
-"""The databases for which the sink is known to be right, by the names that SQLAlchemy and Airflow have for them."""
+"""The databases on which the sink is known to work, by their names in SQLAlchemy and Airflow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _KINDS: dict[str, Kind] = {
 
 
 def kind_of(name: str) -> Kind | None:
-    """``name``: what stands before ``://``, or a connection's type. MariaDB is of the kind ``mysql``. None: unknown."""
+    """Return the kind of a database; None if it is unknown. MariaDB is of the kind ``mysql``.
+
+    ``name``: the part of a URL before ``://``, or a connection's type.
+    """
     return _KINDS.get(name)
 
 

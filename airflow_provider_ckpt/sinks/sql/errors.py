@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError
 
 
 class DialectRefusedError(InvalidInputError):
-    """Data: where, dialect, advice."""
+    """The sink does not support this kind of database. Data: where, dialect, advice."""
 
     template = (
         "{where} leads to a database of kind {dialect!r}, for which a SqlSink is not known to be right: it releases to "
@@ -15,6 +15,6 @@ class DialectRefusedError(InvalidInputError):
 
 
 class ConnectionSettingRefusedError(InvalidInputError):
-    """Data: where, setting, problem."""
+    """A connection has a setting that the sink refuses. Data: where, setting, problem."""
 
     template = "{where} cannot be used by a SqlSink: its setting {setting!r} {problem}"

@@ -1,5 +1,7 @@
-"""What runs on executors: inserts a partition into a staging table. It is sent there by value, and needs pyarrow and,
-for MySQL, PyMySQL where it runs, and nothing of this package."""
+"""The code that inserts a partition into a staging table on an executor.
+
+It is sent there by value. It needs pyarrow and, for MySQL, PyMySQL there, but nothing of this package.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,19 @@ _MISSING = (
 _LARGEST = 1_000_000
 """Bytes of one INSERT, if the server takes so many."""
 NO_TLS = 2026
-"""MySQL's error of it."""
+"""MySQL's code for a missing TLS connection."""
 OF_LOGIN = (1045, 1130, 1698, 1820, 1862, 3118, 3955, 4151)
-"""Refusals of MySQL and MariaDB to let somebody in: user, password, host, an expired password, a locked account."""
+"""Codes of MySQL and MariaDB for a refused login: user, password, host, an expired password, a locked account."""
 OF_DATABASE = (1044, 1049)
-"""Refusals of the database that a session begins in, or that a statement names."""
+"""Codes for a refused database, which the session begins in or a statement names."""
 _OF_NAMES = (*OF_LOGIN, *OF_DATABASE, 1050, 1051, 1054, 1091, 1109, 1142, 1143, 1146, 1286, 1364, 1370)
-"""Errors of MySQL whose messages hold names, and no values."""
+"""Codes of MySQL's errors whose messages contain names but no values."""
 _NAMES = re.compile(
     r"Column '([^']+)' cannot be null|.* for key '([^']*)'|.* for column (?:`[^`]*`\.)*[`']([^`']+)[`'] at row \d+|"
     r".*CONSTRAINT `([^`]+)` (?:FOREIGN|failed).*|Check constraint '([^']*)' is violated.*",
     re.DOTALL,
 )
-"""Where a message names a column, a key or a constraint."""
+"""The places in a message where it names a column, a key or a constraint."""
 
 
 _PASSING_OF_SQLITE = (5, 6, 9, 10, 13, 14, 15)
@@ -35,11 +37,11 @@ _PASSING_TEXTS = (
     *("database is locked", "database table is locked", "database schema is locked", "interrupted", "disk I/O error"),
     *("database or disk is full", "unable to open database file", "locking protocol"),
 )
-"""What SQLite says of these; behind a colon, of what."""
+"""SQLite's texts for these codes. After a colon it adds the object."""
 
 
 class _Refused(Exception):
-    """A value that the column does not keep. ``column``, ``what``: without the value."""
+    """A value that the column would change. ``column`` and ``what`` do not contain the value."""
 
     def __init__(self, column: str, what: str) -> None:
         super().__init__(column, what)
@@ -49,14 +51,23 @@ class _Refused(Exception):
 def inserter(
     kind: str, parameters: Mapping[str, Any], settle: Sequence[str], insert: str, limits: Sequence[Any]
 ) -> Any:
-    """``kind``: mysql or sqlite. ``settle``: what a session begins with. ``insert``: of the frame's columns, the part
-    and the row's number in it; of MySQL up to ``VALUES``. ``limits``: of each column its name, whether NULL is refused,
-    the characters and the bytes that it takes (None: any number)."""
+    """Return a function that inserts a partition on an executor.
+
+    Args:
+        kind: mysql or sqlite.
+        parameters: arguments of the driver's ``connect``.
+        settle: first statements of a session.
+        insert: the INSERT for the frame's columns, the part and the row's number in it; for MySQL up to ``VALUES``.
+        limits: for each column its name, whether it refuses NULL, and its most characters and bytes (None: no limit).
+    """
 
     def insert_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
-        """``part``: the attempt of Spark's task. A task that ran twice has two: the one that Spark counts is told apart
-        by it. So each batch may have a commit of its own, which holds no lock while Spark computes the next one. What
-        the database refuses is told, not raised: another attempt would be refused, too."""
+        """Insert the rows of a partition, with a commit for each batch.
+
+        ``part`` is the attempt of Spark's task. A task that ran twice has two parts, and Spark counts one of them. So
+        each batch may be committed alone, and no lock is held while Spark computes the next batch. Refusals of the
+        database are returned, not raised, because another attempt would be refused, too.
+        """
         rows, session = 0, None
         errors = _driver_errors(kind)
         try:
@@ -78,7 +89,7 @@ def inserter(
             return {"part": part, "rows": 0, "error": found}
         finally:
             if session is not None:
-                session.close()  # what is not committed is undone
+                session.close()  # uncommitted rows are rolled back
         return {"part": part, "rows": rows}
 
     return insert_partition
@@ -97,13 +108,17 @@ def _driver_errors(kind: str) -> Any:
 
 
 def connected(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-    """``connect``: of PyMySQL. A server that takes the connection and says nothing is given up after
-    ``connect_timeout``, as one that does not take it; a statement may take ``read_timeout``. The driver has one limit
-    for both, so its socket is ours as long as it gets in. Raises OperationalError (2026) without the TLS that is
-    wanted."""
+    """Return a session of PyMySQL, with a limit for a server that accepts the connection and stays silent.
+
+    Such a server is abandoned after ``connect_timeout``, like an unreachable one. A statement may take
+    ``read_timeout``. The driver has one limit for both, so this module opens the socket and closes it when the time is
+    over.
+
+    Raises OperationalError (2026) if the server has no TLS and the parameters demand it.
+    """
     session = _in_time(connect, parameters)
     if _wants_tls(parameters) and not session._secure:
-        # of a server without TLS older versions of the driver pass over that, and send everything as it is
+        # Older versions of the driver ignore that the server has no TLS, and send everything unencrypted.
         from pymysql.err import OperationalError
 
         session.close()
@@ -121,19 +136,19 @@ def _in_time(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
     import threading
 
     patience = parameters["connect_timeout"]
-    if parameters.get("unix_socket"):  # which the driver takes for safe only if it has opened it by itself
+    if parameters.get("unix_socket"):  # the driver counts a Unix socket as safe only if it has opened it itself
         session = connect(**{**parameters, "read_timeout": min(patience, parameters["read_timeout"])})
-        # there is no public way; each version has asked for it anew with each answer
+        # There is no public way. All versions so far read this value for each answer.
         session._read_timeout = parameters["read_timeout"]
         return session
     session = connect(**parameters, defer_connect=True)
     line = _line(session, patience)
-    watched = line.dup()  # TLS takes the other one over
+    watched = line.dup()  # TLS takes over the other descriptor
 
     def give_up() -> None:
         try:
             watched.shutdown(socket.SHUT_RDWR)
-        except OSError:  # it got in, or was lost, in this very moment
+        except OSError:  # it connected, or was lost, in this very moment
             pass
 
     timer = threading.Timer(patience, give_up)
@@ -148,8 +163,10 @@ def _in_time(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
 
 
 def _line(session: Any, patience: float) -> Any:
-    """To the server; as the driver's own, and a machine that is gone is noticed within two minutes, however long a
-    statement may take."""
+    """Return a socket to the server, with the driver's own settings and keepalives.
+
+    So a lost machine is noticed within two minutes, however long a statement may take.
+    """
     import socket
 
     from pymysql.err import OperationalError
@@ -162,7 +179,7 @@ def _line(session: Any, patience: float) -> Any:
     line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     wanted = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 120_000}
     for name, value in wanted.items():
-        if hasattr(socket, name):  # of Linux
+        if hasattr(socket, name):  # exists on Linux only
             line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return line
 
@@ -186,7 +203,10 @@ def _connect(kind: str, parameters: Mapping[str, Any], settle: Sequence[str]) ->
 
 
 def _values(database: str, column: Any, limit: Any) -> list[Any]:
-    """As Python has them. Raises _Refused for one that the database would cut, or change, without a word."""
+    """Return the values as Python objects.
+
+    Raises _Refused for a value that the database would silently cut or change.
+    """
     import pyarrow
     from pyarrow import compute
 
@@ -198,13 +218,13 @@ def _values(database: str, column: Any, limit: Any) -> list[Any]:
         raise _Refused(name, "NaN, which the database does not have")
     if pyarrow.types.is_floating(kind) and database == "mysql" and compute.any(compute.is_inf(column)).as_py():
         raise _Refused(name, "an infinity, which MySQL does not have")
-    # blanks at the end are cut, however strict the server
+    # Even a strict server cuts blanks at the end.
     if characters is not None and (compute.max(compute.utf8_length(column)).as_py() or 0) > characters:
         raise _Refused(name, f"longer than {characters} characters")
     if octets is not None and (compute.max(compute.binary_length(column)).as_py() or 0) > octets:
         raise _Refused(name, f"longer than {octets} bytes")
     if pyarrow.types.is_timestamp(kind) and kind.tz is not None:
-        # an instant without its zone: the session's is UTC
+        # an instant without its zone, because the session's zone is UTC
         column = column.view(pyarrow.int64()).view(pyarrow.timestamp(kind.unit))
     try:
         return list(column.to_pylist())
@@ -220,7 +240,7 @@ def _values(database: str, column: Any, limit: Any) -> list[Any]:
 def _write(kind: str, session: Any, insert: str, columns: Sequence[list[Any]]) -> None:
     cursor = session.cursor()
     if kind == "sqlite":
-        # one prepared statement with a parameter for each column: no number of rows exceeds what SQLite binds
+        # A prepared statement has one parameter a column, so no number of rows exceeds SQLite's limit of parameters.
         cursor.execute("BEGIN IMMEDIATE")
         cursor.executemany(insert, zip(*(_for_sqlite(values) for values in columns), strict=True))
         return
@@ -233,7 +253,7 @@ def _write(kind: str, session: Any, insert: str, columns: Sequence[list[Any]]) -
 
 
 def _statements(insert: str, rows: Iterable[str], most: int) -> Iterator[tuple[str, int]]:
-    """INSERTs of many rows each, and their bytes; one that is too large has one row."""
+    """Yield INSERTs of many rows each, and their bytes. An INSERT above ``most`` has one row."""
     waiting: list[str] = []
     size = head = len(insert.encode())
     for row in rows:
@@ -248,21 +268,25 @@ def _statements(insert: str, rows: Iterable[str], most: int) -> Iterator[tuple[s
 
 
 def _literals(session: Any, columns: Sequence[list[Any]]) -> Iterator[str]:
-    """As the driver writes values for this server, and the plain kinds without it: it takes as long over a row as the
-    server does."""
+    """Yield each row as an SQL literal.
+
+    The driver writes the values for this server, but not the plain types: it would take as long over a row as the
+    server does.
+    """
     cursor = session.cursor()
     for row in zip(*(_written(cursor, values) for values in columns), strict=True):
         yield f"({','.join(row)})"
 
 
 def _written(cursor: Any, values: Sequence[Any]) -> Iterator[str]:
-    """``values``: of one type, and None."""
+    """Write values as SQL. ``values`` have one type, or are None."""
     import datetime
     import decimal
 
     plain: dict[type, Callable[[Any], str]] = {
         int: str,
-        float: lambda one: f"{one!r}e0" if "e" not in repr(one) else repr(one),  # without one it is a DECIMAL
+        # without the exponent it would be a DECIMAL
+        float: lambda one: f"{one!r}e0" if "e" not in repr(one) else repr(one),
         decimal.Decimal: lambda one: format(one, "f"),
         datetime.datetime: lambda one: f"'{one.isoformat(' ')}'",
     }
@@ -290,8 +314,10 @@ def _for_sqlite(values: list[Any]) -> list[Any]:
 
 
 def code_of(error: Any) -> int:
-    """MySQL's number of it, 0 if there was no answer; of SQLite 5 if another one holds a lock, or the disk failed; of
-    all others 1."""
+    """Return MySQL's code of an error, or 0 if the server did not answer.
+
+    For SQLite return 5 if another session holds a lock or the disk failed, and 1 for all other errors.
+    """
     if type(error).__module__.startswith("sqlite3"):
         return 5 if _is_passing_of_sqlite(error) else 1
     first = error.args[0] if error.args else None
@@ -301,8 +327,11 @@ def code_of(error: Any) -> int:
 
 
 def _is_passing_of_sqlite(error: Any) -> bool:
-    """By its number, whose lowest byte says the kind; Python before 3.11 does not tell it. Never by a word somewhere in
-    its text, which may be of a table or a constraint."""
+    """Return whether an error of SQLite may pass, by the lowest byte of its code.
+
+    Python before 3.11 does not provide the code, so the whole text before a colon is compared. A single word in the
+    text could belong to the name of a table or a constraint.
+    """
     number = getattr(error, "sqlite_errorcode", None)
     if number is not None:
         return number & 0xFF in _PASSING_OF_SQLITE
@@ -310,7 +339,7 @@ def _is_passing_of_sqlite(error: Any) -> bool:
 
 
 def told(error: Any) -> str:
-    """What is wrong, by number and names: MySQL's messages hold values of rows. SQLite's hold names only."""
+    """Return the text of an error without values of rows. MySQL's messages contain values, SQLite's only names."""
     if type(error).__module__.startswith("sqlite3"):
         return f"{type(error).__name__}: {error}"
     code, name = code_of(error), name_in(error)

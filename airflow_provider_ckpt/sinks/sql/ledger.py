@@ -1,8 +1,9 @@
 """The sink's own tables in MySQL or SQLite.
 
-A row is in the target if and only if its handle is in ``ckpt_released``. MySQL commits with each CREATE and DROP, so
-what is staged is noted before its table is made, and forgotten after that is gone: each table is noted, and whoever
-makes or drops one holds the lock of its note."""
+A row is in the target if and only if its handle is in ``ckpt_released``. MySQL commits with each CREATE and DROP. So a
+batch is recorded before its staging table is made, and its record is deleted after the table is gone. Thus each staging
+table has a record. A process that makes or drops one holds the lock of its record.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ FORMAT = "airflow-provider-ckpt/sql-ledger"
 
 @dataclass(frozen=True)
 class SqlLedger(Ledger[Connection]):
-    """Tables in one schema."""
+    """The ledger of one sink of one job, in one schema."""
 
     schema: str
     context: SinkContext
@@ -51,7 +52,7 @@ class SqlLedger(Ledger[Connection]):
     # ---- making
 
     def make(self, connection: Connection, born: str) -> None:
-        """Table by table: what MySQL has made stays. That all are there says the row in ``ckpt_format``."""
+        """Make the tables one by one, because MySQL keeps each one. A row in ``ckpt_format`` marks that all exist."""
         if not self.exists(connection):
             for table in self.tables.all.values():
                 connection.execute(CreateTable(table, if_not_exists=True))
@@ -67,7 +68,7 @@ class SqlLedger(Ledger[Connection]):
         connection.execute(moved.values(target=row["target"], mode=self.mode))
 
     def exists(self, connection: Connection) -> bool:
-        """All of it: a preparation that has died, or is under way, has made a part."""
+        """Return whether the whole ledger exists. A preparation that died, or still runs, has made only a part."""
         names = self.tables.all
         if len(self.dialect.sizes(connection, self.schema, list(names))) < len(names):
             return False
@@ -83,10 +84,10 @@ class SqlLedger(Ledger[Connection]):
             raise ledger_version(f"{self.schema}.{self.tables.ledger.name}", found, VERSION)
 
     def unsafe(self, connection: Connection) -> list[str]:
-        """Its tables that somebody has given an engine without transactions."""
+        """Return the ledger's tables that have an engine without transactions."""
         return self.dialect.unsafe_tables(connection, self.schema, list(self.tables.all))
 
-    # ---- what was released
+    # ---- releases
 
     def row(self, connection: Connection, *, lock: bool = False) -> LedgerRow | None:
         if not self.exists(connection):
@@ -121,7 +122,10 @@ class SqlLedger(Ledger[Connection]):
         connection.execute(update(table).where(self._mine(table)).values(told))
 
     def forget_released(self, connection: Connection, upto: int) -> None:
-        """Not those whose staging table waits to be dropped: that they are released is what is known of it."""
+        """Forget old handles whose staging tables are dropped.
+
+        As long as the table exists, only this record shows that its rows were released.
+        """
         table, staged = self.tables.released, self.tables.staged
         waiting = select(staged.c.handle).where(self._mine(staged))
         old = and_(self._mine(table), table.c.checkpoint <= upto, table.c.handle.not_in(waiting))
@@ -140,14 +144,17 @@ class SqlLedger(Ledger[Connection]):
         changed = update(table).where(others, table.c.superseded_by.is_(None), released)
         connection.execute(changed.values(superseded_by=self.context.job_id))
 
-    # ---- what is staged
+    # ---- staged batches
 
     def note_staged(self, connection: Connection, handle: str, staging: str) -> None:
         noted = {**self._who, "handle": handle, "staging": staging}
         connection.execute(self.dialect.insert(self.tables.staged).values(noted))
 
     def lock_staged(self, connection: Connection, handle: str) -> bool:
-        """Whether it is noted; nobody else makes or drops its table until the end of the transaction."""
+        """Return whether the batch is recorded, and lock its record until the end of the transaction.
+
+        Meanwhile no other process makes or drops its table.
+        """
         table = self.tables.staged
         asked = select(table.c.handle).where(self._mine(table), table.c.handle == handle).with_for_update()
         return connection.execute(asked).one_or_none() is not None
@@ -166,7 +173,7 @@ class SqlLedger(Ledger[Connection]):
         return {handle: (staging, sizes.get(staging, -1)) for handle, staging in found.items()}
 
     def left(self, connection: Connection) -> list[str]:
-        """Released, and their tables not dropped yet."""
+        """Return the released handles whose staging tables still exist."""
         if not self.exists(connection):
             return []
         staged, released = self.tables.staged, self.tables.released

@@ -1,4 +1,4 @@
-"""What MySQL and MariaDB say of themselves and of a table."""
+"""Queries of the catalog of MySQL and MariaDB: about the server and about a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.sinks.sql.portions import portions
 from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 
 _OLDEST = {True: (10, 5), False: (8, 0, 19)}
-"""By whether it is MariaDB: CHECKs, window functions, idle sessions."""
+"""is MariaDB -> oldest version. The sink needs CHECKs, window functions and a limit for idle sessions."""
 _DURABLE = (1, 3)
 _TABLE = """
 SELECT table_name, table_type, engine FROM information_schema.tables WHERE table_schema = :s AND table_name = :n
@@ -33,7 +33,7 @@ _CHECKS = """
 SELECT check_clause FROM information_schema.check_constraints
 WHERE constraint_schema = :s AND table_name = :n ORDER BY constraint_name
 """
-"""Of MariaDB. MySQL writes the texts in them in another way than it reads them."""
+"""A query for MariaDB only, because MySQL spells the texts in CHECKs differently than it reads them."""
 _SIZES = text(
     "SELECT table_name, greatest(coalesce(data_length + index_length, 0), 1) FROM information_schema.tables "
     "WHERE table_schema = :s AND table_name IN :n"
@@ -57,21 +57,21 @@ class MySQLCatalog:
         flushes, logs, form = connection.execute(text(asked)).one()
         if int(flushes) not in _DURABLE:
             return (
-                f"its server has innodb_flush_log_at_trx_commit = {flushes}: a crash takes commits back, and with them "
-                "releases that are told; set it to 1"
+                f"its server has innodb_flush_log_at_trx_commit = {flushes}: a crash undoes commits, and with them "
+                "reported releases; set it to 1"
             )
         if int(logs) and form == "STATEMENT":
             return "its server has binlog_format = STATEMENT, which refuses READ COMMITTED; set it to ROW or MIXED"
         return None
 
     def exact_collation(self, connection: Connection) -> str:
-        """Which tells texts apart by each character, and by blanks at their end, too (unlike ``utf8mb4_bin``)."""
+        """Return a collation that distinguishes all characters, also blanks at the end (unlike ``utf8mb4_bin``)."""
         is_maria = bool(getattr(connection.dialect, "is_mariadb", False))
         return "utf8mb4_nopad_bin" if is_maria else "utf8mb4_0900_bin"
 
     def schema_problem(self, connection: Connection, schema: str) -> Problem | None:
         if not schema:
-            return "its connection names no database, and its table none either", "Write table='database.table'"
+            return "neither its connection nor its table names a database", "Write table='database.table'"
         asked = text("SELECT count(*) FROM information_schema.schemata WHERE schema_name = :s")
         if connection.execute(asked, {"s": schema}).scalar_one():
             return None
@@ -81,7 +81,7 @@ class MySQLCatalog:
         is_exact = int(connection.execute(text("SELECT @@lower_case_table_names")).scalar_one()) == 0
         if is_exact or str(table) == str(table).lower():
             return None
-        return "its server does not tell upper and lower case of tables apart", "Write the name in lower case"
+        return "its server ignores upper and lower case in names of tables", "Write the name in lower case"
 
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
         found = dict[str, int]()
@@ -95,7 +95,7 @@ class MySQLCatalog:
     def compared_key(
         self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
     ) -> list[ColumnElement[Any]]:
-        """An index compares as its columns do, and the staging table has their collations."""
+        """Return the key columns as they are, because the staging table has the target's collations."""
         return [staging.c[one] for one in key]
 
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
@@ -108,7 +108,7 @@ class MySQLCatalog:
         is_maria = bool(getattr(connection.dialect, "is_mariadb", False))
         uniques: dict[str, list[str]] = {}
         for index, column, part in connection.execute(text(_INDEXES), which):
-            # by a part of a column, or by an expression: no set of columns
+            # an index on a part of a column, or on an expression, has no set of columns
             uniques.setdefault(index, []).append("" if column is None or part is not None else column)
         checks = tuple(row[0] for row in connection.execute(text(_CHECKS), which)) if is_maria else ()
         by_columns = {index: frozenset() if "" in found else frozenset(found) for index, found in uniques.items()}
@@ -119,14 +119,14 @@ def _refusal(kind: str, engine: str | None) -> str | None:
     if kind != "BASE TABLE":
         return f"it is {_KINDS.get(kind, f'a table of the kind {kind}, which the sink does not know')}"
     if engine != "InnoDB":
-        return f"its engine is {engine}, which does not undo what a transaction has not committed; use ENGINE=InnoDB"
+        return f"its engine is {engine}, which has no transactions; use ENGINE=InnoDB"
     return None
 
 
 def _column(row: Any) -> SqlColumn:
     _, kind, nullable, default, extra, charset, collation, characters, octets, base = row
     extra = (extra or "").upper()
-    # MariaDB writes a default of NULL as text, MySQL writes DEFAULT_GENERATED for one that is computed
+    # MariaDB writes a default of NULL as text. MySQL writes DEFAULT_GENERATED for a computed default.
     is_given = "AUTO_INCREMENT" in extra or (default is not None and default != "NULL")
     is_always = re.search(r"\b(STORED|VIRTUAL|PERSISTENT) GENERATED|^(VIRTUAL|PERSISTENT|STORED)$", extra) is not None
     text_of = f" CHARACTER SET {charset} COLLATE {collation}" if charset is not None else ""
@@ -139,6 +139,6 @@ def _column(row: Any) -> SqlColumn:
         definition=NOT_NULL_TIMESTAMP if kind == "timestamp(6)" and nullable == "NO" else f"{kind}{text_of}",
         charset=charset,
         characters=int(characters) if is_text and characters is not None else None,
-        # of VARCHAR the octets follow from the characters
+        # the bytes of a VARCHAR follow from its characters
         octets=int(octets) if not is_text and octets is not None else None,
     )

@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: sessions, errors, statements."""
+"""The dialect of MySQL and MariaDB: sessions, errors, statements."""
 
 from __future__ import annotations
 
@@ -27,20 +27,23 @@ _MODE = (
     "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
     "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
 )
-"""The whole of it: neither ANSI_QUOTES nor NO_BACKSLASH_ESCAPES, by which the driver's literals would be read in
-another way; and a 0 is a 0 also where the server gives numbers."""
+"""The complete SQL mode of a session.
+
+ANSI_QUOTES and NO_BACKSLASH_ESCAPES are absent, because they would change the meaning of the driver's literals. With
+NO_AUTO_VALUE_ON_ZERO a 0 stays 0 in an AUTO_INCREMENT column.
+"""
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": STATEMENT_TIMEOUT, "write_timeout": 600}
-"""Seconds."""
+"""Limits of the driver, in seconds."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
-    # no answer is cut, and none refused for its size; a COMMIT ends no session
+    # no result is cut or refused for its size; a COMMIT does not end the session
     "SET SESSION sql_select_limit = 18446744073709551615, sql_big_selects = 1, sql_safe_updates = 0, "
     "completion_type = 0",
-    # 10 s for a row or a table that another one holds
+    # 10 s for a row or table that another session has locked
     "SET SESSION innodb_lock_wait_timeout = 10, lock_wait_timeout = 10",
-    # 8 h: an executor's waits for Spark's next rows, and holds nothing meanwhile
+    # 8 h: an executor's session waits for Spark's next rows, and holds no locks meanwhile
     "SET SESSION wait_timeout = 28800",
-    # others' commits are seen behind a lock
+    # after waiting for a lock, the session sees other sessions' commits
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 )
 _UNANSWERED = (0, 2002, 2003, 2006, 2013, 2014, NO_TLS, 2055)
@@ -49,7 +52,7 @@ _NETWORK = (1158, 1159, 1160, 1161)
 _LOCKS = (1205, 1213, 1614, 3572, 1020, 1412)
 _RESOURCES = (1021, 1030, 1037, 1038, 1041, 1114, 1135, 1203, 1226)
 _OPERATOR = (1290, 1317, 1792, 1836, 1969, 3024)
-"""A server that is read-only for now, a statement that was ended, a time limit."""
+"""Codes for a server that is read-only for now, a statement that an operator ended, and a time limit."""
 _PASSING = frozenset((*OF_LOGIN, *_UNANSWERED, *_GOING_AWAY, *_NETWORK, *_LOCKS, *_RESOURCES, *_OPERATOR))
 _DENIED, _ABSENT = (1142, 1143), (1146,)
 
@@ -65,7 +68,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         given = {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}
         given["write_timeout"] = min(given["write_timeout"], given["read_timeout"])
         if isinstance(given.get("password"), str):
-            # as servers have it; of a text the driver would make latin1
+            # servers expect UTF-8; the driver would encode a text as latin1
             given["password"] = given["password"].encode()
         return given
 
@@ -82,17 +85,20 @@ class MySQLDialect(MySQLCatalog, Dialect):
         return _SETTLE
 
     def attend(self, engine: Engine) -> None:
-        """Nothing: a transaction begins with its first statement."""
+        """Do nothing, because a transaction begins with its first statement."""
 
     def is_passing(self, code: int, *, is_connected: bool) -> bool:
-        """A refused login passes: somebody may be rotating the password. With an expired one a session may begin."""
+        """Return True also for a refused login, because a password may be changing just now.
+
+        A session with an expired password may begin, and the server then refuses its statements.
+        """
         return code in _PASSING or (not is_connected and code in OF_DATABASE)
 
     def explain(self, error: Any, table: TableName, key: Collection[str], read: Read) -> str:
         return explain(error, table, key, read)
 
     def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
-        """A trigger can change a row and refuse it, and no more."""
+        """Return False. A trigger can change a row or refuse it, but not skip it."""
         return False
 
     def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
@@ -104,7 +110,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
-        """The catalog does not say what roles allow; statements that find no row do."""
+        """Yield the missing rights. Statements that find no row show them; the catalog does not, because of roles."""
         rows = select(*(table.c[name] for name in columns)).where(false())
         changed = {name: table.c[name] for name in columns}
         tried = {
@@ -118,7 +124,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
                 yield right
 
     def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
-        """The server looks at rights before it looks for the table: nothing is made of one that is not there."""
+        """Yield the missing rights by statements on an absent table. The server checks rights before tables."""
         table = known_table(name, ["id"])
         tried: dict[str, Executable] = {
             "SELECT": select(table.c.id).where(false()),
@@ -128,7 +134,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
             "DROP": DropTable(table, if_exists=True),
         }
         lacking = [right for right, statement in tried.items() if not _is_allowed(connection, statement)]
-        # LIKE wants SELECT, too, and would be refused for that: it is told first then
+        # LIKE needs SELECT, too, and would be refused without it. A missing SELECT is reported first.
         if "SELECT" not in lacking and not _is_allowed(connection, _made_like_none(name)):
             lacking.append("CREATE")
         yield from lacking
@@ -146,15 +152,21 @@ class MySQLDialect(MySQLCatalog, Dialect):
         return insert
 
     def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:
-        """Not by INSERT IGNORE, which makes warnings of all other errors, too."""
+        """Return an insert that leaves an existing row unchanged.
+
+        INSERT IGNORE is not used, because it turns all other errors into warnings, too.
+        """
         [first, *_] = table.primary_key.columns
         return mysql.insert(table).values(values).on_duplicate_key_update({first.name: first})
 
     def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str], guard: str | None) -> Insert:
-        """ON DUPLICATE KEY goes by each unique index. Where a row of another key would be replaced, ``guard`` becomes
-        NULL, which strict mode refuses."""
+        """Return an upsert that refuses to replace a row of another key.
+
+        ON DUPLICATE KEY reacts to every unique index. If a row of another key would be replaced, the update sets
+        ``guard`` to NULL, which strict mode refuses.
+        """
         insert = mysql.insert(table).from_select(list(columns), rows)
-        # the key stays as it is: said, as a TIMESTAMP that says ON UPDATE would get the current time
+        # The key is assigned to itself. Otherwise a TIMESTAMP with ON UPDATE would get the current time.
         changed: dict[str, Any] = {name: table.c[name] if name in key else insert.inserted[name] for name in columns}
         if guard is not None:
             is_same = and_(*(table.c[name] == insert.inserted[name] for name in key))
@@ -162,7 +174,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         return insert.on_duplicate_key_update(changed)
 
     def insert_text(self, table: Table) -> str:
-        """The driver sends it as it is, so that a name is quoted here, and no % is doubled."""
+        """Return the text of the INSERT. The driver sends it as it is, so names are quoted here and no % is doubled."""
         quote = mysql.dialect().identifier_preparer
         names = ", ".join(quote.quote(column.name) for column in table.columns)
         return f"INSERT INTO {quote.format_table(table)} ({names}) VALUES "
@@ -175,7 +187,7 @@ def _made_like_none(name: TableName) -> Executable:
 
 
 def _is_allowed(connection: Connection, statement: Executable) -> bool:
-    """``statement``: one that changes nothing."""
+    """Return whether the user may run a statement that changes nothing."""
     try:
         connection.execute(statement)
     except DBAPIError as error:

@@ -1,4 +1,4 @@
-"""Sentences for MySQL's refusals, without values of rows, which the server's messages hold."""
+"""Explanations of MySQL's refusals without values of rows, which the server's own messages contain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, name_in, told
 
 Read = Callable[[TextClause, Mapping[str, Any]], list[Any]]
-"""Reads the catalog, and returns nothing if that fails."""
+"""A function that reads the catalog, and returns no rows if that fails."""
 _SIGNAL, _NO_PARTITION, _IS_NULL = 1644, 1526, 1048
 _CHECK = ("a row violates a CHECK", "Correct the rows (a function of the job), or the constraint")
 _FOREIGN_KEY = (
@@ -39,7 +39,7 @@ _MEANINGS = {
     3819: _CHECK,
     4025: _CHECK,
 }
-"""Error → problem, advice."""
+"""Code -> (problem, advice)."""
 _OTHER_KEY = (
     "a unique index that is not the key of the upsert refuses a row: a row of another key has its values",
     "Delete one of the two, or drop that index",
@@ -75,29 +75,37 @@ _TEXT = re.compile(r"\bMESSAGE_TEXT\s*=\s*'((?:[^'\\]|'')*)'", re.IGNORECASE)
 
 
 def explain(error: Any, table: TableName, key: Collection[str], read: Read) -> str:
-    """Return the problem, the index or other part of the catalog that refused it, and the advice.
+    """Return the problem, the index or other part of the catalog that refused the row, and the advice.
 
-    ``key``: of an upsert, else empty.
+    Args:
+        error: the driver's error.
+        table: the target.
+        key: the key of an upsert, else empty.
+        read: reads the catalog.
     """
     code, where = code_of(error), {"s": table.schema, "n": table.name}
     if code == _SIGNAL:
         return _signalled(error, read(_TRIGGERS, where))
     name = name_in(error)
-    if code == _IS_NULL and name in key:  # the upsert assigns NULL to it where a row of another key would be replaced
+    # the upsert assigns NULL to the column if it would replace a row of another key
+    if code == _IS_NULL and name in key:
         indexes = ", ".join(str(row[0]) for row in read(_OTHERS, where))
         return f"{_OTHER_KEY[0]} (unique indexes: {indexes}). {_OTHER_KEY[1]}"
     shown, found = told(error), _MEANINGS.get(code)
     if code == _NO_PARTITION:
         shown += _partitions(read(_PARTITIONS, where))
     elif code in _DEFINITIONS and name:
-        # MySQL names an index with its table
+        # MySQL puts the table's name before an index's name
         defined = read(_DEFINITIONS[code], {**where, "name": name.rpartition(".")[2]})
         shown += "".join(f", {row[0]}" for row in defined if row[0])
     return shown if found is None else f"{found[0]} ({shown}). {found[1]}"
 
 
 def _signalled(error: Any, triggers: list[Any]) -> str:
-    """Show the message if it stands in a trigger as it is, because then it holds no value of a row."""
+    """Return the problem with the trigger's message, if a trigger contains the message as a literal.
+
+    Only then the message surely contains no values of the row.
+    """
     message, shown = str(error.args[1]) if len(error.args) > 1 else "", told(error)
     names = ", ".join(str(name) for name, _ in triggers)
     for name, statement in triggers:
@@ -108,7 +116,7 @@ def _signalled(error: Any, triggers: list[Any]) -> str:
 
 
 def _partitions(found: list[Any]) -> str:
-    """Limits of partitions are no values of rows."""
+    """Return the partitions of the table as text. Their limits are no values of rows."""
     names = [str(name) for _, name in found]
     shown = names if len(names) < 5 else [*names[:2], "…", *names[-2:]]
     return f", {found[0][0]}, partitions: {', '.join(shown)}" if found else ""

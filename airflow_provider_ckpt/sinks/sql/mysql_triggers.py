@@ -1,4 +1,4 @@
-"""Tables that the triggers of a MySQL table write to, read from the texts that the catalog keeps."""
+"""The tables that the triggers of a MySQL table write to, found in the source texts in the catalog."""
 
 from __future__ import annotations
 
@@ -28,16 +28,24 @@ _TOKEN = re.compile(
     r'(?P<quoted>`(?:[^`]|``)+`|"(?:[^"]|"")+")|(?P<word>[\w$]+)|(?P<mark>[.;(])',
     re.DOTALL,
 )
-"""Comments and texts have no group. A name may have double quotes (ANSI_QUOTES): no text stands in its place."""
+"""The tokens of an SQL statement. Comments and strings have no group.
+
+Double quotes count as quoted names (ANSI_QUOTES), because no string can stand in the place of a table's name.
+"""
 _VERBS = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _ENDS = ("SET", "VALUES", "VALUE", "SELECT", "WHERE", "LIMIT")
-"""The names of the tables that a statement writes to end before these words."""
+"""The words that end the list of a statement's target tables."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """Statement of a trigger or a routine. ``writes``: for each statement inside it that writes, names that may be its
-    tables; others are aliases and keywords. ``calls``: names that may be routines. ``called``: names that are."""
+    """The tables and routines that a statement of a trigger or routine names.
+
+    Args:
+        writes: for each writing statement inside it, the names that may be its tables; some are aliases or keywords.
+        calls: names that may be routines.
+        called: names that are routines.
+    """
 
     writes: tuple[tuple[TableName, ...], ...]
     calls: frozenset[TableName]
@@ -45,7 +53,7 @@ class Words:
 
 
 def read_words(statement: str, schema: str) -> Words:
-    """Read a statement whose unqualified names are in ``schema``."""
+    """Return the names in a statement. Unqualified names are in ``schema``."""
     tokens = list(_tokens(statement))
     writes, calls, called = [], set[TableName](), set[TableName]()
     for at, token in enumerate(tokens):
@@ -62,7 +70,7 @@ def read_words(statement: str, schema: str) -> Words:
 
 
 def _tokens(statement: str) -> Iterator[str]:
-    """Yield words in upper case if they are verbs or ends, and names as they are, quoted ones after a backtick."""
+    """Yield the words of a statement. Verbs and end words are in upper case, and quoted names begin with a backtick."""
     for found in _TOKEN.finditer(statement):
         if found["quoted"]:
             quote = found["quoted"][0]
@@ -82,7 +90,7 @@ def _until_end(tokens: list[str], *, is_insert: bool) -> Iterator[str]:
 
 
 def _names(tokens: Any, schema: str) -> Iterator[TableName]:
-    """Yield names, qualified ones as such."""
+    """Yield the names of tables or routines, qualified or in ``schema``."""
     parts: list[str] = []
     is_joined = False
     for token in tokens:
@@ -103,7 +111,7 @@ def _name(parts: list[str], schema: str) -> TableName:
 
 
 def read_trigger_writes(connection: Connection, table: TableName, events: Collection[str]) -> TriggerWrites:
-    """Read the tables that its triggers of these events write to."""
+    """Return the tables that the table's triggers of these events write to."""
     return _Reading(connection).read(table, events)
 
 
@@ -119,7 +127,7 @@ class _Reading:
         return TriggerWrites(tuple(self._unsafe), tuple(sorted(self._unknown)))
 
     def _follow(self, trigger: str, statement: str | None, schema: str) -> None:
-        """``statement``: None if the user may not see it."""
+        """Add the writes of a statement. ``statement`` is None if the user may not see it."""
         if not statement:
             self._unknown.add(trigger)
             return
@@ -135,7 +143,7 @@ class _Reading:
             self._unknown.add(trigger)
 
     def _is_table(self, trigger: str, name: TableName) -> bool:
-        """Follow a write to that table. Return False if there is no such table."""
+        """Add the effects of a write to that table. Return False if there is no such table."""
         for (engine,) in self._new("table", name, _TABLE):
             for (definition,) in self._rows(_VIEW, name) if engine is None else ():
                 self._follow_view(trigger, definition)
@@ -146,14 +154,14 @@ class _Reading:
         return ("table", name) in self._seen
 
     def _follow_view(self, trigger: str, definition: str | None) -> None:
-        """The catalog qualifies each name in a view's definition."""
+        """Add the writes to the tables of a view, in whose definition the catalog qualifies each name."""
         if not definition:
             self._unknown.add(trigger)
         for name in set(_names(_tokens(definition or ""), "")):
             self._is_table(trigger, name)
 
     def _new(self, kind: str, name: TableName, asked: Any) -> list[Any]:
-        """Return the rows of a name that was not read before."""
+        """Return the catalog's rows for a name that was not read before."""
         found = [] if (kind, name) in self._seen else self._rows(asked, name)
         self._seen |= {(kind, name)} if found else set()
         return found

@@ -1,4 +1,4 @@
-"""Which column of MySQL keeps the values of which Spark type, so that each reads back as it was. Pure."""
+"""The types of MySQL's columns that keep values of Spark's types unchanged. Pure functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEEP = {
 }
 _FLOATS = {"float": ("float", "double"), "double": ("double",)}
 _INSTANTS = {"timestamp": "timestamp", "timestamp_ntz": "datetime"}
-"""A DATETIME has no zone: an instant in it would depend on who reads it."""
+"""A DATETIME has no zone, so an instant in it would depend on the reader's zone."""
 _TEXTS = ("varchar", "tinytext", "text", "mediumtext", "longtext", "json")
 _MADE = {
     "boolean": "tinyint(1)",
@@ -42,15 +42,24 @@ _MADE = {
 }
 _MOST_SCALE = 30
 _JSON_DIGITS = 15
-"""MySQL's JSON (MariaDB's is a LONGTEXT) makes a double of a number with a point."""
+"""MySQL's JSON turns a number with a point into a double. MariaDB's JSON is a LONGTEXT."""
 NOT_NULL_TIMESTAMP = "timestamp(6) DEFAULT current_timestamp(6)"
-"""With a default of our own: older servers (``explicit_defaults_for_timestamp``) give the first one of a table the
-current time whenever its row is updated, too, and the second one a zero, which a strict session refuses."""
+"""The type of a TIMESTAMP column with a default of our own.
+
+With ``explicit_defaults_for_timestamp=OFF``, older servers set the first such column of a table to the current time at
+each update, too. They give the second one a zero, which a strict session refuses.
+"""
 
 
 def fits(kind: Any, column: str) -> bool:
-    """``kind``: as Spark's schema JSON has it; ``column``: ``COLUMN_TYPE`` of the catalog. A column that would round,
-    cut or shift is none that fits; nor is an unsigned one, as Spark's numbers all have a sign."""
+    """Return whether the column keeps each value of the type. It must not round, cut or shift values.
+
+    An unsigned column does not fit, because all of Spark's numbers have a sign.
+
+    Args:
+        kind: the type, spelled as in Spark's schema JSON.
+        column: ``COLUMN_TYPE`` of the catalog.
+    """
     kind, found = plain(kind), _TYPE.fullmatch(column)
     if found is None or "unsigned" in found[3] or "zerofill" in found[3]:
         return False
@@ -64,7 +73,7 @@ def fits(kind: Any, column: str) -> bool:
     if kind in _INSTANTS:
         return base == _INSTANTS[kind] and size == "6"
     if is_text(kind):
-        return base in _TEXTS or (base == "char" and kind.startswith("char("))  # CHAR takes blanks away
+        return base in _TEXTS or (base == "char" and kind.startswith("char("))  # CHAR removes blanks at the end
     return _is_whole(kind, base, size)
 
 
@@ -77,7 +86,7 @@ def _is_whole(kind: str, base: str, size: str | None) -> bool:
 
 
 def made_for(kind: Any, collation: str, *, is_key: bool) -> str | None:
-    """The type of a column that is made for such values; None if there is none. ``collation``: of texts."""
+    """Return the type of a new column for such values; None if there is none. ``collation`` is for texts."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if is_key or not fits_in_json(kind):

@@ -1,4 +1,4 @@
-"""What MySQL, MariaDB and SQLite all allow of names, and the names of what the sink makes."""
+"""The rules for names that MySQL, MariaDB and SQLite share, and the names that the sink creates."""
 
 from __future__ import annotations
 
@@ -6,25 +6,31 @@ from airflow_provider_ckpt.sinks.database.names import TableName, staging_hash
 from airflow_provider_ckpt.sinks.database.names import parse_table as parse
 
 LONGEST = 64
-"""Characters, in MySQL."""
+"""Characters of a name in MySQL."""
 
 
 def parse_table(text: str) -> TableName:
-    """Without a schema: in the database of the connection. Raises ValueError, which says what is wrong."""
+    """Return the parsed name. Without a schema, the table is in the database of the connection.
+
+    Raises ValueError, whose text describes the problem.
+    """
     return parse(text, "", problem_of)
 
 
 def problem_of(name: str) -> str | None:
-    """Why the sink takes no table and no column of that name; None if it does. The same for every database: which one
-    it is, a job that names a connection does not know until it runs."""
+    """Return why the sink takes no table or column of that name; None if it does.
+
+    The rules are the same for every database, because a job that names a connection does not know the database before
+    it runs.
+    """
     if not name or "\0" in name:
         return "is empty or holds a NUL"
     if len(name) > LONGEST:
         return f"has {len(name)} characters, and MySQL takes {LONGEST}"
-    # at the beginning of an alias MariaDB takes it away, and a release would miss the column
+    # MariaDB removes a blank at the start of an alias, and a release would miss the column.
     if name[0] <= " " or name.endswith(" ") or max(name) > "\uffff":
         return "begins or ends with a blank, or has a character beyond the Basic Multilingual Plane, which is refused"
-    # SQLAlchemy doubles it once too often in ON DUPLICATE KEY UPDATE
+    # SQLAlchemy doubles a % once too often in ON DUPLICATE KEY UPDATE.
     return "holds a %, which the driver takes for a parameter" if "%" in name else None
 
 

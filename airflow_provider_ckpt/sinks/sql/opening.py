@@ -1,4 +1,4 @@
-"""The database that an address leads to."""
+"""A function that opens the database of an address."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from airflow_provider_ckpt.sinks.sql.sqlite_dialect import SQLiteDialect
 
 
 def opened(address: Address, connect: Callable[..., Any] | None = None) -> Database:
-    """``connect``: in place of the driver's."""
+    """Return the database. ``connect`` replaces the driver's function."""
     return Database(address, MySQLDialect() if address.kind == "mysql" else SQLiteDialect(), connect)

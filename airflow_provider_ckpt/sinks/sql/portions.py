@@ -1,11 +1,14 @@
-"""Lists in statements, in portions: a sink that a gate has held for long asks for any number of batches."""
+"""A splitter for long lists in statements. A sink that a gate has held for long asks for any number of batches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 MOST = 900
-"""SQLite before 3.32 takes 999 parameters; of handles so many are far from MySQL's smallest ``max_allowed_packet``."""
+"""Values in one statement. SQLite before 3.32 takes 999 parameters.
+
+900 handles are far below MySQL's smallest ``max_allowed_packet``.
+"""
 
 
 def portions(texts: Sequence[str]) -> Iterator[list[str]]:

@@ -1,4 +1,4 @@
-"""From staging tables to the target, inside the transaction of a release."""
+"""The move of rows from staging tables to the target, inside the transaction of a release."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLACE = "_ckpt_place"
 
 @dataclass(frozen=True)
 class SqlReleasing:
-    """``settings``: with the table and the schema as they are in the database."""
+    """The statements of a release. ``settings`` has the table and schema as they are in the database."""
 
     connection: Connection
     dialect: Dialect
@@ -34,7 +34,7 @@ class SqlReleasing:
         self.connection.execute(select(literal(1)).select_from(known_table(self.settings.table, [])).limit(0))
 
     def empty(self) -> bool:
-        """Not by TRUNCATE, which commits."""
+        """Delete all rows of the target. TRUNCATE is not used, because it commits."""
         target = known_table(self.settings.table, [])
         self.connection.execute(delete(target))
         if not self.dialect.triggers_skip_rows:
@@ -64,8 +64,10 @@ class SqlReleasing:
         return self.connection.execute(insert).rowcount
 
     def _upsert(self, handle: Handle, staging: Table) -> int:
-        """Batch after batch, in their order; of one key in one batch the last row. As many as were staged, less what
-        did not come in."""
+        """Upsert the rows of a batch. Of several rows with one key the last one counts.
+
+        Return the number of staged rows, less those that did not reach the target. Batches must come in their order.
+        """
         table, names = self.settings.table, self.settings.key
         target = known_table(table, handle["columns"])
         key = self.dialect.compared_key(self.connection, table, staging, names)
@@ -77,7 +79,7 @@ class SqlReleasing:
             return found
         if set(handle["columns"]) > set(names):
             return found - (self._counted(newest) - came)
-        # of nothing but keys those that were there already have not come
+        # if all columns are key columns, rows that existed before are not written
         is_there = exists().where(*(target.c[name] == one for name, one in zip(names, key, strict=True)))
         return found - self._counted(staged.where(~is_there))
 
@@ -90,7 +92,7 @@ def _parts_of(staging: Table, handle: Handle) -> Select[Any]:
 
 
 def _guard(handle: Handle, key: Sequence[str]) -> str | None:
-    """Return the first column of the key that is no TIMESTAMP: MariaDB makes the current time of a NULL there."""
+    """Return the first key column that is no TIMESTAMP, because MariaDB stores the current time for a NULL in one."""
     types = dict(zip(handle["columns"], handle.get("types", ()), strict=False))
     return next((name for name in key if types.get(name, "timestamp") != "timestamp"), None)
 

@@ -1,4 +1,4 @@
-"""A table of MySQL, MariaDB or SQLite, released checkpoint by checkpoint, each in one transaction."""
+"""A sink that releases each checkpoint to a table of MySQL, MariaDB or SQLite in one transaction."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from airflow_provider_ckpt.sinks.sql.dialect_names import kind_of, refused_diale
 from airflow_provider_ckpt.sinks.sql.names import parse_table, problem_of
 
 _MAY_LACK_TLS = (
-    "sink {sink!r}: its connection has no ssl_ca, so PyMySQL goes on without TLS if the server offers none, and rows "
-    "can be read on the way. Set ssl_ca and ssl_verify_identity=true, or ssl_disabled=true if that is meant"
+    "sink {sink!r}: its connection has no ssl_ca, so PyMySQL continues without TLS if the server offers none, and rows "
+    "can be read on the way. Set ssl_ca and ssl_verify_identity=true, or ssl_disabled=true if that is intended"
 )
 
 
 @dataclass(frozen=True)
 class SqlSink(DatabaseSink):
-    """Writes rows to a table of MariaDB 10.5, MySQL 8.0.19 or newer, or of a file of SQLite. Needs the extra ``sql``,
-    where drivers and executors run. Other databases are refused.
+    """A sink that writes rows to a table of MariaDB 10.5, MySQL 8.0.19 or newer, or of an SQLite file.
 
-    ``table``: ``orders``, in the database of the connection, or ``shop.orders``; names are exact. ``conn_id``: an
-    Airflow connection, which a driver finds in its environment (``conn_ids=`` of the operator), or ``url``:
-    ``mysql+pymysql://user:password@host/database``, ``sqlite:////folder/file.db`` (with a local master only).
-    ``create``: a table that is not there is made, of the rows' schema.
+    Other databases are refused. The sink needs the extra ``sql`` where drivers and executors run. Executors insert each
+    batch into a staging table of its own; the release moves the rows.
 
-    ``mode``: what a release does. ``append`` inserts; ``upsert`` replaces the row of the same ``key``, or inserts it:
-    the table needs a unique index on exactly these columns; ``replace`` empties the table with the
-    job's first release, whoever wrote what is there, and inserts from then on.
-
-    ``staging_schema``: the database of the ledger and of what is staged, which has to be there; by default that of the
-    table. Executors insert rows into a table of its own for each batch; the release moves them.
-
-    ``statement_timeout``: seconds after which a server that has not answered a statement is given up, and asked again
-    later; an hour by default. It goes before ``read_timeout`` of the connection. SQLite, which is no server, has none.
+    Args:
+        table: ``orders``, in the database of the connection, or ``shop.orders``. Names are exact.
+        mode: ``append`` inserts rows. ``upsert`` replaces the row of the same key, or inserts it. ``replace`` empties
+            the table with the job's first release, also of rows that others wrote, and inserts from then on.
+        key: columns of the key, for ``upsert``. The table needs a unique index on exactly these columns.
+        conn_id: an Airflow connection, which a driver finds in its environment (``conn_ids=`` of the operator).
+        url: instead of ``conn_id``: ``mysql+pymysql://user:password@host/database``, or ``sqlite:////folder/file.db``
+            (with a local master only).
+        create: create the table from the rows' schema if it is absent.
+        staging_schema: the database of the ledger and the staging tables, which must exist; by default that of the
+            table.
+        statement_timeout: seconds after which a server that has not answered a statement is abandoned, and asked again
+            later; an hour by default. It takes precedence over ``read_timeout`` of the connection. SQLite, which has no
+            server, ignores it.
     """
 
     database: ClassVar[str] = "MySQL or SQLite"
@@ -54,7 +56,10 @@ class SqlSink(DatabaseSink):
         return fits_in_json(kind)
 
     def validate_place(self) -> None:
-        """Raises DialectRefusedError, too."""
+        """Check where the ledger is, and ``url`` if it is given.
+
+        Raises InvalidSinkError, DialectRefusedError.
+        """
         problem = None if self.staging_schema is None else problem_of(self.staging_schema)
         if problem:
             raise self.invalid("staging_schema", self.staging_schema, problem)
@@ -66,7 +71,9 @@ class SqlSink(DatabaseSink):
         if kind_of(scheme) is None:
             raise refused_dialect("url", scheme)
         if kind_of(scheme) == "sqlite" and self.staging_schema is not None:
-            raise self.invalid("staging_schema", self.staging_schema, "is none of a file of SQLite, which has one only")
+            raise self.invalid(
+                "staging_schema", self.staging_schema, "does not exist in a file of SQLite, which has one schema only"
+            )
 
     def bind(self, context: SinkContext) -> BoundSink:
         self.validate()

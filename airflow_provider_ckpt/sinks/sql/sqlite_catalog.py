@@ -1,4 +1,4 @@
-"""What SQLite says of itself and of a table."""
+"""Queries of the catalog of SQLite: about the library and about a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_provider_ckpt.sinks.sql.sqlite_words import leaves_rows_out, passes
 from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 
 _OLDEST = (3, 31)
-"""ON CONFLICT, window functions, generated columns."""
+"""The oldest version with ON CONFLICT, window functions and generated columns."""
 _GENERATED = (2, 3)
 
 
@@ -35,7 +35,7 @@ class SQLiteCatalog:
         found = connection.execute(asked, {"n": table.name}).scalars().all()
         if not found or table.name in found:
             return None
-        return f"its file has a table {found[0]!r}, and does not tell upper and lower case apart", "Write it like that"
+        return f"its file has a table {found[0]!r}, and ignores upper and lower case", "Write it like that"
 
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
         known = set(connection.execute(text("SELECT name FROM main.sqlite_master WHERE type = 'table'")).scalars())
@@ -51,7 +51,10 @@ class SQLiteCatalog:
     def compared_key(
         self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
     ) -> list[ColumnElement[Any]]:
-        """A staging table has none of the collations, and an index may have others than its columns."""
+        """Return the key columns with the collations of the target's index.
+
+        A staging table has no collations, and an index may have other ones than its columns.
+        """
         indexes = _indexes(connection, name.name).values()
         found = next((one for one in indexes if one.keys() == set(key)), {})
         return [collate(staging.c[one], found[one]) if one in found else staging.c[one] for one in key]
@@ -86,12 +89,12 @@ def _uniques(connection: Connection, table: str, rowid: list[str]) -> dict[str, 
     for index, collations in _indexes(connection, table).items():
         uniques[index] = names = frozenset(collations)
         if compared.setdefault(names, collations) != collations:
-            unfit.add(names)  # one of the two takes other texts as one key, and ON CONFLICT may go by either
+            unfit.add(names)  # the two indexes compare texts differently, and ON CONFLICT may use either
     return {index: frozenset() if names in unfit else names for index, names in uniques.items()}
 
 
 def _indexes(connection: Connection, table: str) -> dict[str, dict[str, str]]:
-    """Unique index → its columns, with the collation of each; empty if it is by an expression, or of some rows only."""
+    """Return unique index -> (column -> collation). It has no columns if it covers an expression or some rows only."""
     found = {}
     for _, index, is_unique, _, is_partial in _pragma(connection, "index_list", table):
         if is_unique:
@@ -101,7 +104,7 @@ def _indexes(connection: Connection, table: str) -> dict[str, dict[str, str]]:
 
 
 def _column(row: Any, *, is_rowid: bool) -> SqlColumn:
-    """Of a rowid's column: a NULL would be given a number."""
+    """Describe a column. A column of the rowid counts as NOT NULL, because SQLite replaces a NULL by a number."""
     return SqlColumn(
         type=row[2],
         not_null=bool(row[3]) or is_rowid,

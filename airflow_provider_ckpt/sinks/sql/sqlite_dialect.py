@@ -1,4 +1,4 @@
-"""SQLite, in a file of this machine."""
+"""The dialect of SQLite, in a file of this machine."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ from airflow_provider_ckpt.sinks.sql.sqlite_types import fits, made_for
 from airflow_provider_ckpt.sinks.sql.target_table import TriggerWrites
 
 _BUSY = 30.0
-"""Seconds that a session waits for others: it is one who writes at a time."""
+"""Seconds that a session waits for others, because only one session writes at a time."""
 
 
 class RollingBack(sqlite3.Connection):
-    """One that is closed while a cursor has a statement, as an exception's traceback may keep it, would hold its lock
-    until that is collected."""
+    """A connection that rolls back before it closes.
+
+    An exception's traceback may keep a cursor alive. Without the rollback, the closed connection would hold its lock
+    until the cursor is collected.
+    """
 
     def close(self) -> None:
         with suppress(sqlite3.Error):
@@ -43,7 +46,10 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     names_key = True
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Not made if it is not there: a file that is gone is no empty database. Transactions begin as we say."""
+        """Return arguments by which a missing file is not created, because a missing file is not an empty database.
+
+        SQLite's driver begins no transactions by itself; :meth:`attend` does.
+        """
         place = f"file:{quote(parameters['path'])}?mode=rw"
         return {"database": place, "uri": True, "timeout": _BUSY, "isolation_level": None, "check_same_thread": False}
 
@@ -67,18 +73,18 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         return "PRAGMA synchronous = EXTRA", "PRAGMA foreign_keys = ON"
 
     def attend(self, engine: Engine) -> None:
-        """The lock is taken before anything is read: two who have both read would both write."""
+        """Take the lock before anything is read. Otherwise two sessions that have both read would both write."""
         event.listen(engine, "begin", _begin)
 
     def is_passing(self, code: int, *, is_connected: bool) -> bool:
         return code == 5
 
     def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
-        """A trigger writes to tables of its own file, and a transaction is of the whole file."""
+        """Return no tables. A trigger writes only to its own file, and the transaction covers the whole file."""
         return TriggerWrites()
 
     def explain(self, error: Any, table: TableName, key: Collection[str], read: Any) -> str:
-        """SQLite's messages hold names and texts of triggers, and no values."""
+        """Return the error's text. SQLite's messages contain names and texts of triggers, but no values."""
         return told(error)
 
     def lacking_rights(
@@ -99,7 +105,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         return sqlite.insert(table)
 
     def overruling(self, insert: Insert) -> Insert:
-        """It overrules what the table's triggers say of their own rows (INSERT OR IGNORE), too."""
+        """Return an insert with OR ABORT. It also overrides the conflict clauses in triggers (INSERT OR IGNORE)."""
         return insert.prefix_with("OR ABORT")
 
     def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:

@@ -1,6 +1,7 @@
-"""Which column of SQLite keeps the values of which Spark type, so that each reads back as it was. Pure.
+"""The types of SQLite's columns that keep values of Spark's types unchanged. Pure functions.
 
-SQLite converts by a column's affinity, which it finds in the words of its declared type."""
+SQLite converts values by a column's affinity, which it derives from the words of the declared type.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +28,11 @@ _DECLARED = {
     "timestamp": ("TIMESTAMP", "DATETIME"),
     "timestamp_ntz": ("TIMESTAMP", "DATETIME"),
 }
-"""Their affinity is NUMERIC, which leaves such texts, and 0 and 1, as they are."""
+"""Declared types with the affinity NUMERIC, which leaves such texts, 0 and 1 unchanged."""
 
 
 def affinity(declared: str) -> str:
-    """https://www.sqlite.org/datatype3.html, 3.1."""
+    """Return the affinity of a declared type, by section 3.1 of https://www.sqlite.org/datatype3.html."""
     text = declared.upper()
     if "INT" in text:
         return "INTEGER"
@@ -43,8 +44,14 @@ def affinity(declared: str) -> str:
 
 
 def fits(kind: Any, column: str) -> bool:
-    """``kind``: as Spark's schema JSON has it; ``column``: its declared type. A decimal is kept by a column of text
-    only: a number of SQLite has 15 digits."""
+    """Return whether the column keeps each value of the type.
+
+    Only a text column keeps a decimal, because SQLite's numbers have 15 digits.
+
+    Args:
+        kind: the type, spelled as in Spark's schema JSON.
+        column: its declared type.
+    """
     kind, found = plain(kind), affinity(column)
     if isinstance(kind, dict):
         return fits_in_json(kind) and (found == "TEXT" or column.upper() == "JSON")
@@ -54,7 +61,7 @@ def fits(kind: Any, column: str) -> bool:
 
 
 def made_for(kind: Any) -> str | None:
-    """The type of a column that is made for such values; None if there is none."""
+    """Return the type of a new column for such values; None if there is none."""
     kind = plain(kind)
     if isinstance(kind, dict):
         return "TEXT" if fits_in_json(kind) else None

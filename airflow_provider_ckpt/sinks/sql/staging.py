@@ -1,4 +1,4 @@
-"""How rows come into a staging table: made like the target, filled by executors, each row with its task's attempt."""
+"""Staging tables of SQL databases: made like the target, and filled by executors with each row's task attempt."""
 
 from __future__ import annotations
 
@@ -24,15 +24,26 @@ if TYPE_CHECKING:
 
 
 def create_target(connection: Connection, table: TableName, columns: Columns, key: Sequence[str], types: Any) -> None:
-    """The table that rows of these columns go to; the columns of its key are NOT NULL. Another subtask may have made it
-    a moment ago. ``types``: of each column."""
+    """Create the target for rows of these columns. Its key columns are NOT NULL.
+
+    Another subtask may have created it just before.
+
+    Args:
+        connection: in a transaction.
+        table: name of the target.
+        columns: columns of the rows.
+        key: names of the key columns.
+        types: column -> type.
+    """
     made = [(name, types[name], name in key) for name, _ in columns]
     connection.execute(CreateTable(made_table(table, made, key), if_not_exists=True))
 
 
 def staging_table_of(name: TableName, target: SqlTable, columns: Columns) -> Table:
-    """With the target's own types, NOT NULLs and CHECKs: what the target refuses is refused here, too, before the
-    batch is acknowledged."""
+    """Return a staging table with the target's own types, NOT NULLs and CHECKs.
+
+    So a row that the target refuses is refused before its batch is acknowledged.
+    """
     given = [name for name, _ in columns]
     made = [(one, target.columns[one].definition, target.columns[one].not_null) for one in given]
     checks = [check for check in target.checks if about(check, given)]
@@ -48,8 +59,10 @@ def insert_rows(
     target: SqlTable,
     failures: Failures,
 ) -> list[dict[str, Any]]:
-    """(part, rows) of each partition that Spark counts; reads the frame once (R18). Raises RowsRefusedError,
-    DatabaseUnreachableError, and what the frame fails with."""
+    """Insert the rows and return (part, rows) of each partition that Spark counts. Reads the frame once (R18).
+
+    Raises RowsRefusedError, DatabaseUnreachableError, and the errors of the frame itself.
+    """
     written = frame.selectExpr(*(_as_written(name, kind) for name, kind in columns))
     limits = []
     for name, _ in columns:

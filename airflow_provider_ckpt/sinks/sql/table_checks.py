@@ -1,4 +1,4 @@
-"""Whether rows of a schema can be released to a table as it is now. Pure."""
+"""The checks whether rows of a schema can be released to a SQL table as it is now. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WHOLE_UNICODE = ("utf8mb4", "utf16", "utf16le", "utf32")
 
 
 def problems(columns: Columns, table: SqlTable, dialect: Dialect, key: Collection[str]) -> Iterator[Problem]:
-    """The gravest first. ``key``: of an upsert, else empty."""
+    """Yield the problems of a table, the most serious first. ``key``: the key of an upsert, else empty."""
     if table.refusal is not None:
         yield table.refusal, "Name a table that keeps rows"
         return
@@ -49,7 +49,7 @@ def _key_problems(table: SqlTable, key: frozenset[str]) -> Iterator[Problem]:
 
 
 def _guard_problems(table: SqlTable, key: frozenset[str]) -> Iterator[Problem]:
-    """Yield a problem if an upsert could replace a row of another key: only a column that is no TIMESTAMP guards it."""
+    """Yield a problem if an upsert could replace a row of another key, because the key has only TIMESTAMP columns."""
     others = [name for name, found in table.uniques.items() if found != key]
     kinds = [table.columns[name].type for name in key if name in table.columns]
     if others and all(kind.startswith("timestamp") for kind in kinds):

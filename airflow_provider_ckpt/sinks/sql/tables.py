@@ -1,4 +1,4 @@
-"""Tables as SQLAlchemy has them: every name is quoted by the dialect, and none is put into a text."""
+"""Tables as SQLAlchemy's objects. The dialect quotes every name, and no name is put into an SQL text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OPTIONS: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4"
 
 
 class Declared(UserDefinedType[Any]):
-    """A type as the catalog writes it."""
+    """A column type, spelled as in the catalog."""
 
     cache_ok = True
 
@@ -37,9 +37,17 @@ def made_table(
     key: Sequence[str] = (),
     checks: Sequence[str] = (),
 ) -> Table:
-    """``columns``: name, type, whether it is NOT NULL. ``key``: of the primary key."""
+    """Return a table to create.
+
+    Args:
+        name: its name.
+        columns: (name, type, whether it is NOT NULL).
+        key: columns of the primary key.
+        checks: CHECK constraints, as SQL.
+    """
     made: list[Column[Any]] = [
-        # said, as a TIMESTAMP of older servers is NOT NULL otherwise, and NULL is the current time
+        # NULL is written explicitly, because a TIMESTAMP of older servers is NOT NULL by default and turns NULL into
+        # the current time.
         Column(
             named(column),
             Declared(kind if not_null else f"{kind} NULL"),
@@ -60,7 +68,7 @@ def made_table(
 
 
 def known_table(name: TableName, columns: Sequence[str]) -> Table:
-    """One that is there, as far as a statement names it."""
+    """Return an existing table, with the columns that a statement names."""
     made: list[Column[Any]] = [Column(named(column)) for column in columns]
     return Table(named(name.name), MetaData(), *made, schema=named(name.schema))
 
@@ -70,7 +78,7 @@ def staging_columns(columns: Sequence[tuple[str, str, bool]]) -> list[tuple[str,
 
 
 class LedgerTables:
-    """In one schema; their version is in ``format``."""
+    """The ledger's tables in one schema. The table ``format`` contains their version."""
 
     def __init__(self, schema: str) -> None:
         self._schema, self._known = named(schema), MetaData()
@@ -97,12 +105,12 @@ class LedgerTables:
 
     @property
     def all(self) -> Mapping[str, Table]:
-        """By name; the one that says that all are there is the last one."""
+        """Return the tables by name. The last one is ``format``, which marks that all exist."""
         return {str(one.name): one for one in (self.targets, self.staged, self.released, self.ledger, self.format)}
 
 
 def _ascii(size: int) -> String:
-    """Ids have no other characters, and are told apart by each of them."""
+    """Return a column type for ids, which are ASCII and compared byte by byte."""
     return String(size).with_variant(mysql.VARCHAR(size, charset="ascii", collation="ascii_bin"), "mysql", "mariadb")
 
 

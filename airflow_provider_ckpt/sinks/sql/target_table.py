@@ -1,4 +1,4 @@
-"""What the catalog says of the table that a sink releases to."""
+"""The description of the target table, read from the catalog."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from airflow_provider_ckpt.sinks.database.table_checks import Problem, TargetCol
 
 @dataclass(frozen=True)
 class SqlColumn(TargetColumn):
-    """``definition``: its type with character set and collation, as CREATE TABLE takes it. ``charset``: None if it
-    holds no text. ``characters``, ``octets``: what a value may have; None: no such limit."""
+    """A column of the target.
+
+    Args:
+        definition: type with character set and collation, as CREATE TABLE takes it.
+        charset: character set; None if the column holds no text.
+        characters: most characters of a value; None for no limit.
+        octets: most bytes of a value; None for no limit.
+    """
 
     definition: str = ""
     charset: str | None = None
@@ -22,9 +28,14 @@ class SqlColumn(TargetColumn):
 
 @dataclass(frozen=True)
 class SqlTable:
-    """``refusal``: why it is no table that keeps rows, for people; None if it is one. ``uniques``: name of each unique
-    index → its columns; empty if it is by a part of a column, by an expression, or for some rows only. ``checks``: its
-    CHECKs, as SQL."""
+    """The target table.
+
+    Args:
+        refusal: why the table cannot keep rows, for people; None if it can.
+        columns: columns by name.
+        uniques: unique index -> its columns; empty if it covers a part of a column, an expression, or some rows only.
+        checks: its CHECKs, as SQL.
+    """
 
     refusal: str | None
     columns: Mapping[str, SqlColumn]
@@ -34,10 +45,11 @@ class SqlTable:
 
 @dataclass(frozen=True)
 class TriggerWrites:
-    """Tables that the triggers of one table write to, also by way of routines, views and triggers of other tables.
+    """The tables that the triggers of one table write to, also through routines, views and triggers of other tables.
 
-    ``unsafe``: (trigger, table, engine) for each table whose engine does not undo what was not committed. ``unknown``:
-    triggers whose statements, or whose tables, the user of the connection may not see.
+    Args:
+        unsafe: (trigger, table, engine) of tables whose engine cannot roll back.
+        unknown: triggers whose statements or tables the user of the connection may not see.
     """
 
     unsafe: tuple[tuple[str, TableName, str], ...] = ()
@@ -46,7 +58,7 @@ class TriggerWrites:
     def problems(self) -> Iterator[Problem]:
         for trigger, table, engine in self.unsafe:
             problem = (
-                f"its trigger {trigger} writes to {table}, whose engine {engine} does not undo what a rolled back "
-                "release has written, and a release that is tried again writes it twice"
+                f"its trigger {trigger} writes to {table}, whose engine {engine} keeps the rows of a rolled back "
+                "release, so a release that is tried again writes them twice"
             )
             yield problem, f"ALTER TABLE {table} ENGINE=InnoDB, or drop the trigger"

@@ -165,7 +165,7 @@ def test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing(
     with pytest.raises(LedgerLostError, match="while the job runs"):
         staged(sink, 3)
     world.new()
-    with pytest.raises(LedgerLostError, match="was made anew since"):
+    with pytest.raises(LedgerLostError, match="was created again after"):
         sink.release([handle], 2)
     world.run(f'DROP SCHEMA "{world.staging}" CASCADE')
     with pytest.raises(LedgerLostError, match="it has no entry"):
@@ -178,7 +178,7 @@ def test_a_ledger_of_an_older_backup_is_refused(world: World) -> None:
     sink.release([staged(sink, 1)], 1)
     handle = staged(sink, 2)
     world.run(f'UPDATE "{world.staging}".ledger SET last = 0')
-    with pytest.raises(LedgerLostError, match=r"its last release is 0, and batch .* knows of 1"):
+    with pytest.raises(LedgerLostError, match=r"its last release is 0, and was 1 when batch"):
         sink.release([handle], 2)
 
 
@@ -221,7 +221,7 @@ def test_staged_rows_that_somebody_has_deleted_are_missed_by_number(world: World
     sink = world.table().new()
     whole, broken = staged(sink, 1), staged(sink, 2)
     world.run(f'DELETE FROM "{world.staging}".{broken["staged"]} WHERE id = 20')
-    with pytest.raises(StagedRowsMissingError, match=r"1 came to the table\. 1 are still staged: something other"):
+    with pytest.raises(StagedRowsMissingError, match=r"1 reached the table\. 1 are still staged: something other"):
         sink.release([whole, broken], 1)
     assert (world.rows(), sink.last_released()) == ([], 0)
 
@@ -243,7 +243,7 @@ def test_rows_that_a_trigger_leaves_out_fail_the_release(world: World, mode: dic
     world.run(f"CREATE {trigger}")
     first, second = staged(sink, 1), staged(sink, 2)
     assert sink.release([first], 1) == {"rows": 2}
-    with pytest.raises(StagedRowsMissingError, match=r"1 came to the table\. A trigger of table .* leaves the others"):
+    with pytest.raises(StagedRowsMissingError, match=r"1 reached the table\. A trigger of table .* leaves the others"):
         sink.release([second], 2)
     assert (world.rows(), sink.last_released()) == (rows_of(1), 1)
     world.run(f'DROP TRIGGER picky ON "{schema}".{on}')
@@ -266,7 +266,7 @@ def test_of_a_table_of_keys_alone_each_has_to_be_there(world: World) -> None:
     )
     assert sink.release([stage(sink, Rows([[(1, 1), (1, 1), (1, 2)]], columns), 1)], 1) == {"rows": 3}
     assert sink.release([stage(sink, Rows([[(1, 2), (1, 3)]], columns), 2)], 2) == {"rows": 2}
-    with pytest.raises(StagedRowsMissingError, match="3 rows were staged, and 2 came to the table"):
+    with pytest.raises(StagedRowsMissingError, match="3 rows were staged, and 2 reached the table"):
         sink.release([stage(sink, Rows([[(1, 1), (1, 9)], [(1, 9)]], columns), 3)], 3)
     assert (world.rows(), sink.last_released()) == ([(1, 1), (1, 2), (1, 3)], 2)
 
@@ -532,7 +532,7 @@ def check(world: World, columns: Any = COLUMNS, **given: Any) -> None:
     [
         ("id int", {}, "it has no column 'city' (it has id)"),
         ("id int, city text, n int NOT NULL", {}, "its column 'n' is NOT NULL and has no default"),
-        ("id int GENERATED ALWAYS AS IDENTITY, city text", {}, "PostgreSQL itself gives column 'id' its values"),
+        ("id int GENERATED ALWAYS AS IDENTITY, city text", {}, "PostgreSQL itself sets the values of column 'id'"),
         ("id smallint, city text", {}, "column 'id' is integer in the job and smallint in the table"),
         ("id int, city int", {}, "column 'city' is string in the job and integer in the table"),
         ("id int, city text", {"mode": "upsert", "key": ["id"]}, "column 'id' of its key may be NULL"),
@@ -746,10 +746,10 @@ def test_a_sink_that_cannot_work_is_refused_when_the_job_is_validated(given: dic
     ("columns", "given", "told"),
     [
         ((), {}, "has no columns"),
-        (COLUMNS, {"output_mode": "update"}, "output mode 'update' gives a row again"),
-        (COLUMNS, {"output_mode": "complete"}, "output mode 'complete' gives a row again"),
-        ((("id", "integer"), ("ID", "string")), {}, "but for upper and lower case"),
-        ((("_ckpt_part", "integer"),), {}, "is a name of ours"),
+        (COLUMNS, {"output_mode": "update"}, "output mode 'update' repeats a row"),
+        (COLUMNS, {"output_mode": "complete"}, "output mode 'complete' repeats a row"),
+        ((("id", "integer"), ("ID", "string")), {}, "that differ only in upper and lower case"),
+        ((("_ckpt_part", "integer"),), {}, "is a name that the sink itself uses"),
         ((("x" * 64, "integer"),), {}, "has 64 bytes"),
         ((("id", "void"),), {}, "is of type void"),
         ((("id", "interval day to second"),), {}, "is of type interval day to second"),

@@ -175,7 +175,7 @@ def test_a_release_that_is_there_is_told_though_what_was_staged_cannot_be_droppe
     handle = staged(sink, 1)
     maria.run(f"REVOKE DROP ON {maria.schema}* FROM poor")
     assert sink.release([handle], 1) == {"rows": 2}
-    assert "cannot be cleaned up" in caplog.text
+    assert "cannot be deleted" in caplog.text
     assert (maria.rows(), maria.staging_tables()) == (rows_of(1), 1)
     maria.run(f"GRANT DROP ON {maria.schema}* TO poor")
     assert sink.release([staged(sink, 2)], 2) == {"rows": 2}

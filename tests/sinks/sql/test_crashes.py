@@ -397,7 +397,7 @@ def test_what_a_fenced_attempt_would_make_is_not_made(world: World) -> None:
     def collect() -> None:
         sink.collect_garbage([], ["alive"])
 
-    with pytest.raises(LedgerLostError, match="is not noted any more"):
+    with pytest.raises(LedgerLostError, match="is no longer recorded"):
         staged(world.bind(connect=world.watched(once_after_the_note(collect))), 1, "dead")
     assert (world.staging_tables(), world.staged()) == (0, [])
 

@@ -81,7 +81,7 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
         ("id smallint, city text", COLUMNS, "integer in the job and smallint(6) in the table"),
         ("id int, city enum('a')", COLUMNS, "string in the job and enum('a') in the table"),
         ("id int, city char(9)", COLUMNS, "string in the job and char(9) in the table"),
-        ("id int AS (1) STORED, city text", COLUMNS, "MySQL itself gives column 'id' its values"),
+        ("id int AS (1) STORED, city text", COLUMNS, "MySQL itself sets the values of column 'id'"),
         ("at datetime", (("at", "timestamp_ntz"),), "timestamp_ntz in the job and datetime in the table"),
         ("at datetime(6)", (("at", "timestamp"),), "timestamp in the job and datetime(6) in the table"),
         ("at timestamp(3) NULL", (("at", "timestamp"),), "timestamp in the job and timestamp(3) in the table"),

@@ -26,7 +26,7 @@ def test_rows_that_a_trigger_leaves_out_fail_the_release(lite: SQLiteWorld, mode
     assert sink.release([first], 1) == {"rows": 2}
     with pytest.raises(
         StagedRowsMissingError,
-        match=r"2 rows were staged, and 1 came to the table. A trigger of table main.orders leaves",
+        match=r"2 rows were staged, and 1 reached the table. A trigger of table main.orders leaves",
     ):
         sink.release([second], 2)
     assert (lite.rows(), sink.last_released(), lite.staged()) == (rows_of(1), 1, [second["id"]])
@@ -39,7 +39,7 @@ def test_a_key_that_is_there_is_not_left_as_it_was(lite: SQLiteWorld) -> None:
     sink = lite.table(KEYED).new(**UPSERT)
     lite.put((20, "of somebody else"))
     lite.run(PICKY)
-    with pytest.raises(StagedRowsMissingError, match="1 came to the table"):
+    with pytest.raises(StagedRowsMissingError, match="1 reached the table"):
         sink.release([staged(sink, 2)], 1)
     assert lite.rows() == [(20, "of somebody else")]
 
@@ -54,7 +54,7 @@ def test_of_a_table_of_keys_alone_each_has_to_be_there(lite: SQLiteWorld, collat
     lite.run("CREATE TRIGGER picky BEFORE INSERT ON orders WHEN NEW.city = 'bad' BEGIN SELECT RAISE(IGNORE); END")
     assert sink.release([stage(sink, Rows([[("a",), ("a",), ("b",)]], columns), 1)], 1) == {"rows": 3}
     assert sink.release([stage(sink, Rows([[("a",), ("B",)]], columns), 2)], 2) == {"rows": 2}
-    with pytest.raises(StagedRowsMissingError, match="3 rows were staged, and 1 came to the table"):
+    with pytest.raises(StagedRowsMissingError, match="3 rows were staged, and 1 reached the table"):
         sink.release([stage(sink, Rows([[("a",), ("bad",)], [("bad",)]], columns), 3)], 3)
 
 
