@@ -9,49 +9,13 @@ import pytest
 from tests.docs.examples import ROOT
 
 GLOSSARY = re.compile(r"^## Glossary\n(.*?)^## ", re.DOTALL | re.MULTILINE)
-WORDS = [
-    "driver",
-    "JobMaster",
-    "worker",
-    "epoch",
-    "attempt",
-    "subtask",
-    "vertex",
-    "channel",
-    "stage",
-    "prepare",
-    "publish",
-    "complete",
-    "release",
-    "retain",
-    "discard",
-    "pause",
-    "resume",
-    "restart",
-    "restore",
-    "restart from scratch",
-    "claim",
-    "fence",
-    "take over",
-    "finished",
-    "ended",
-    "request",
-    "outcome",
-    "change",
-    "reconfigure",
-    "rescale",
-    "upgrade",
-    "dry run",
-    "poll",
-    "report",
-    "command",
-    "status line",
-    "checkpoint",
-    "savepoint",
-    "journal",
-    "operator",
-    "split",
-]
+LISTED = (
+    "driver, JobMaster, worker, epoch, attempt, subtask, vertex, channel, stage, prepare, publish, complete, release, "
+    "retain, discard, pause, resume, restart, restore, restart from scratch, claim, fence, take over, finished, ended, "
+    "request, outcome, change, reconfigure, rescale, upgrade, dry run, poll, report, command, status line, checkpoint, "
+    "savepoint, journal, operator, split"
+)
+WORDS = LISTED.split(", ")
 
 
 def meanings(page: str) -> dict[str, str]:
