@@ -117,7 +117,7 @@ def test_a_sink_that_ends_its_process_is_no_job_that_has_finished(
     monkeypatch.setattr("airflow_provider_ckpt.sinks.bound_file_sink.BoundFileSink.check_rows", lambda *_: sys.exit(0))
     code, line = run(world, job_file(world))
     assert (code, line["kind"]) == (ExitCode.FAILED, "failed")
-    assert line["message"] == "the driver was ended by sys.exit(0), which is no end of a job"
+    assert line["message"] == "a call of sys.exit(0) ended the driver before the end of the job"
     assert "sys.exit(0)" in line["traceback"]
     assert world.released() == []
 
