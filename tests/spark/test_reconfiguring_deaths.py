@@ -269,5 +269,5 @@ def test_a_function_that_never_returned_is_named_when_another_one_is_assigned(
         run = world.run(counting(world), checkpoint_timeout=3)
     assert run.status == "STOPPED", run.cause
     assert "had not made its new query within 3 s" in told[0].detail
-    assert "what was tried before has not returned yet" in told[1].detail
+    assert "an earlier trial has not ended" in told[1].detail
     check_counting(world, 30)

@@ -359,6 +359,6 @@ def test_a_function_over_state_is_tried_on_what_a_micro_batch_has_left_and_not_b
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert "no micro-batch of it is committed yet" in told[0].detail
+    assert "it has committed no micro-batch" in told[0].detail
     assert told[1].result.value == "completed", told[1]
     check_counting(world, 20)
