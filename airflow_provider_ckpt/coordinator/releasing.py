@@ -19,7 +19,7 @@ def waiting(sink: str, seconds: float, cause: str) -> str:
     ``cause``: in words. It need not name the sink and the job again.
     """
     what = re.sub(rf"\Asink {re.escape(repr(sink))} of job '[^']*' ", "", cause)
-    return f"sink {sink}: waiting since {seconds:.0f} s, {what.rstrip('.')}"
+    return f"sink {sink}: has waited {seconds:.0f} s, {what.rstrip('.')}"
 
 
 class Releasing:
