@@ -20,8 +20,8 @@ class FileStatus:
 def awaited(source: str, path: str, seconds: float) -> str:
     """Return what the status says of a file that ``unfinished_files="wait"`` holds up."""
     return (
-        f"source {source}: has waited {seconds:.0f} s for {path}, which is still being written. The other files of its batch "
-        "wait, too, for ten minutes at most"
+        f"source {source}: has waited {seconds:.0f} s for {path}, which is still being written. The other files of its "
+        "batch wait, too, for ten minutes at most"
     )
 
 
