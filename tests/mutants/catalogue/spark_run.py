@@ -873,7 +873,7 @@ _RESTORE = (
         "R7",
         "StreamingRunnerFactory._edges",
         "        start = max(feed.fed + 1, read - 1)  # less",
-        "        start = max(feed.fed + 1, read)  # after",
+        "        start = max(feed.fed + 1, read)  # less",
         ("tests/spark/test_inputs.py",),
         "the second half of an entry that was read in part is never read",
     ),
