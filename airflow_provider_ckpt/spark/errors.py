@@ -14,7 +14,7 @@ class OutputTakenError(InvalidInputError):
     """
 
     template = (
-        "Sink {sink} of job {job_id!r} holds what a job of that name released up to checkpoint {released}, and under "
+        "Sink {sink} of job {job_id!r} holds output of a job of that name up to checkpoint {released}, and under "
         "the root {root} there is no such job. Resume the job under its original root, or start from scratch with "
         "another job id or an empty target (a FileSink keeps its records in the folder '_ckpt-…' next to the table)."
     )

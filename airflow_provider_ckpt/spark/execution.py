@@ -209,7 +209,7 @@ class Execution:
         self._forget_files(journal)
         frozen, splits = self._freeze(journal), self._freeze_splits(journal)
         logs = load_logs(self._storage, job_id, graph)
-        attempts = open_logs(journal, logs, taken.epoch, mode, start.restore, self._resets())  # fences whoever ran it
+        attempts = open_logs(journal, logs, taken.epoch, mode, start.restore, self._resets())  # fences earlier attempts
         void_left_logs(journal, self._storage, taken.epoch)
         tidy_up(self._storage, job_id, self._since(taken))
         claimed = ClaimedJob(

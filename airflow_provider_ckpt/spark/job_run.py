@@ -103,7 +103,7 @@ def prepare_for_workers(
     on_status: OnStatus,
     journal: Journal,
 ) -> Outcome | None:
-    """Do what :func:`execute` does before the run. A JobMaster and workers run the job then (W9).
+    """Prepare the job as :func:`execute` does before a run, for a JobMaster and workers, which run it (W9).
 
     Return None if they may begin, or the outcome of a job that is over already.
     """

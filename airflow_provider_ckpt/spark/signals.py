@@ -33,9 +33,9 @@ ASK_SECONDS = 20.0
 
 
 class FirstSignal:
-    """Handlers that call ``tell`` once, with the name of the first signal.
+    """Handlers that call a function once, with the name of the first signal.
 
-    If ``tell`` raises, the next signal calls it again.
+    If the function raises, the next signal calls it again.
     """
 
     def __init__(self, tell: Callable[[str], None]) -> None:

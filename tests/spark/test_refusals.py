@@ -227,7 +227,7 @@ def test_an_output_that_a_job_of_that_name_filled_from_another_root_is_refused(w
     elsewhere = world.base / "elsewhere"
     code, line = run(world, job_file(world), root=str(elsewhere))
     assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
-    assert "'job' holds what a job of that name released up to checkpoint 1" in line["message"]
+    assert "'job' holds output of a job of that name up to checkpoint 1" in line["message"]
     assert not elsewhere.exists()
     assert world.released_ids() == sorted(expected)
     reference = job_file(world)

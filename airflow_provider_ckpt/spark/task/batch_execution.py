@@ -21,5 +21,5 @@ def execution_of_batch(spark: SparkSession, vertex: str) -> Any:
     streams: Any = spark._jsparkSession.streams()
     running = streams.get(spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
     if running is None:
-        raise QueryFailedError(vertex=vertex, cause="its micro-batch does not say which query it belongs to")
+        raise QueryFailedError(vertex=vertex, cause="its micro-batch does not name its query")
     return running.streamingQuery().lastExecution()

@@ -61,11 +61,11 @@ class BoundedRunner:
         """Do nothing, because its own thread reports failures."""
 
     def late_files(self) -> set[str]:
-        """Return none, because it reads frozen files, or those that the user's function returns."""
+        """Return an empty set, because it reads frozen files or the files of the user's function."""
         return set()
 
     def changed_files(self) -> list[FilesChanged]:
-        """Return none, because files are compared before their rows are published."""
+        """Return an empty list, because files are compared before their rows are published."""
         return []
 
     # ---- the runner's thread
