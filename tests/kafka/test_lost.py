@@ -227,7 +227,7 @@ def test_a_live_source_whose_start_does_not_name_its_partitions_ends_the_job_and
     run = world.run(jobs.of_live(world, topics, live, **{key: f'{{"{live}":{{"0":1}}}}'}))
     assert run.status == "FAILED"
     assert run.cause is not None
-    assert f"{key} of its Kafka source has to name each partition" in run.cause
+    assert f"{key} of its Kafka source must name each partition" in run.cause
     mended = jobs.of_live(world, topics, live, startingOffsets="earliest")
     assert world.run(mended, world.drain_at(10), resume_failed=True).status == "FINISHED"
     assert world.released_ids() == sorted(ids)

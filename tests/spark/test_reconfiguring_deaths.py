@@ -174,7 +174,7 @@ def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_th
     with pytest.raises(UnfitLogicError, match="cannot be loaded, and marked was given it while the job ran") as refused:
         world.run(counting(world))
     way_out = f"ckpt reconfigure {world.job_id} marked.logic=declared --next-run --root {world.root}"
-    assert str(refused.value).endswith(f"{way_out} (marked.logic={bad} for what is there now)")
+    assert str(refused.value).endswith(f"{way_out} (marked.logic={bad} for the current file)")
     counting_version(world, "bad")
     again = Reconfiguration().assign_execution_logic("marked", bad)
     JobClient(str(world.root), world.job_id).assign_for_next_run(again)

@@ -69,7 +69,9 @@ def test_a_worker_with_other_parameters_is_refused(planned: dict[str, str], give
     definition = JobDefinition("streaming", {}, {}, {}, params=planned)
     PlanRecorded(JobGraph((), ()), {}, 1.0, definition).apply(state)
     options = RunOptions(job="job.py:job", root="memory://refusals", job_id="orders", params=given)
-    with pytest.raises(OtherPlanError, match="the parameters of job 'orders' are not what it was prepared with"):
+    with pytest.raises(
+        OtherPlanError, match="the parameters of job 'orders' differ from those that it was prepared with"
+    ):
         prepare_again(Job("orders"), options, open_storage(options.root), Location(options.root), state, ())
 
 
