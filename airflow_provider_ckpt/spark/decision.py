@@ -49,7 +49,7 @@ class Decision:
     begins_anew: str | None
     """Why the options discard the previous runs, although they could be kept; None if they are kept."""
     reconciliation: Reconciliation | None
-    """In batch mode, the subtasks that run again because results that others must read are gone."""
+    """Subtasks of a job in batch mode that run again, because results that others must read are gone."""
     split_lists: Mapping[str, SourceFrozen]
     """Source -> its frozen list of splits. If the previous driver freezes another list meanwhile, that list holds.
     The decision differs then, because the job was not planned with that list."""
