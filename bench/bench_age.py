@@ -1,13 +1,14 @@
-"""Whether a job gets slower, or larger, with its age: journal, logs and retention without Spark, on a local disk.
+"""Growth of a job with its age, in time and size: journal, logs and retention without Spark, on a local disk.
 
     python bench/bench_age.py [--checkpoints 10000] [--folder /dev/shm]
 
-Ratios of the last tenth of the job's life to the second tenth; 1 is flat. A driver takes the job over after each tenth.
+The figures are ratios of the last tenth of the job's life to the second tenth; 1 is flat. A driver takes the job over
+after each tenth.
 
-checkpoint  triggered to released, and what retention does then (median)
-show        the journal is replayed
-restart     it is claimed, and the logs are loaded and opened
-files, bytes, entries in memory: the most in each tenth
+checkpoint  from trigger to release, with the work of retention (median)
+show        replay of the journal
+restart     claim of the journal, and load and open of the logs
+files, bytes, entries in memory: the greatest number in each tenth
 """
 
 from __future__ import annotations

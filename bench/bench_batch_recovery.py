@@ -1,23 +1,24 @@
-"""A batch job of 1,000 splits is killed with -9 and run again: what of it is done twice, and how long both take.
+"""Repeated work and time of a batch job of 1,000 splits that is killed with -9 and run again.
 
     python bench/bench_batch_recovery.py [--splits 1000] [--rows 10000000] [--at 10 50 90]
 
-on     the library, as it is: what is finished is kept (FLIP-383)
-off    the library with batch_recovery=False: the run that follows begins anew
-plain  a Spark batch job for each split, four at a time from a pool of threads; a retry starts over, as that of a
-       SparkSubmitOperator does
+on     the library with its defaults, which keeps finished work (FLIP-383)
+off    the library with batch_recovery=False: the second run starts from scratch
+plain  a Spark batch job for each split, four at a time from a pool of threads; a retry starts from scratch, like that
+       of a SparkSubmitOperator
 
-Each is killed when so many per cent of its splits are published (plain: written). Every run is a process of its own
-with the same conf, and is timed from its start to its end, so the start of the JVM is in it. Each reading of a split is
-noted in a file. Ratios are to a run of the same kind that never fails. There the time that the journal takes is
-measured, too: in its writes, flushes and snapshots, by whichever thread, while the others go on reading; and how much
-of that it was while some subtask had nothing to read, which is the most that a run can get longer by.
+Each job is killed when --at per cent of its splits are published (plain: written). Every run is a process of its own
+with the same settings. It is timed from its start to its end, with the start of the JVM. Each read of a split is noted
+in a file. Ratios compare with a run of the same kind that never fails. In that run, the time of the journal's writes,
+flushes and snapshots is measured, too, in all threads. The part of it during which some subtask had nothing to read is
+the most by which the journal can lengthen the run.
 
-again     readings of splits in the second run that the first one had begun
-finished  those of them that were published when the first one was killed
+again     splits that the second run read although the first one had begun to read them
+finished  splits of these that were published before the kill
 
-Targets: on: nothing that was finished is redone beyond one flush interval (so finished = 0, as a split is published by
-an entry of its own), and again <= the number of subtasks; the journal takes at most 1 % of a run that never fails.
+Targets for "on": no finished work is repeated beyond one flush interval. So finished = 0, because each split is
+published by an entry of its own, and again <= the number of subtasks. The journal takes at most 1 % of a run that never
+fails.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Case:
             )
 
     def run(self) -> tuple[float, dict[str, float]]:
-        """Seconds until its end, and what it says of the journal."""
+        """Run the job. Return its seconds, and its measurements of the journal."""
         begun = time.monotonic()
         process = self.start()
         told = process.communicate()[0]
@@ -105,7 +106,7 @@ class Case:
         return Killed(len(published), len(again), sum(one in published for one in again), first + second)
 
     def published(self) -> set[str]:
-        """Splits; files that were looked at are not looked at again."""
+        """Return the published splits. Each file is read only once."""
         if self._engine == "plain":
             return {path.parent.name.partition("=")[2] for path in Path(self._given["out"]).glob("split=*/_SUCCESS")}
         for path in (self._work / "ckpt" / JOB_ID / "vertices" / "history").glob("*/log/[0-9]*.json"):
@@ -117,7 +118,7 @@ class Case:
         return {int(line.split()[0]) for line in Path(self._given["asked"]).read_text().splitlines()}
 
     def _read(self, pid: int) -> list[str]:
-        """What a process read; the library's first call plans, and reads nothing."""
+        """Return the splits that a process read. The library's first call is left out, because it only plans."""
         lines = [line.split() for line in Path(self._given["asked"]).read_text().splitlines()]
         return [split for of, split in lines if int(of) == pid][0 if self._engine == "plain" else 1 :]
 
@@ -138,7 +139,7 @@ class Case:
 
 
 def measured(engine: str, given: dict[str, Any], work: Path) -> dict[str, float]:
-    """In a process of its own."""
+    """Run the job in this process, which must be its own. Return the measurements."""
     if engine == "plain":
         _plain(given)
         return {}
@@ -202,9 +203,9 @@ def main() -> None:
             share = 100 * journal["seconds"] / journal["of"]
             told = f"{journal['entries']:.0f} entries, {journal['cpu']:.2f} s of CPU"
             share_waited = 100 * journal["waited"] / journal["of"]
-            waited = f"in {journal['waited']:.2f} s of them ({share_waited:.2f} %) somebody waited"
+            waited = f"in {journal['waited']:.2f} s of them ({share_waited:.2f} %) a subtask waited"
             print(f"journal: {journal['seconds']:.2f} s, {share:.2f} %; {told}; {waited}", flush=True)
-    never["off"] = never["on"]  # the option says nothing of a first run
+    never["off"] = never["on"]  # the option has no effect on a first run
     print(
         "| killed at | | published | again | finished | both runs | to one that never fails | load |\n"
         + "|---" * 8

@@ -2,11 +2,11 @@
 
     python bench/bench_checkpoint_latency.py [--checkpoints 100] [--rows 10000000]
 
-idle   one query, nothing arrives: there is nothing to wait for
-busy   the same while micro-batches of seconds run (history into an aggregate, on every core there is)
+idle   one query without new data, so that a checkpoint waits for nothing
+busy   one query with micro-batches of seconds (history into an aggregate, on every core)
 
-Target: a median of 50 ms or less in both. Printed beside it: what one durable create of the disk takes, as a
-checkpoint of one vertex is a few of them (triggered, barrier, completed).
+Target: a median of 50 ms or less in both. The time of one durable create on the disk is printed, too, because a
+checkpoint of one vertex consists of a few of them (triggered, barrier, completed).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bench.one_run import CONF, JOB_ID
 
 INTERVAL = 0.2
 WARM_UP = 10
-"""Checkpoints that are left out: the first ones meet a query that is starting."""
+"""Number of first checkpoints that are left out, because the query is still starting."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,11 @@ def measure(case: str, history: data.History, checkpoints: int) -> Figures:
 
 
 class Clock:
-    """Notes when a completed checkpoint is told, which is after its journal entry is durable. ``enough`` is set
-    after ``wanted`` of them, or (``until_read``) when history has been read."""
+    """A receiver of status lines that notes the time of each completed checkpoint.
+
+    The line comes after the journal entry is durable. ``enough`` is set after ``wanted`` checkpoints, or with
+    ``until_read`` when history has been read.
+    """
 
     def __init__(self, wanted: int, until_read: bool) -> None:
         self.told: dict[int, float] = {}
@@ -88,7 +91,7 @@ class Clock:
 
 
 def run_here(case: str, checkpoints: int, work: Path) -> Figures:
-    """In a process of its own: run the job until there were enough checkpoints (busy: until history was read)."""
+    """Run the job in this process until it has enough checkpoints (busy: until history is read)."""
     from airflow_provider_ckpt.job.options import RunOptions
     from airflow_provider_ckpt.journal.requests import write_request
     from airflow_provider_ckpt.spark.main import run_job
@@ -123,7 +126,7 @@ def run_here(case: str, checkpoints: int, work: Path) -> Figures:
 
 
 def durable_create() -> float:
-    """Median seconds of one durable create on the disk of the scratch folder."""
+    """Return the median seconds of one durable create on the disk of the scratch folder."""
     from airflow_provider_ckpt.storage.opening import open_storage
 
     storage = open_storage(str(data.scratch() / "disk"))

@@ -1,13 +1,13 @@
-"""What a Dag file pays for importing this package, each time Airflow's Dag processor reads it.
+"""Time that the import of this package adds to a Dag file, each time Airflow's Dag processor reads it.
 
     python bench/bench_dag_import.py [--rounds 10]
 
-Each round begins two processes, one after the other. Both import Airflow, its Spark provider's operator, a sensor and a
-trigger; then the clock runs. What Airflow has loaded is kept from Python's collector, which takes a tenth of a second
-to look through it, in whatever is imported when it happens to begin.
+Each round starts two processes, one after the other. Both import Airflow, its Spark provider's operator, a sensor and a
+trigger; then the clock starts. Python's garbage collector is kept from the objects that Airflow has loaded. It takes a
+tenth of a second for them, which would count for the import that happens to start it.
 
-ours        the operator, the group, the sensors and the hook are imported, and a Dag with each of them is made
-theirs      a Dag is made with two operators of Airflow's Spark provider, and a sensor of Airflow's own
+ours        imports the operator, the group, the sensors and the hook, and makes a Dag with each of them
+theirs      makes a Dag with two operators of Airflow's Spark provider and a sensor of Airflow
 
 Target: ours takes less than 100 ms; neither pyspark nor the job's file is imported.
 """
@@ -51,7 +51,7 @@ print("took", took)
 
 
 def took(text: str) -> float:
-    """Milliseconds."""
+    """Run the text in a process of its own. Return its milliseconds."""
     found = subprocess.run([sys.executable, "-c", _BEFORE + text + _BEHIND], capture_output=True, text=True, check=True)
     [line] = [line for line in found.stdout.splitlines() if line.startswith("took ")]
     return float(line.split()[1])

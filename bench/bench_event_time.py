@@ -1,13 +1,13 @@
-"""What it costs that no row of history is late: windows stay open, and in the state, until history has ended.
+"""Cost of holding event time for history: windows stay open, and in the state, until history has ended.
 
     python bench/bench_event_time.py [--rounds 3] [--rows 2000000] [--windows 20000]
 
 held      the default: event time does not advance while history is read
-in order  the source says in_order=True, and windows close while it is read
+in order  the source has in_order=True, and windows close while it is read
 
-Both count rows of 20 keys in windows of a minute, over the same files, in turn. Reports the rows a second until the
-last window is released, and the largest state of a micro-batch. A file holds a stretch of event time, as a day file
-does.
+Both count rows of 20 keys in windows of a minute, over the same files, in turn. The bench reports the rows a second
+until the last window is released, and the largest state of a micro-batch. Each file holds a range of event time, as a
+day file does.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def make(folder: Path, rows: int, windows: int) -> None:
 
 
 def one(folder: str, in_order: bool) -> dict[str, Any]:
-    """Run the job in this process and return what was measured."""
+    """Run the job in this process and return the measurements."""
     from pyarrow import parquet
 
     from airflow_provider_ckpt.sinks.manifests import released_files
@@ -102,7 +102,7 @@ def one(folder: str, in_order: bool) -> dict[str, Any]:
 
 
 def measured(folder: Path, in_order: bool, rows: int) -> dict[str, Any]:
-    """Run it in a process of its own; a result that is wrong ends the bench."""
+    """Run the job in a process of its own. End the bench if the result is wrong."""
     report = two_sides.report_of(__file__, "--one", str(folder), *(["--in-order"] if in_order else []))
     if report["counted"] != rows:
         raise SystemExit(f"{report['counted']} of {rows} rows were counted")

@@ -1,9 +1,9 @@
-"""What it costs to compare files again after they were read.
+"""Cost of comparing files again after they were read.
 
     python bench/bench_file_looks.py [--rounds 3] [--files 10000] [--young]
 
-compared  the default: sizes and times are remembered, and compared while the query runs and at its end
-blind     the same job, and nothing is compared
+compared  the default: sizes and times are kept, and compared while the query runs and at its end
+blind     the same job without comparisons
 
 Both read the same small JSON files as a stream, in micro-batches of 500 files, in turn. ``--young``: the files were
 written just now, so that they are also compared while the query runs.
@@ -52,7 +52,7 @@ def make(folder: Path, files: int, *, young: bool) -> None:
 
 
 def one(folder: str, compared: bool) -> dict[str, Any]:
-    """Run the job in this process and return what was measured."""
+    """Run the job in this process and return the measurements."""
     from airflow_provider_ckpt.sinks.manifests import read_manifests
     from airflow_provider_ckpt.spark.task.file_watch import FileWatch
 
@@ -65,7 +65,7 @@ def one(folder: str, compared: bool) -> dict[str, Any]:
 
 
 def measured(folder: Path, compared: bool, files: int) -> float:
-    """Run it in a process of its own; a result that is wrong ends the bench."""
+    """Run the job in a process of its own. End the bench if the result is wrong."""
     report = two_sides.report_of(__file__, "--one", str(folder), *([] if compared else ["--blind"]))
     if report["rows"] != files:
         raise SystemExit(f"{report['rows']} of {files} rows were released")

@@ -1,15 +1,15 @@
-"""How old a live row is when it is released while history is read, and what that costs history.
+"""Age of live rows at their release while history is read, and the cost for history.
 
     python bench/bench_freshness.py [--rounds 2] [--only together apart] [--files-per-trigger 4]
 
-A filter and a projection over history (40 files) and a live feed (500 rows each half second) into one folder, a
-checkpoint each second. In two forms, in turn, each run in a process of its own:
+The job is a filter and a projection over history (40 files) and a live feed (500 rows each half second) into one
+folder, with a checkpoint each second. It has two forms, which take turns, each in a process of its own:
 
 together    one query reads both: a live row waits for the micro-batch of history before it, and for its own
-apart       a query each, into the same folder: live micro-batches share the cores with those of history, and no batch
+apart       two queries write to the same folder: live micro-batches share only the cores with those of history
 
-seen        from the moment a live file appears until its rows are released, of those that came while history was read
-history     rows a second, from RUNNING until the last of it is released; every kept row of it is counted
+seen        from the appearance of a live file to the release of its rows, for files that came while history was read
+history     rows a second, from RUNNING until its last row is released; every kept row is counted
 
 Targets: half of the live rows seen within 1 s, 95 % within 2 s, at 0.9 of the history's rows a second.
 """
@@ -38,7 +38,7 @@ FORMS = ("together", "apart")
 
 @dataclass(frozen=True)
 class Fresh:
-    """``seen``: seconds, of each live file; ``rate``: rows of history a second."""
+    """The figures of one run. ``seen``: seconds for each live file; ``rate``: rows of history a second."""
 
     seen: tuple[float, ...]
     rate: float
@@ -77,7 +77,7 @@ def measure(form: str, files_per_trigger: int) -> Fresh:
 
 
 def _released(work: Path) -> Iterator[tuple[float, int, int]]:
-    """(when it was released, rows of history, number of the newest live file) of each file in the sinks' folder."""
+    """Yield release time, rows of history and number of the newest live file, for each file in the sinks' folder."""
     for file in (work / "out").glob("*.parquet"):
         ids = parquet.read_table(file, columns=["order_id"])["order_id"]
         newest = compute.max(ids).as_py() if len(ids) else -1
@@ -87,7 +87,7 @@ def _released(work: Path) -> Iterator[tuple[float, int, int]]:
 
 
 def _seen(live: Path, released: list[tuple[float, int, int]], ended: float) -> Iterator[float]:
-    """Of live files that came behind the first release: before it nothing of the job is warm, in either form."""
+    """Yield the seconds of live files that came after the first release. Before it, neither form of the job is warm."""
     first, read = released[0][0], -1
     for at, _, newest in released:
         for number in range(read + 1, newest + 1):

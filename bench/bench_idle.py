@@ -1,15 +1,16 @@
-"""What a job costs while nothing arrives, and how soon a row is seen that then does.
+"""Cost of a job without new data, and time until it sees a new row.
 
     python bench/bench_idle.py [--vertices 1 5 20] [--seconds 30] [--settling 90] [--alone]
                                [--conf spark.sql.streaming.pollingDelay=10ms]
 
-One live source and so many consumers less one, each a query of its own with a result partition between and a sink;
-a checkpoint each second. A vertex alone is one query, source to sink.
+The job has one live source, and consumers for the other vertices. Each consumer is a query of its own that reads a
+result partition and has a sink. A checkpoint is taken each second. A job of one vertex is one query, from source to
+sink.
 
-cores       of the whole process tree, over --seconds with nothing new; below them those of as many queries of plain
-            Spark (spark_idle.py), which take no checkpoints, and how many times as much that is
-checkpoint  trigger -> completed, median of these seconds
-seen        from a file's appearance in the folder until a micro-batch begins that reads it, median of ten files
+cores       of the whole process tree, over --seconds without new data. The next line has the cores of as many queries
+            of plain Spark (spark_idle.py), which take no checkpoints, and the ratio
+checkpoint  trigger -> completed, median over these seconds
+seen        from a file's appearance in the folder to the start of the micro-batch that reads it, median of ten files
             (one vertex only)
 
 Targets: 0.05, 0.1 and 0.2 cores for 1, 5 and 20 vertices; a checkpoint of 20 within 15 ms; a row seen within 100 ms.
@@ -40,8 +41,8 @@ from bench.process_tree import end_group, tree_seconds
 
 VARIABLE = "CKPT_BENCH_IDLE"
 SETTLING = 12.0
-"""Seconds after RUNNING that are left out. Java's compiler is at work for a minute or so: behind that, with
-``--settling 90``, is what an idle job costs an hour."""
+"""Seconds after RUNNING that are left out. Java's compiler works for about a minute. ``--settling 90`` leaves that out,
+too, so that the figure is the cost of a job that has been idle for long."""
 PROBES = 10
 PROBE_ROWS = 1
 
@@ -118,7 +119,7 @@ def cores_of(pid: int, seconds: float) -> float:
 
 
 def probed(feed: data.LiveFeed, work: Path) -> Iterator[float]:
-    """Seconds from a file's appearance to the plan of the micro-batch that reads it: Spark writes that down first."""
+    """Yield the seconds from a file's appearance to the plan of its micro-batch, which Spark writes first."""
     for number in range(1, PROBES + 1):
         offsets = set(work.glob("ckpt/*/vertices/*/*/spark/*/offsets/[0-9]*"))
         feed.put(number)

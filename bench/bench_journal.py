@@ -1,4 +1,4 @@
-"""Journal: events a second through the write buffer and in replay, on a local disk, for several lengths.
+"""Speed of the journal: events a second through the write buffer and in replay, on a local disk, for several lengths.
 
 Run from the checkout: ``python bench/bench_journal.py [folder]`` (the folder decides which disk is measured).
 """
@@ -37,7 +37,7 @@ def mixed(count: int) -> Iterator[ev.Event]:
 
 
 def measure(folder: str, count: int) -> tuple[float, float, int]:
-    """Seconds to write, seconds to replay, entries; the best of some rounds."""
+    """Return the seconds to write, the seconds to replay, and the entries. The times are the best of some rounds."""
     writes, replays, entries = [], [], 0
     events = list(mixed(count))
     for round_ in range(ROUNDS):
@@ -60,7 +60,7 @@ def measure(folder: str, count: int) -> tuple[float, float, int]:
 
 
 def measure_decisions(folder: str) -> tuple[float, float]:
-    """Seconds for one flushed decision: median and 99th percentile."""
+    """Return the seconds for one flushed decision: median and 99th percentile."""
     storage = open_storage(f"{folder}/decisions")
     journal = Journal(storage, "bench")
     journal.claim("t1", Worker(), 0.0)

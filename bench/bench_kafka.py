@@ -1,14 +1,15 @@
-"""Kafka: a release beside writing the same records alone, and history read by the library beside a plain query.
+"""Speed of Kafka: releases against a bare producer, and history read by the library against a plain query.
 
     python bench/bench_kafka.py [--rows 500000] [--rounds 3]
 
-sink    records of some 100 bytes, staged as Parquet: ``KafkaSink.release`` (read the files, one transaction, the
+sink    records of about 100 bytes, staged as Parquet: ``KafkaSink.release`` (read the files, one transaction, the
         ledger) against ``produce_batch`` of the same records from memory, with the same settings and no transaction
 source  a bounded topic read by the library (frozen end, filter, checkpoints each second, files released) against a
-        plain query over the same topic with the same limit, which writes Parquet in ``foreachBatch``; from the start
-        of the first micro-batch to the end of the last one
+        plain query over the same topic with the same limit, which writes Parquet in ``foreachBatch``. Both are timed
+        from the start of the first micro-batch to the end of the last one
 
-A broker is started on this machine (it needs mvn, see tests/kafka/jars.py). Runs alternate; what counts are the ratios.
+The bench starts a broker on this machine (it needs mvn, see tests/kafka/jars.py). Runs alternate. The ratios count, not
+the absolute figures.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def released(topics: Topics, folder: Path, table: pa.Table) -> float:
         parquet.write_table(part, file)
         return staging.handle(name, len(part), [(file.name, file.stat().st_size)], ledger, 0)
 
-    sink.release([staged(0, table.slice(0, 10))], 1)  # the producer is made, and the ledger read
+    sink.release([staged(0, table.slice(0, 10))], 1)  # makes the producer, and reads the ledger
     each = len(table) // FILES
     handles = [staged(number + 1, table.slice(number * each, each)) for number in range(FILES)]
     begun = time.monotonic()
@@ -100,7 +101,7 @@ def of_batches(spark: SparkSession, rows: int, run: Callable[[], None]) -> float
     spark.streams.addListener(progress)
     try:
         run()
-        time.sleep(1)  # the event of the last batch comes behind its end
+        time.sleep(1)  # the event of the last batch comes after its end
     finally:
         spark.streams.removeListener(progress)
     return rows / (max(one.end for one in progress.batches) - min(one.start for one in progress.batches))
@@ -157,7 +158,7 @@ def main() -> None:
         spark = started(Path(folder) / "spark", {"spark.jars": jars})
         topic = topics.make(4)
         topics.put(topic, range(given.rows))
-        # Java has to see the code of each first
+        # a first run of each warms up Java
         by_plain_query(spark, topics, topic, given.rows, Path(folder) / "pwarm")
         by_library(spark, topics, topic, given.rows, Path(folder) / "lwarm")
         times = []

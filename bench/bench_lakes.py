@@ -1,9 +1,9 @@
-"""Sinks of tables against what their libraries do alone, and what a release costs as a table grows.
+"""Speed of the sinks of tables against their libraries alone, and cost of a release as a table grows.
 
     python bench/bench_lakes.py [--rows 2000000] [--rounds 5] [--commits 300]
 
-Staged and released by the sink (Spark writes, the library commits), beside the library's own append of the same rows
-(Spark hands them over as Arrow), and beside Spark's plain Parquet, which no table knows of. Sides alternate.
+The sink stages and releases rows (Spark writes, the library commits). It is compared with the library's own append of
+the same rows (Spark passes them as Arrow), and with Spark's plain Parquet files outside of any table. Sides alternate.
 
 Target: ours at 0.9 of the rows a second of the library's append or better.
 """
@@ -42,7 +42,7 @@ Side = Callable[[DataFrame], Any]
 
 
 class Work:
-    """``bound``: the sink of a table; ``libraries``: the library's own append to another table."""
+    """The two sides. ``bound``: the sink of a table; ``libraries``: the library's own append to another table."""
 
     def __init__(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -102,7 +102,7 @@ def _shown(numbers: list[float]) -> str:
 
 
 def releases(spark: SparkSession, kind: str, commits: int) -> None:
-    """What one release takes, by rows in it and by commits before it."""
+    """Print the time of one release, by its rows and by the number of commits before it."""
     work = Work(data.scratch() / f"lakes-{kind}-releases")
     for rows in (1_000, 100_000, 1_000_000):
         sink = work.bound(kind, f"rows{rows}")
@@ -115,7 +115,7 @@ def releases(spark: SparkSession, kind: str, commits: int) -> None:
     for last in sorted({10, 50, 100, commits}):
         if last <= commits:
             print(
-                f"{kind:8} release behind {last:4} others: {statistics.median(seconds[last - 10 : last]) * 1e3:6.0f} ms"
+                f"{kind:8} release after {last:4} others: {statistics.median(seconds[last - 10 : last]) * 1e3:6.0f} ms"
             )
 
 

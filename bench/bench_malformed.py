@@ -1,12 +1,12 @@
-"""What it costs that malformed rows of CSV and JSON files are found, whatever columns a query uses.
+"""Cost of the check for malformed rows in CSV and JSON files, which covers columns that the query does not use.
 
     python bench/bench_malformed.py [--rounds 3] [--rows 200000] [--columns 20] [--form json] [--choice fail]
 
 checked    the default: all columns of the schema are parsed, and JSON files are read once more as text
-unchecked  the same job, and Spark reads as it would by itself
+unchecked  the same job with Spark's own reading
 
-Both read the same files of whole rows as a stream, in micro-batches of a quarter of the files, in turn. The query uses
-one column (``--used``: how many), so Spark by itself parses no other.
+Both read the same files of valid rows as a stream, in micro-batches of a quarter of the files, in turn. The query uses
+one column (``--used`` of them), so Spark's own reading parses no other.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def names(columns: int) -> list[str]:
 
 
 def make(folder: Path, rows: int, columns: int, form: str) -> None:
-    """Write files of rows, unless they are there."""
+    """Write the files of rows, unless they exist."""
     if folder.exists():
         return
     hidden = folder.with_name(f".{folder.name}")
@@ -65,7 +65,7 @@ def make(folder: Path, rows: int, columns: int, form: str) -> None:
 
 
 def one(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Run the job in this process and return what was measured."""
+    """Run the job in this process and return the measurements."""
     from airflow_provider_ckpt.sinks.manifests import read_manifests
     from airflow_provider_ckpt.spark.query.malformed import MalformedRule
 
@@ -87,7 +87,7 @@ def one(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def measured(arguments: argparse.Namespace, folder: Path, *, checked: bool) -> two_sides.Cost:
-    """Run it in a process of its own; a result that is wrong ends the bench."""
+    """Run the job in a process of its own. End the bench if the result is wrong."""
     shape = ["--columns", str(arguments.columns), "--used", str(arguments.used), "--form", arguments.form]
     side = [] if checked else ["--unchecked"]
     report = two_sides.report_of(__file__, "--one", str(folder), "--choice", arguments.choice, *shape, *side)

@@ -1,16 +1,16 @@
-"""Queries of Nexmark are given other functions while they run: against a stop with a savepoint and a new run.
+"""Change of a function in a running Nexmark query, against a stop with a savepoint and a new run.
 
     python bench/bench_nexmark.py [--rounds 1] [--events 2000] [--only q1 q2 q5 q8]
 
-Queries 1, 2, 5 and 8 (see nexmark.py) are one job, over a feed that gets so many events each half second. One of them
-is given another function, which makes the same of its state.
+Queries 1, 2, 5 and 8 (see nexmark.py) are one job, over a feed that gets --events events each half second. One of the
+queries is given another function, which uses the same state.
 
 ours     `JobClient.reconfigure` while the job runs
-restart  `JobClient.stop`, and as soon as it has stopped the job is begun again with the other function (a new JVM)
-nothing  nobody asks for anything: what the gaps are without it
+restart  `JobClient.stop`, and a start with the other function as soon as the job has stopped (a new JVM)
+nothing  no request, for the gaps of an unchanged job
 
-gap      the longest time between two published batches of the query that is changed, from the request on
-others   the longest of the other three; usual: the median of those times before the request
+gap      the longest time between two published batches of the changed query, after the request
+others   the longest such time of the other three queries; usual: the median of these times before the request
 
 Targets: gap at most 0.3 of the restart's, others at most 1.2 of their usual one, q1 and q2 (no state) 1 s.
 """
@@ -34,13 +34,13 @@ from bench.changed_job import ChangedJob
 from bench.nexmark import QUERIES, VARIABLE, AuctionHouse
 
 BEFORE, AFTER = 12, 8
-"""Published batches of each query before the request, and behind it."""
+"""Published batches of each query before the request and after it."""
 WAYS = ("ours", "restart", "nothing")
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Seconds."""
+    """The figures of one change, in seconds."""
 
     gap: float
     others: float

@@ -21,7 +21,7 @@ REPEATS = 5
 
 
 def graph(subtasks: int) -> JobGraph:
-    """Ten levels; exchanges alternate between pointwise and all-to-all."""
+    """Return a graph of ten levels. Its exchanges alternate between pointwise and all-to-all."""
     width = subtasks // LEVELS
     vertices = tuple(
         JobVertex(f"v{n}", (f"v{n}",), (f"v{n}",) if n == 0 else (), (), (), False, width) for n in range(LEVELS)
@@ -32,7 +32,7 @@ def graph(subtasks: int) -> JobGraph:
 
 
 def seconds(subtasks: int, share_finished: int) -> float:
-    """Best of some runs; every ``share_finished``-th subtask of the first half of the levels is finished."""
+    """Return the best time of some runs, with every ``share_finished``-th subtask of the first levels finished."""
     whole = graph(subtasks)
     finished = {name for vertex in whole.vertices[: LEVELS // 2] for name in vertex.subtasks[::share_finished]}
     best = float("inf")

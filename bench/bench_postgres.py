@@ -1,7 +1,8 @@
 """Rows a second into a table of PostgreSQL: staged and released, against Spark's JDBC writer and bare COPY.
 
-Starts a server of its own, with fsync, and takes the JDBC driver from Maven Central, once (needs mvn). The ways take
-turns in one session, so that what slows the machine slows all; the first round is warming up. Every result is counted.
+The bench starts a server of its own, with fsync. It fetches the JDBC driver from Maven Central once (needs mvn). The
+ways take turns in one session, so that a slow phase of the machine affects all of them. The first round is a warm-up.
+Every result is counted.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Ways:
         found = pa.table(self._rows.toArrow())
         at = found.schema.get_field_index(
             "at"
-        )  # as the sink writes it: with its zone that takes as long as all the rest
+        )  # in the sink's form, because a time with its zone takes as long as all other columns
         self._table = found.set_column(at, "at", found["at"].cast(pa.timestamp("us")))
         self._number = 0
 
@@ -60,7 +61,7 @@ class Ways:
         self._rows.write.format("jdbc").options(driver="org.postgresql.Driver", **given).mode("append").save()
 
     def copied(self) -> None:
-        """One process, Arrow to CSV: what the server takes at most of one connection."""
+        """Copy the rows from one process, Arrow to CSV, as the upper limit of one connection."""
         with psycopg.connect(self.url) as connection, connection.cursor() as cursor:
             with cursor.copy("COPY public.target FROM STDIN (FORMAT csv)") as copy:
                 for batch in self._table.to_batches(10_000):

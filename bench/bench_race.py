@@ -1,20 +1,20 @@
-"""The library, plain Spark and Flink over the same rows, in turn: one table, and where we lose.
+"""Race of the library, plain Spark and Flink over the same rows. It prints one table, and the figures where we lose.
 
     python bench/bench_race.py [--rounds 3] [--rows 10000000] [--only csv aggregate] [--flink PYTHON]
 
-Each reads history (40 files) and a live folder that gets 500 rows each half second, in one job, on two cores, with a
-JVM of 2 to 4 GB. Ours and Flink are exactly-once with a checkpoint each second; the plain query has none, and writes a
-folder for each micro-batch. Each run is a process of its own; the ways take turns, each second round the other way
+Each job reads history (40 files) and a live folder that gets 500 rows each half second, on two cores, with a JVM of 2
+to 4 GB. Ours and Flink are exactly-once with a checkpoint each second. The plain query has no checkpoints, and writes a
+folder for each micro-batch. Each run is a process of its own. The ways take turns, in reverse order in every second
 round, and every output is checked.
 
 csv-parquet  A, filter and projection; CSV read, Parquet written: ours, Spark
 csv          A, CSV read and written: ours in one query, ours in a query for history and one for live rows, Flink
 parquet      A, Parquet read and written: ours, Spark, Flink (its Parquet format comes from Maven Central, with mvn)
 aggregate    B, count and sums by 100,000 customers, CSV read, state in RocksDB: ours and Spark write Parquet, Flink
-             discards its rows (its visible is: a checkpoint behind the last row has completed)
+             discards its rows (they count as visible when a checkpoint after the last row has completed)
 
 Flink: ``python3.11 -m venv ENV && ENV/bin/pip install apache-flink==2.3.0`` (Java 17, Python up to 3.12), then
-``--flink ENV/bin/python`` or CKPT_FLINK_PYTHON. Without it that column is left out.
+``--flink ENV/bin/python`` or CKPT_FLINK_PYTHON. Without it, Flink's column is left out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ VARIABLE = "CKPT_FLINK_PYTHON"
 
 @dataclass(frozen=True)
 class Case:
-    """``blocks``: of the table, with the way of the library that each is about."""
+    """A case of the race. ``blocks``: name of a block of the table, and the library's way that it compares."""
 
     variant: Literal["A", "B"]
     reads: Files
@@ -68,7 +68,7 @@ CASES = {
 
 @dataclass(frozen=True)
 class Racer:
-    """``flink``: a Python that has it, or None."""
+    """Runs of all ways. ``flink``: a Python with Flink, or None."""
 
     rows: int | None
     flink: str | None
@@ -93,7 +93,7 @@ class Racer:
 
 @functools.cache
 def missing(flink: str | None, case: Case) -> str | None:
-    """Why Flink takes no part in it."""
+    """Return why Flink takes no part in a case, or None."""
     if FLINK not in case.ways:
         return None
     if flink is None:
@@ -108,7 +108,7 @@ def missing(flink: str | None, case: Case) -> str | None:
 
 
 def run(racer: Racer, only: list[str], rounds: int) -> dict[str, Laps]:
-    """What there is so far, if it is interrupted (Ctrl-C)."""
+    """Run the cases and return their laps. After an interrupt (Ctrl-C), return the laps so far."""
     laps: dict[str, Laps] = {name: {} for name in only}
     try:
         for number in range(rounds):
@@ -128,7 +128,7 @@ def show(laps: dict[str, Laps], flink: str | None) -> None:
     found = [
         row for name in laps for block, ours in CASES[name].blocks for row in race_report.rows(block, ours, laps[name])
     ]
-    print("\nMedian [least–most] of the rounds. A ratio tells how many times better ours is: below 1 we lose.\n")
+    print("\nMedian [least–most] of the rounds. A ratio shows how many times better ours is: below 1 we lose.\n")
     print(race_report.table(found))
     for name in laps:
         if (why := missing(flink, CASES[name])) is not None:

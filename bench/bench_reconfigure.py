@@ -1,24 +1,24 @@
-"""A query of a running job is changed: by a reconfiguration, against a stop with a savepoint and a new run.
+"""Change of a query in a running job: a reconfiguration against a stop with a savepoint and a new run.
 
     python bench/bench_reconfigure.py [--rounds 3] [--keys 100000] [--bytes 100] [--only logic …] [--plots docs/images]
 
-Two queries over one live feed, each with a sink: ``marked`` keeps no state, ``keyed`` remembers a payload of so many
-bytes for each of so many keys, filled before the clock runs (after Trisk's own micro-benchmark).
+The job has two queries over one live feed, each with a sink. ``marked`` keeps no state. ``keyed`` keeps a payload of
+--bytes bytes for each of --keys keys, which is filled before the clock starts (after Trisk's own micro-benchmark).
 
 logic   marked: another function          state   keyed: another function over the same state
 pace    marked: another trigger interval  cut     keyed: its state in 8 parts instead of 4
-upgrade the job goes on as another version of it, in the same driver: both stand still
+upgrade the job resumes as another version in the same driver: both queries are paused
 
 ours     `JobClient.reconfigure` (`JobClient.upgrade`) while the job runs
-restart  `JobClient.stop`, and as soon as it has stopped the job is begun again with what is changed (a new JVM). A
-         state cannot be cut so at all: there the restart changes nothing, and stands for what one costs.
-nothing  nobody asks for anything: what the gaps are without it
+restart  `JobClient.stop`, and a start with the change as soon as the job has stopped (a new JVM). A restart cannot
+         repartition state. For "cut" it changes nothing, and only shows the cost of a restart.
+nothing  no request, for the gaps of an unchanged job
 
-gap      the longest time between two published batches of the query that is changed, from the request on
-other    the same of the other query; usual: the median of those times before the request
+gap      the longest time between two published batches of the changed query, after the request
+other    the longest such time of the other query; usual: the median of these times before the request
 took     from the request to its answer (to RUNNING)
-latency  how old the oldest row of a batch was when it was published: the longest from the request on, of the query that
-         is changed. ``--plots``: a chart of it over time for each kind of change, of the last round
+latency  age of a batch's oldest row when the batch is published: the greatest of the changed query after the request.
+         ``--plots`` draws a chart of it over time for each kind of change, from the last round
 
 Targets: gap at most 0.3 of the restart's (0.6 with 1 GB of state), other at most 1.2 of usual, logic of marked 1 s.
 """
@@ -49,11 +49,11 @@ from bench.row_latency import latencies
 
 VARIABLE = "CKPT_BENCH_RECONFIGURE"
 BEFORE, AFTER = 8, 6
-"""Published batches of each query before the request, and of both behind it."""
+"""Published batches of each query before the request, and of both queries after it."""
 SHOWN_BEFORE = 10.0
-"""Seconds of a chart in front of the request."""
+"""Seconds before the request that a chart shows."""
 KINDS = {"logic": "marked", "pace": "marked", "state": "keyed", "cut": "keyed", "upgrade": "keyed"}
-"""Of a change -> the query that it is of."""
+"""Kind of change -> the changed query."""
 
 
 def build(given: dict[str, Any]) -> Any:
@@ -94,7 +94,7 @@ if VARIABLE in os.environ:
 
 @dataclass(frozen=True)
 class Figures:
-    """Seconds."""
+    """The figures of one change, in seconds."""
 
     gap: float
     other: float
@@ -108,7 +108,7 @@ class Case(ChangedJob):
         super().__init__(work, "bench_reconfigure", VARIABLE, {"work": str(work), "bytes": size}, partitions=4)
         self.keys = keys
         self.curves: dict[str, Line] = {}
-        """Of each query, seconds since the request -> latency."""
+        """Query -> its curve: seconds since the request -> latency."""
 
     def measure(self, kind: str, how: str) -> Figures:
         with data.LiveFeed(self.work / "live"):
@@ -122,7 +122,7 @@ class Case(ChangedJob):
                 self.kill()
 
     def _fill(self) -> None:
-        """A row for each key."""
+        """Put a row for each key, to fill the state."""
         import numpy as np
         import pyarrow as pa
         from pyarrow import parquet
@@ -139,7 +139,7 @@ class Case(ChangedJob):
         took = time.time() - at
         self.wait_for_batches((uid, other), AFTER, since=at + took)
         usual = self.usual_gap(other, at)
-        self.client.answer(self.client.stop(), 300)  # all that is published is released then
+        self.client.answer(self.client.stop(), 300)  # after a stop, all published rows are released
         for vertex in ("marked", "keyed"):
             found = latencies(self.log(vertex), self.work / "live", self.work / f"out_{vertex}", "order_id")
             self.curves[vertex] = [(when - at, age) for when, age in found[2:] if when - at > -SHOWN_BEFORE]
@@ -164,13 +164,13 @@ class Case(ChangedJob):
         self.restart(self.version if kind in ("logic", "state", "upgrade") else None, **more)
 
     def _nothing(self, kind: str) -> None:
-        """What the job does by itself."""
+        """Let the job run without a request."""
 
 
 def plot(file: Path, kind: str, curves: dict[str, dict[str, Line]]) -> None:
     changed = KINDS[kind]
     panels = {
-        f"the query that is changed ({changed}: {kind})" if uid == changed else f"the other one ({uid})": {
+        f"the changed query ({changed}: {kind})" if uid == changed else f"the other query ({uid})": {
             how: of_queries[uid] for how, of_queries in curves.items()
         }
         for uid in sorted(("marked", "keyed"), key=lambda uid: uid != changed)

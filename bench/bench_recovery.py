@@ -1,16 +1,16 @@
-"""A job in batch mode with many finished splits is gone on with: its journal is replayed, logs and results looked at.
+"""Recovery of a job in batch mode with many finished splits: replay of the journal, and check of logs and results.
 
     python bench/bench_recovery.py [--splits 100000] [--together 1] [--lost 100] [folder]
 
-Four subtasks have published each split, or so many of them together, with one file, as Spark leaves them, a folder for
-each, on a local disk (the folder decides which). The files of as many splits as are lost are gone. Nothing of Spark is
-started; a process of its own measures:
+Four subtasks have published all splits, --together of them in one entry with one file. The files lie on a local disk
+(the folder decides which), each in a folder as Spark writes it. The files of --lost splits are gone. Spark is not
+started. A process of its own measures:
 
-replay     of the journal
-reconcile  the logs read, the partitions listed, and what is run again decided, of so many lost files
-memory     of that process, at its highest
+replay     replay of the journal
+reconcile  read of the logs, listing of the partitions, and decision about the lost files
+memory     peak memory of that process
 
-Target: both within 5 s, and 300 MB, for 100,000 splits.
+Target: both times within 5 s, and 300 MB, for 100,000 splits.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""A run is killed (-9) while it reads history, and begun again: how soon it goes on, and what it reads once more.
+"""Restart of a run that was killed (-9) while it read history: time until it continues, and rows that it reads again.
 
     python bench/bench_relaunch.py [--rounds 3] [--files-per-trigger 4] [--archive FOLDER]
 
-A filter and a projection over history (40 files) into files, a checkpoint each second; the kill comes when a third of
-the history is released, in the middle of a micro-batch. Times are from the start of the second process:
+The job is a filter and a projection over history (40 files) into files, with a checkpoint each second. The kill comes
+when a third of the history is released, in the middle of a micro-batch. Times are from the start of the second process:
 
 checkpoint  until the first checkpoint that it completes
-released    until the first rows that it has read itself are released; those published before come with that checkpoint
-again       rows of micro-batches that were begun before the kill, and not published: read a second time
+released    until the first rows that it has read itself are released; earlier published rows come with that checkpoint
+again       rows of micro-batches that began before the kill and were not published, so that they are read again
 
-All of the history is counted in the end, once. Targets: 7 and 9 s with a class archive; again at most one micro-batch.
+At the end, the bench checks that each row of history was released once. Targets: 7 and 9 s with a class archive; again
+at most one micro-batch.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ VERTEX = "result_all"
 
 @dataclass(frozen=True)
 class Relaunch:
-    """Seconds, and rows."""
+    """The figures of one restart, in seconds and rows."""
 
     checkpoint: float
     released: float
@@ -66,7 +67,7 @@ def measure(files_per_trigger: int, archive: str) -> Relaunch:
     second = CkptRun(JOB, work, environ, {})
     try:
         checkpoint = second.wait_for(lambda line: line["kind"] == "checkpoint")
-        while _newest_id(work) < begins:  # files are read in the order in which they, and their ids, were made
+        while _newest_id(work) < begins:  # files are read in the order of their ids
             time.sleep(0.01)
         released = time.time()
         second.wait_for(lambda line: line["kind"] == "released" and "history" in line["finished_operators"])
@@ -79,12 +80,12 @@ def measure(files_per_trigger: int, archive: str) -> Relaunch:
 
 
 def _released(work: Path) -> int:
-    """Rows, of the files that the sink shows."""
+    """Return the number of rows in the released files."""
     return sum(parquet.read_metadata(file).num_rows for file in (work / "out").glob("*.parquet"))
 
 
 def _in_a_batch(work: Path) -> int:
-    """Micro-batches that Spark has planned and not committed."""
+    """Return the number of micro-batches that Spark has planned and not committed."""
     return _newest(work, "offsets") - _newest(work, "commits")
 
 
@@ -94,7 +95,7 @@ def _newest(work: Path, what: str) -> int:
 
 
 def _newest_id(work: Path) -> int:
-    """The largest order_id that is released, by the statistics of the files."""
+    """Return the largest released order_id, from the statistics of the files."""
     found = -1
     for file in (work / "out").glob("*.parquet"):
         footer = parquet.read_metadata(file)
@@ -109,7 +110,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--files-per-trigger", type=int, default=4)
-    parser.add_argument("--archive", help="folder of a class archive that is there, or is made there")
+    parser.add_argument("--archive", help="folder of a class archive, which is made if it does not exist")
     given = parser.parse_args()
     archive = given.archive or str(data.scratch() / "class-archive")
     ckpt = "from airflow_provider_ckpt.cli import main; raise SystemExit(main())"

@@ -4,10 +4,10 @@
 
 Each target gets a release of rows, then a release that changes all of them, for 1,000 rows, 10,000 and so on. The
 second release is measured: seconds, seconds for a million rows, and the peak memory of this process less its memory
-before. If time grows with the rows, the seconds for a million rows are the same once fixed costs are small. After a
-release that takes longer than --seconds its target gets no larger one.
+before. If time is proportional to rows, the seconds for a million rows are constant once fixed costs are small. After a
+release that takes longer than --seconds, its target gets no larger one.
 
-PostgreSQL and MariaDB are started if they are installed. Their rows never pass through this process.
+PostgreSQL and MariaDB are started if they are installed. Their rows do not pass through this process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.support.mariadb import PASSWORD, MariaDB, is_installed
 from tests.support.postgres import PostgreSQL, initdb
 
 TWO = ["id", "city"]
-"""The key of two columns."""
+"""The columns of a key of two columns."""
 MADE = "id bigint NOT NULL, city varchar(40) NOT NULL, amount double precision, PRIMARY KEY (id, city)"
 Target = Callable[[], BoundSink]
 

@@ -1,14 +1,15 @@
-"""A query fails while another one goes on: a restart of that subtask alone, against a restart of the whole job.
+"""Failure of one of two queries: a restart of its subtask alone, against a restart of the whole job.
 
     python bench/bench_restart.py [--rounds 3]
 
-Two queries, each with a live feed and a sink; a batch of the first one fails once. alone: ``restart_attempts`` 1.
-whole: none, and the job is run again at once, as a supervisor without any pause would do it (a new JVM).
+The job has two queries, each with a live feed and a sink. A batch of the first query fails once. alone:
+``restart_attempts`` is 1. whole: there are no restarts, and the job is run again at once, as by a supervisor without a
+pause (a new JVM).
 
-gap    from the failure to the next published batch of the query that failed
-other  the longest time between two published batches of the other query; usual: the median of those times
+gap    from the failure to the next published batch of the failed query
+other  the longest time between two published batches of the other query; usual: the median of these times
 
-Target: the gap at most 0.6 of that of the whole job, and the other query not held up.
+Target: the gap at most 0.6 of that of the whole job, and no delay of the other query.
 """
 
 from __future__ import annotations
@@ -94,13 +95,13 @@ class Driver:
         return subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=errors)
 
     def published(self, vertex: str) -> list[float]:
-        """When each batch was published: when its entry came into being."""
+        """Return the times when batches were published, which are the times of their entries."""
         log = self.work / "ckpt" / JOB_ID / "vertices" / vertex / "0" / "log"
         paths = [path for path in log.glob("[0-9]*.json") if '"Batch"' in path.read_text()]
         return sorted(path.stat().st_mtime for path in paths)
 
     def measure(self) -> tuple[float, float, float]:
-        """(gap, longest of the other query, usual of the other query)."""
+        """Return the gap, and the longest and usual time of the other query."""
         with data.LiveFeed(self.work / "live"):
             process = self.start()
             self._wait(process, lambda: min(len(self.published(one)) for one in ("first", "other")) >= BEFORE)

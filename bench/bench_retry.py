@@ -1,9 +1,9 @@
-"""A retry after kill -9 at 90 % of a bounded source, against running it again from scratch.
+"""Retry after kill -9 at 90 % of a bounded source, against another run from scratch.
 
     python bench/bench_retry.py [--rows 10000000]
 
-Each run is a process of its own, as spark-submit would start it; times are from its start to its end, so the
-start of the JVM is in them. Target: the retry reads at most the one micro-batch again that was running.
+Each run is a process of its own, as spark-submit would start it. Times are from its start to its end, with the start of
+the JVM. Target: the retry reads at most one micro-batch again, which was running at the kill.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Driver:
         return self.work / "ckpt" / JOB_ID / "vertices" / VERTEX / "0" / "log"
 
     def run(self, kill_at: int | None = None) -> float:
-        """Seconds until it ended, or was killed: when ``kill_at`` batches are published and the next one runs."""
+        """Run a driver and return its seconds. Kill it when ``kill_at`` batches are published and the next one runs."""
         plan = plans.Plan("A", self.history.folder, "", str(self.work / "out"), FILES_PER_TRIGGER)
         options = RunOptions(
             job=f"{Path(__file__).parent}/plans.py:job",
@@ -70,7 +70,7 @@ class Driver:
         return sum(1 for path in self.log.glob("[0-9]*.json") if '"Batch"' in path.read_text())
 
     def planned(self) -> int:
-        """Batches that some attempt began, published or not."""
+        """Return the number of batches that an attempt began, published or not."""
         folders = self.log.parent.glob("spark/*/offsets/*")
         return max((int(path.name) + 1 for path in folders if path.name.isdigit()), default=0)
 

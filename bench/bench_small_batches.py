@@ -1,13 +1,13 @@
-"""What a micro-batch costs that has next to nothing to do: one file of 1,000 rows each, one after the other.
+"""Cost of a micro-batch with little work: one file of 1,000 rows in each, one after the other.
 
     python bench/bench_small_batches.py [--rounds 3] [--files 200]
 
-ckpt     the library as it is
-Spark's  the library with the manager of checkpoint files that Spark chooses by itself: it asks processes of the system
-         about every file (``spark/session.py`` says which is taken when)
-plain    Structured Streaming, foreachBatch into a folder a batch
+ckpt     the library with its defaults
+Spark's  the library with Spark's default manager of checkpoint files, which starts a system process for every file
+         (``spark/session.py`` chooses the manager)
+plain    Structured Streaming, with foreachBatch into a folder for each batch
 
-Target: no more time a micro-batch than plain Spark, checkpoints, manifests and syncs to the disk included.
+Target: a micro-batch takes no longer than with plain Spark, with checkpoints, manifests and syncs to the disk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench import data
 from bench.one_run import Run, start
 
 ROWS = 1_000
-"""In each file, which is a micro-batch of its own."""
+"""Rows in each file. Each file is a micro-batch of its own."""
 OTHER = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
 SIDES = {
     "ckpt": ("ckpt", {}),
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--files", type=int, default=200)
     arguments = parser.parse_args()
-    os.environ["CKPT_BENCH_FILES"] = str(arguments.files)  # the run looks for it, to know what the output should be
+    os.environ["CKPT_BENCH_FILES"] = str(arguments.files)  # the run reads it, to check the output
     history = data.history(data.scratch(), arguments.files * ROWS)
     print(f"{history.files} files of {ROWS} rows, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     medians: dict[str, list[float]] = {side: [] for side in SIDES}

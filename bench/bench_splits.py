@@ -1,19 +1,20 @@
-"""A source with splits, against Spark without the library over the same rows.
+"""Speed of a source with splits, against Spark without the library over the same rows.
 
     python bench/bench_splits.py [--splits 1000] [--rows 10000000] [--rounds 3] [--csv] [--only one batched]
 
-The rows are made up by Spark, which costs next to nothing, so that what is left is what splits cost; with --csv each
-split is a file, as when an archive is read.
+Spark generates the rows, which takes almost no time, so that the time shows the cost of splits. With --csv each split
+is a file, as in an archive.
 
-one    one Spark batch job over all rows: what splitting costs at all
-loop   a Spark batch job for each split, four at a time from a pool of threads, which writes a folder each
-ckpt   the library: four subtasks, each split staged, synced, published by an entry; checkpoints each second, released
-batched  the same with `batched=True`: the function is called once for all that are read together
+one    one Spark batch job over all rows, as the base for the cost of splits
+loop   a Spark batch job for each split, four at a time from a pool of threads; each job writes a folder
+ckpt   the library: four subtasks stage, sync and publish each split by an entry; a checkpoint is released each second
+batched  the library with `batched=True`: the function is called once for all splits that are read together
 
-Each run is a process of its own; the clock runs from the first job to the last (to the last release, for the library),
-so the start of the JVM is not in it. The output is counted. Then the library once more, killed with -9 when half of the
-splits are done, and run again: how many splits were begun a second time. Target: not more than there are subtasks if a
-split takes seconds; of small ones, which are read together, a few seconds of each subtask's work.
+Each run is a process of its own. The clock runs from the first job to the last (to the last release, for the library),
+so it leaves out the start of the JVM. The output is counted. Then the library runs once more, is killed with -9 when
+half of the splits are done, and runs again. The bench counts the splits that were begun twice. Target: no more than the
+number of subtasks if a split takes seconds. For small splits, which are read together, a few seconds of each subtask's
+work.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def splits_of(given: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def build(given: dict[str, Any]) -> Any:
-    """The library's job. Each call of the function is noted in a file: whatever is begun twice shows."""
+    """Build the library's job. Its function notes each call in a file, so that splits that are begun twice show."""
     from airflow_provider_ckpt import FileSink, Job
 
     job = Job(JOB_ID)
@@ -73,7 +74,7 @@ if VARIABLE in os.environ:
 
 
 def completes(entry: Path) -> list[str]:
-    """The splits that an entry of a subtask's log completes."""
+    """Return the splits that an entry of a subtask's log completes."""
     body = json.loads(entry.read_text())["body"]
     return [*body.get("splits", ()), *([body["split"]] if "split" in body else [])]
 
@@ -109,12 +110,12 @@ class Case:
         return float(told.splitlines()[-1])
 
     def asked(self) -> list[tuple[str, str]]:
-        """(process, split) of each call of the user's function."""
+        """Return process and split of each call of the user's function."""
         lines = Path(self.given["asked"]).read_text().splitlines() if Path(self.given["asked"]).exists() else []
         return [(pid, split) for pid, _, split in (line.partition(" ") for line in lines)]
 
     def done(self) -> int:
-        """Splits that are published: what was seen, since a log is truncated behind a checkpoint."""
+        """Return the number of published splits. Keep seen entries, because checkpoints truncate the logs."""
         log = self.work / "ckpt" / JOB_ID / "vertices" / "history"
         for path in log.glob("*/log/[0-9]*.json"):
             if path not in self._completed:
@@ -136,7 +137,7 @@ class Case:
 
 
 def measured(engine: str, given: dict[str, Any], work: Path) -> float:
-    """In a process of its own."""
+    """Run the engine in this process, which must be its own. Return the seconds."""
     from airflow_provider_ckpt.spark.session import build_session
 
     spark = build_session(JOB_ID, CONF)
@@ -179,7 +180,7 @@ def _library(work: Path) -> float:
 
 
 def killed(case: Case) -> tuple[int, int]:
-    """(splits done at the kill, splits whose function was called by both drivers for reading)."""
+    """Return the splits that were done at the kill, and the splits that both drivers began to read."""
     process = case.start("ckpt")
     while case.done() < case.splits // 2:
         if process.poll() is not None:

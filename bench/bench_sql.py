@@ -1,7 +1,8 @@
 """Rows a second into a table of MariaDB: staged and released by SqlSink, against Spark's JDBC writer.
 
-Starts a server of its own, and takes its JDBC driver from Maven Central, once (needs mvn). The ways take turns in one
-session, so that what slows the machine slows all; the first round is warming up. Every result is counted.
+The bench starts a server of its own. It fetches the JDBC driver from Maven Central once (needs mvn). The ways take
+turns in one session, so that a slow phase of the machine affects all of them. The first round is a warm-up. Every
+result is counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Throughput against plain Structured Streaming: same plan, same data, alternating runs, each in a fresh process.
+"""Throughput against plain Structured Streaming. Runs alternate over the same plan and data, each in a new process.
 
     python bench/bench_throughput.py [--pairs 3] [--only A B] [--rows 10000000]
 
@@ -39,7 +39,7 @@ def compare(case: str, history: data.History, pairs: int) -> None:
     work = data.scratch() / "throughput"
     taken: dict[str, list[dict[str, Any]]] = {}
     for number in range(pairs):
-        # each round begins with another side, so that a drift of the machine hits all alike
+        # each round begins with another side, so that a drift of the machine affects all sides equally
         for side in CASES[case] if number % 2 == 0 else CASES[case][::-1]:
             report = start(planned(case, side, history, work))
             show(case, number, side, report)

@@ -1,17 +1,18 @@
-"""Many coordinated jobs in one triggerer: whether its event loop is held up, and what each of them costs.
+"""Cost of many coordinated jobs in one triggerer, and delay of its event loop.
 
     python bench/bench_triggerer.py [--jobs 200] [--seconds 60]
 
-This process does what Airflow's triggerer does: it runs the triggers of so many deferred tasks in one event loop. The
-workers of the jobs (two subtasks each, without Spark, in one other process) open their logs, answer every barrier and
-publish nothing, so that each JobMaster takes a checkpoint every ten seconds through the storage, a local folder.
+This process does what Airflow's triggerer does: it runs the triggers of --jobs deferred tasks in one event loop. The
+workers of the jobs run in one other process, with two subtasks each and without Spark. They open their logs, answer
+every barrier and publish nothing. So each JobMaster takes a checkpoint every ten seconds through the storage, a local
+folder.
 
-loop        how late a sleep of 10 ms wakes up, while the triggers run; beside it the same before there are any, and the
-            longest collection of Python's garbage collector meanwhile, which holds up every thread
-begun       from the first trigger's start until every job runs; the loop meanwhile
+loop        delay of a sleep of 10 ms while the triggers run. Next to it: the delay before there are triggers, and the
+            longest collection of Python's garbage collector meanwhile, which delays every thread
+begun       from the first trigger's start until every job runs, with the delay of the loop meanwhile
 CPU, PSS    of this process, for each job
 
-Target: with 200 jobs the loop is never held up for 100 ms.
+Target: with 200 jobs, no delay of the loop reaches 100 ms.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ LATE = 0.01
 
 
 class WallClock:
-    """In place of the simulation's."""
+    """A clock with real time, in place of the simulation's clock."""
 
     @property
     def now(self) -> float:
@@ -59,12 +60,12 @@ class WallClock:
 
 
 def _has_work(runner: Runner) -> bool:
-    """It reads nothing by itself."""
+    """Return False, because the runner reads nothing by itself."""
     return bool(runner.work)
 
 
 class Workers(Cluster):
-    """The planner and the one worker of a job in a folder."""
+    """The planner and the only worker of a job in a folder."""
 
     def __init__(self, folder: Path) -> None:
         live = JobVertex("live", ("live",), ("live",), ("live",), (), bounded=False)
@@ -77,7 +78,7 @@ class Workers(Cluster):
         self.only = WorkerProcess(self, "w", graph.subtasks, "0", supervised=None)
 
     def at_verb(self, *about: object) -> None:
-        """Nobody else goes on meanwhile, and nothing goes wrong."""
+        """Do nothing, because nothing else runs or fails meanwhile."""
 
 
 def folders(work: Path, count: int) -> list[Path]:
@@ -85,7 +86,7 @@ def folders(work: Path, count: int) -> list[Path]:
 
 
 def play_workers(work: Path, count: int) -> None:
-    """Prepares the jobs, says so, and plays their workers for ever."""
+    """Prepare the jobs, report that, and play their workers for ever."""
     jobs = [Workers(folder) for folder in folders(work, count)]
     for job in jobs:
         Planner(job, "planner").step()
@@ -127,7 +128,7 @@ async def watched(seconds: float, until: Any = lambda: False) -> list[float]:
     late: list[float] = []
     watching = asyncio.ensure_future(watch(late))
     ends = time.monotonic() + seconds
-    # the look at hundreds of journals is not the triggers' doing: in the loop it would be what holds that up longest
+    # not in the loop, because this read of hundreds of journals would delay the loop most, and triggers do not do it
     while time.monotonic() < ends and not await asyncio.to_thread(until):
         await asyncio.sleep(0.5)
     watching.cancel()
@@ -135,7 +136,7 @@ async def watched(seconds: float, until: Any = lambda: False) -> list[float]:
 
 
 async def start(made: list[Any], tasks: list[asyncio.Future[None]]) -> None:
-    """As Airflow's runner does: before each trigger, and behind the loading of its class, others have a turn."""
+    """Start the triggers as Airflow's runner does: it yields before each trigger, and after the load of its class."""
     for one in made:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -155,7 +156,7 @@ def completed(work: Path, count: int) -> list[int]:
 
 
 class Collections:
-    """How long Python's garbage collector takes."""
+    """Times of the collections of Python's garbage collector."""
 
     def __init__(self) -> None:
         self._begun, self._took = 0.0, [0.0]
@@ -169,7 +170,7 @@ class Collections:
             self._took.append(now - self._begun)
 
     def longest(self) -> float:
-        """Seconds, since this was last asked."""
+        """Return the seconds of the longest collection since the last call."""
         took, self._took = self._took, [0.0]
         return max(took)
 
@@ -188,7 +189,7 @@ def told(name: str, late: list[float]) -> None:
 
 
 def pss() -> float:
-    """MB."""
+    """Return the proportional set size of this process, in MB."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 

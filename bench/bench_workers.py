@@ -1,21 +1,24 @@
-"""A vertex's process is killed: its worker begins again alone, against the whole job as one driver; and checkpoints.
+"""Kill of the process of one vertex: a restart of its worker alone, against the whole job as one driver.
 
     python bench/bench_workers.py [--rounds 3] [--trigger-interval 2s]
 
-Five queries: a live feed, and four that read its result partition and have a sink each. workers: `ckpt master` and a
-`ckpt worker` for each query; the worker of one that has a sink is killed (-9, its JVM too). standby: the same, and one
-more worker, with `--standby`, which is warm, and waits for the one that is killed. whole: `ckpt run`, killed likewise.
-What was killed is started again at once, as a supervisor without any pause would do it (beside a standby, as another
-one).
+The job has five queries: a live feed, and four queries that read its result partition and have a sink each.
 
-gap         from the kill to the next published batch of that query
-other       the longest time between two published batches of the other queries; usual: the median of those times
+workers  `ckpt master`, and a `ckpt worker` for each query. A worker with a sink is killed (-9, with its JVM)
+standby  as "workers", with one more warm worker (`--standby`), which waits for the killed one
+whole    `ckpt run`, which is killed in the same way
+
+The killed process is started again at once, as by a supervisor without a pause (with "standby", as another standby).
+
+gap         from the kill to the next published batch of the killed query
+other       the longest time between two published batches of the other queries; usual: the median of these times
 checkpoint  of the workers: from the trigger until "completed" is durable, all of it through the storage
 
-With --trigger-interval 0 the queries run one micro-batch after the other, and five JVMs take all of two cores; with 2s
-they leave room for the one that starts, as workers on machines of their own do.
+With --trigger-interval 0 the queries run one micro-batch after the other, and five JVMs use all of two cores. With 2s
+they leave room for the process that starts, as workers on separate machines do.
 
-Target: the gap at most 0.6 of that of the whole job, the others not held up, a median checkpoint of 500 ms or less.
+Target: the gap at most 0.6 of that of the whole job, no delay of the other queries, a median checkpoint of 500 ms or
+less.
 """
 
 from __future__ import annotations
@@ -52,9 +55,9 @@ OUTPUTS = ("first", "second", "third", "fourth")
 VERTICES = ("live", *OUTPUTS)
 KILLED, OTHERS = "first", OUTPUTS[1:]
 BEFORE, AFTER = 10, 5
-"""Published batches of each query before the kill, and of the one that was killed after it."""
+"""Published batches of each query before the kill, and of the killed query after it."""
 CHECKPOINTS = 30
-"""Completed ones before the kill; WARM_UP of them are left out: they meet queries that start."""
+"""Completed checkpoints before the kill. The first WARM_UP are left out, because queries are still starting."""
 WARM_UP = 10
 HOME = str(Path(__file__).resolve().parent.parent)
 CKPT = "import sys; from airflow_provider_ckpt.cli import main; sys.exit(main())"
@@ -105,13 +108,13 @@ class Supervised:
             self._process = self._started()
 
     def kill(self) -> None:
-        os.killpg(self._process.pid, signal.SIGKILL)  # the JVM is in its group
+        os.killpg(self._process.pid, signal.SIGKILL)  # the JVM is in the process's group
         self._process.wait()
 
 
 @dataclass(frozen=True)
 class Figures:
-    """In seconds. ``checkpoints``: of all that were completed before the kill, but the first ones."""
+    """The figures of one run, in seconds. ``checkpoints``: those completed before the kill, without the first ones."""
 
     gap: float
     longest: float
@@ -127,7 +130,7 @@ class Run:
         self._members: list[Supervised] = []
 
     def workers(self) -> Supervised:
-        """Starts them all; returns the one to be killed."""
+        """Start all workers. Return the one to kill."""
         self._start("master")
         made = {vertex: self._start("worker", "--subtask", vertex) for vertex in VERTICES}
         return made[KILLED]
@@ -137,7 +140,7 @@ class Run:
         made = {vertex: self._start("worker", "--subtask", vertex, "--standby") for vertex in VERTICES}
         self._wait(lambda: len(self._published(KILLED)) > 0)
         self._start("worker", "--subtask", KILLED, "--standby", "--json")
-        told = '"warm": true'  # the others, which say it too, do not in JSON
+        told = '"warm": true'  # the other workers report this, too, but not as JSON
         self._wait(lambda: told in (self._work / "stderr").read_text())
         return made[KILLED]
 
@@ -169,12 +172,12 @@ class Run:
         return done >= BEFORE and len(self._checkpoints()) >= CHECKPOINTS
 
     def _checkpoints(self) -> list[float]:
-        """How long each has taken."""
+        """Return the duration of each checkpoint."""
         state = Journal(open_storage(str(self._work / "ckpt")), JOB_ID).replay()
         return [one.at - one.triggered_at for _, one in sorted(state.checkpoints.items())]
 
     def _published(self, vertex: str) -> list[float]:
-        """When each batch was published: when its entry came into being."""
+        """Return the times when batches were published, which are the times of their entries."""
         log = self._work / "ckpt" / JOB_ID / "vertices" / vertex / "0" / "log"
         paths = [path for path in log.glob("[0-9]*.json") if '"Batch"' in path.read_text()]
         return sorted(path.stat().st_mtime for path in paths)
@@ -186,7 +189,7 @@ class Run:
                 if until():
                     return
             except FileNotFoundError:
-                pass  # of a log that was truncated meanwhile
+                pass  # the log was truncated meanwhile
             for member in self._members:
                 member.see_to()
             if time.monotonic() > deadline:

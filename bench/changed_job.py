@@ -1,4 +1,4 @@
-"""A job of a benchmark whose queries are changed while it runs: started, asked, looked at."""
+"""A running job of a benchmark, with requests that change its queries and measurements of its batches."""
 
 from __future__ import annotations
 
@@ -21,12 +21,17 @@ from bench.one_run import CONF, JOB_ID
 
 HOME = str(Path(__file__).resolve().parent.parent)
 VERSION = "CKPT_BENCH_VERSION"
-"""Which version of its functions a job's file declares: ``one`` or ``two``."""
+"""Variable that selects the version of the functions in the job's file: ``one`` or ``two``."""
 
 
 class ChangedJob:
-    """``module``: of the job, in ``bench``; ``variable``: of the environment, by which it is told ``given``;
-    ``partitions``: of each shuffle."""
+    """A job in a process of its own.
+
+    Args:
+        module: the job's module in ``bench``.
+        variable: the environment variable that passes ``given`` to the job.
+        partitions: number of partitions of each shuffle.
+    """
 
     def __init__(self, work: Path, module: str, variable: str, given: dict[str, Any], partitions: int) -> None:
         shutil.rmtree(work, ignore_errors=True)
@@ -52,7 +57,7 @@ class ChangedJob:
             job_id=JOB_ID,
             checkpoint_interval=1.0,
             allow_code_from=(str(self.work.resolve()),),
-            retained_checkpoints=100,  # the times of what is published are read off the logs
+            retained_checkpoints=100,  # keep the logs long enough to read the times of published batches
             conf={**CONF, "spark.sql.shuffle.partitions": str(self._partitions)},
             **more,
         )
@@ -70,19 +75,19 @@ class ChangedJob:
         self._process.wait()
 
     def change(self, change: Reconfiguration, what: str) -> None:
-        """While it runs. Returns when it is made."""
+        """Change the running job, and return when the change is made."""
         answer = self.client.answer(self.client.reconfigure(change), 300)
         if not answer.is_served:
             raise SystemExit(f"{what}: {answer.outcome}")
 
     def upgrade(self) -> None:
-        """While it runs. Returns when it runs as that."""
+        """Upgrade the running job, and return when the other version runs."""
         answer = self.client.answer(self.client.upgrade(self.version), 300)
         if not answer.is_served:
             raise SystemExit(f"upgrade: {answer.outcome}")
 
     def restart(self, reference: str | None, **more: Any) -> None:
-        """With a savepoint. Returns when it runs again."""
+        """Stop the job with a savepoint and start it again. Return when it runs."""
         self.client.answer(self.client.stop(), 300)
         assert self._process is not None
         self._process.wait()
@@ -93,21 +98,21 @@ class ChangedJob:
         return self.work / "ckpt" / JOB_ID / "vertices" / vertex / "0" / "log"
 
     def published(self, vertex: str) -> list[float]:
-        """When each batch was published: when its entry came into being."""
+        """Return the times when batches were published, which are the times of their entries."""
         found = []
         for path in self.log(vertex).glob("[0-9]*.json"):
             try:
                 if '"Batch"' in path.read_text():
                     found.append(path.stat().st_mtime)
             except FileNotFoundError:
-                continue  # truncated meanwhile
+                continue  # the log was truncated meanwhile
         return sorted(found)
 
     def longest_gap(self, vertex: str, since: float) -> float:
         return max(b - a for a, b in pairwise(self.published(vertex)) if b > since)
 
     def usual_gap(self, vertex: str, until: float) -> float:
-        """The median, without that of the first batches."""
+        """Return the median time between two batches before ``until``, without the first batches."""
         return statistics.median(b - a for a, b in pairwise(one for one in self.published(vertex)[2:] if one <= until))
 
     def wait_for_batches(self, vertices: Iterable[str], count: int, since: float = 0.0) -> None:

@@ -1,4 +1,4 @@
-"""One ``ckpt run`` in a process of its own, and what it says: what benches of whole jobs share."""
+"""One ``ckpt run`` in a process of its own, with its status lines. Benches of whole jobs share this."""
 
 from __future__ import annotations
 
@@ -19,8 +19,16 @@ Line = Mapping[str, Any]
 
 
 class CkptRun:
-    """``reference``: of the job, ``file.py:job``; ``work``: its root is ``ckpt`` below it; ``environ``: for the job's
-    file. A checkpoint each second. ``lines``: of ``--json``, each with the time ``at`` which it came."""
+    """A run of a job with a checkpoint each second.
+
+    Args:
+        reference: of the job, ``file.py:job``.
+        work: a folder. The job's root is ``ckpt`` in it.
+        environ: environment variables for the job's file.
+
+    Attributes:
+        lines: the lines of ``--json``, each with the time ``at`` which it came.
+    """
 
     def __init__(self, reference: str, work: Path, environ: Mapping[str, str], conf: Mapping[str, str]) -> None:
         self.lines: list[Line] = []
@@ -53,7 +61,7 @@ class CkptRun:
             self.lines.append({**json.loads(line), "at": time.time()})
 
     def wait_for(self, is_it: Callable[[Line], bool]) -> Line:
-        """The first line that is it."""
+        """Wait for the first line that matches, and return it."""
         while True:
             for line in list(self.lines):
                 if is_it(line):

@@ -1,4 +1,4 @@
-"""The data of the benchmarks: orders as Parquet or CSV files, the same on every machine, made once.
+"""Data of the benchmarks: orders as Parquet or CSV files. They are the same on every machine, and are made once.
 
 python bench/data.py [folder]         (CKPT_BENCH_ROWS=10000000 rows in CKPT_BENCH_FILES=40 files)
 """
@@ -29,14 +29,14 @@ LIVE_ROWS = 500
 LIVE_EVERY = 0.5
 """Seconds between two files of the live feed."""
 LIVE_CUSTOMERS = 1_000
-"""Of their own, above those of history, so that what came of history can be told."""
+"""Number of customers of live rows. Their ids are above those of history, so that both kinds of rows differ."""
 LIVE_FROM = 1 << 40
 _MS = 1_760_000_000_000
 
 
 @dataclass(frozen=True)
 class History:
-    """``id_sum`` and ``cents_sum`` are of the kept rows; they tell whether an output is whole."""
+    """The history. ``id_sum`` and ``cents_sum`` are sums over the kept rows, which prove that an output is complete."""
 
     folder: str
     rows: int
@@ -47,12 +47,19 @@ class History:
 
 
 def scratch() -> Path:
-    """CKPT_BENCH_DIR, or a folder in the system's temporary one."""
+    """Return CKPT_BENCH_DIR, or a folder in the system's temporary folder."""
     return Path(os.environ.get("CKPT_BENCH_DIR") or Path(tempfile.gettempdir()) / "ckpt-bench")
 
 
 def history(base: Path, rows: int | None = None, files: int | None = None, kind: str = "parquet") -> History:
-    """The history of ``rows`` rows below ``base``, made if it is not there; the same rows in each ``kind`` of files."""
+    """Return the history of ``rows`` rows below ``base``. Make it if it does not exist.
+
+    Args:
+        base: folder of all histories.
+        rows: by default CKPT_BENCH_ROWS.
+        files: by default CKPT_BENCH_FILES.
+        kind: parquet or csv. Each kind of files has the same rows.
+    """
     rows = rows or int(os.environ.get("CKPT_BENCH_ROWS", "10000000"))
     files = files or int(os.environ.get("CKPT_BENCH_FILES", "40"))
     folder = base / (f"orders-{rows}-{files}" + ("" if kind == "parquet" else f"-{kind}"))
@@ -85,12 +92,12 @@ def _table(ids: np.ndarray, cents: np.ndarray, customers: np.ndarray) -> pa.Tabl
 
 
 class LiveFeed(Feed):
-    """A folder that gets a file of LIVE_ROWS rows each LIVE_EVERY seconds, from a thread. Use as a context."""
+    """A folder that gets a file of LIVE_ROWS rows each LIVE_EVERY seconds, from a thread. Use it as a context."""
 
     def __init__(self, folder: Path, kind: str = "parquet") -> None:
         super().__init__(folder, "live", LIVE_EVERY, kind)
         self.rows = LIVE_ROWS
-        """Of a file; fewer may be asked for."""
+        """Rows of a file. The caller may set fewer."""
         self._generator = np.random.default_rng(11)
         self.put(0)
 
@@ -102,8 +109,14 @@ class LiveFeed(Feed):
 
 
 def sums(variant: str, rows: pa.Table) -> tuple[int, int, int]:
-    """Kept rows of history, sum of their ids, of their cents: in an output of A; in one of B by each customer's newest
-    row. What is whole has those of :class:`History`."""
+    """Return the number of kept rows of history, the sum of their ids, and the sum of their cents.
+
+    A complete output has the figures of :class:`History`. For an output of B, use the newest row of each customer.
+
+    Args:
+        variant: A or B.
+        rows: of the output.
+    """
     if variant == "A":
         rows = rows.filter(compute.less(rows["order_id"], LIVE_FROM))
         return len(rows), compute.sum(rows["order_id"]).as_py() or 0, compute.sum(rows["cents"]).as_py() or 0
@@ -114,7 +127,7 @@ def sums(variant: str, rows: pa.Table) -> tuple[int, int, int]:
 
 
 def live_file_of(order_id: int) -> int:
-    """The number of the live feed's file that has the row; below 0 for a row of another source."""
+    """Return the number of the live feed's file with the row; below 0 for a row of another source."""
     return (order_id - LIVE_FROM) // LIVE_ROWS
 
 

@@ -1,4 +1,4 @@
-"""A folder that gets a file again and again, as a live source has it."""
+"""A folder that regularly gets a new file, as a live source does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SUFFIXES = {"parquet": ".parquet", "csv": ".csv"}
 
 
 def write(table: pa.Table, path: Path, kind: str) -> None:
-    """``kind``: parquet or csv (no header)."""
+    """Write a table to a file. ``kind``: parquet or csv (no header)."""
     if kind == "csv":
         csv.write_csv(table, path, csv.WriteOptions(include_header=False))
     else:
@@ -21,8 +21,10 @@ def write(table: pa.Table, path: Path, kind: str) -> None:
 
 
 class Feed(ABC):
-    """From a thread, a file each ``every`` seconds; the first one at once. Use as a context. ``name``: files are
-    ``<name>-000001.parquet``, or of another ``kind``."""
+    """A thread that puts a file into a folder each ``every`` seconds, the first one at once. Use it as a context.
+
+    The files are named ``<name>-000001.parquet``, or with another ``kind``.
+    """
 
     def __init__(self, folder: Path, name: str, every: float, kind: str = "parquet") -> None:
         self.folder, self._name, self._every, self._kind = folder, name, every, kind
@@ -32,10 +34,10 @@ class Feed(ABC):
 
     @abstractmethod
     def table(self, number: int) -> pa.Table:
-        """What the file of that number holds."""
+        """Return the rows of the file with that number."""
 
     def put(self, number: int) -> None:
-        """One more file; whole when it appears."""
+        """Put one more file. It is complete when it appears."""
         hidden = self.folder / f".{self._name}-{number:06d}"
         write(self.table(number), hidden, self._kind)
         hidden.rename(self.folder / f"{self._name}-{number:06d}{SUFFIXES[self._kind]}")

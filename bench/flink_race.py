@@ -1,9 +1,11 @@
-"""Submits a race's job to a Flink of its own. Run by a Python that has ``apache-flink``, and none of this package.
+"""Flink's job in a race, submitted to a Flink of its own. Run it by a Python with ``apache-flink``, without this
+package.
 
     python bench/flink_race.py '<bench.race_plan.RacePlan as JSON>' PORT
 
-SQL only: Python makes the plan, and no row passes it. Parallelism 2, exactly once, a checkpoint each second; the state
-of B in RocksDB, its rows discarded. Flink's REST API is on PORT until the job is cancelled.
+The job is SQL only: Python makes the plan, and no row passes through it. It runs with parallelism 2, exactly once, and
+a checkpoint each second. B keeps its state in RocksDB, and discards its rows. Flink's REST API is on PORT until the job
+is cancelled.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def files(path: str, kind: str, **more: str) -> str:
 
 
 def statements(plan: dict[str, Any]) -> list[str]:
-    """The last one runs for as long as the job does."""
+    """Return the SQL statements. The last one is the job itself."""
     live = {"source.monitor-interval": "100ms"}
     rows = f"SELECT {CLEANED} FROM (SELECT * FROM history UNION ALL SELECT * FROM live) WHERE amount >= 10.0"
     if plan["variant"] == "A":

@@ -1,4 +1,4 @@
-"""One run of the race in Flink: its processes, what its REST API says, and its log."""
+"""One run of the race in Flink: its processes, its REST API and its log."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{UNIX_MILLIS}} %c{{1}} %m%n
 """
 LONGEST_RUN = 900.0
-"""Seconds; a run that hangs is given up."""
+"""Seconds after which a run counts as hanging and is ended."""
 
 
 class FlinkRun:
-    """``python``: which has apache-flink."""
+    """A run of the race in Flink. ``python``: a Python with apache-flink."""
 
     def __init__(self, python: str, plan: RacePlan) -> None:
         self._work = Path(plan.work)
@@ -46,7 +46,7 @@ class FlinkRun:
             free.bind(("localhost", 0))
             self._port = free.getsockname()[1]
         more = {"LOG4J_PROPERTIES": str(logging), "FLINK_LOG_DIR": str(self._work), "FLINK_IDENT_STRING": "race"}
-        more["JVM_ARGS"] = "-Xms2g -Xmx4g"  # as Spark's driver has
+        more["JVM_ARGS"] = "-Xms2g -Xmx4g"  # the same as for Spark's driver
         more["HADOOP_CLASSPATH"] = flink_jars.classpath(python) if plan.reads == "parquet" else ""
         given = {**asdict(plan), "live": plan.live, "out": plan.out}
         with open(self._output, "wb") as output:
@@ -59,8 +59,10 @@ class FlinkRun:
             )
 
     def wait_until_committed(self) -> Mapping[str, Any]:
-        """Until the source of history has finished, and a checkpoint that began after that has completed; returns
-        what REST says of that source's vertex."""
+        """Wait until the source of history has finished, and a checkpoint that began later has completed.
+
+        Return the answer of the REST API for the vertex of that source.
+        """
         deadline = time.monotonic() + LONGEST_RUN
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
@@ -82,13 +84,13 @@ class FlinkRun:
         return None
 
     def checkpoints(self) -> list[Mapping[str, Any]]:
-        """Completed ones, the oldest first."""
+        """Return the completed checkpoints, the oldest first."""
         job = self._ask("/jobs")["jobs"][0]["id"]
         found = self._ask(f"/jobs/{job}/checkpoints").get("history", [])
         return [one for one in reversed(found) if one["status"] == "COMPLETED"]
 
     def _ask(self, path: str) -> Any:
-        """Empty if it does not answer (yet)."""
+        """Return an answer of the REST API; empty if there is none."""
         try:
             with urllib.request.urlopen(f"http://localhost:{self._port}{path}", timeout=5) as answer:
                 return json.load(answer)
@@ -96,7 +98,7 @@ class FlinkRun:
             return {}
 
     def splits(self, history: str) -> tuple[float, float]:
-        """When the first file of history was given to a reader, and when the last reader had read all of its files."""
+        """Return when a reader got the first file of history, and when the last reader had read all of its files."""
         given = [at for at, text in self._lines() if "Adding split" in text and history in text]
         over = [at for at, text in self._lines() if "NoMoreSplits" in text and text.startswith("SourceReaderBase")]
         return min(given), max(over)
@@ -126,7 +128,7 @@ def run_flink(python: str, plan: RacePlan, history: data.History) -> Lap:
         live = race_lap.seen(found, Path(plan.live), visible)
     else:
         if (kept := source["metrics"]["write-records"]) != history.kept:
-            raise SystemExit(f"{plan}: {kept} rows of history went on, not {history.kept}")
+            raise SystemExit(f"{plan}: {kept} rows of history were passed on, not {history.kept}")
         visible = min(_completed(one) for one in checkpoints if one["trigger_timestamp"] / 1000 >= read)
     took = (one["end_to_end_duration"] for one in checkpoints if planned <= one["trigger_timestamp"] / 1000 < read)
     return Times(launched, planned, read, visible).lap(history.rows, meter, first, live, took)

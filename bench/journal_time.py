@@ -1,4 +1,4 @@
-"""How long a driver's journal takes, told from outside the package."""
+"""Measurement of the time that a driver's journal takes, by patches from outside of the package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_ckpt.task.split_reading import SplitReading
 
 
 class _Readers:
-    """Of the splits of a job: whether all of them have some to read while the journal is written."""
+    """The readers of the splits of a job, to know whether all of them are busy while the journal is written."""
 
     def __init__(self) -> None:
         self._all: weakref.WeakSet[SplitReading] = weakref.WeakSet()
@@ -25,15 +25,20 @@ class _Readers:
         SplitReading.__init__ = noted  # type: ignore[assignment,method-assign]
 
     def are_busy(self) -> bool:
-        """Each has a split to read or will get none any more, and some have one."""
+        """Return True if each reader has a split or will get no more splits, and some reader has one."""
         assigned = [one._assigned for one in list(self._all)]
         return any(one.next() for one in assigned) and all(one.next() or one.is_exhausted for one in assigned)
 
 
 class JournalTime:
-    """Of the journal's calls that write; what one of them calls counts once. ``seconds``: with the disk's; ``cpu``:
-    without them; ``waited``: of those with the disk's, in which some subtask had nothing to read when they began or
-    when they ended, or none had. In the others the job went on meanwhile."""
+    """The time of the journal's calls that write. Nested calls count once.
+
+    Attributes:
+        seconds: with the time of the disk.
+        cpu: CPU seconds, so without the time of the disk.
+        waited: the part of ``seconds`` in calls at whose start or end some subtask had nothing to read, or no subtask
+            had. During the other calls, the job continued.
+    """
 
     def __init__(self) -> None:
         self.seconds, self.cpu, self.waited, self.entries = 0.0, 0.0, 0.0, 0

@@ -1,4 +1,4 @@
-"""A chart of a few lines over seconds, as SVG."""
+"""Charts of a few lines over seconds, as SVG."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ _COLOURS = ("#1f77b4", "#d62728", "#7f7f7f", "#2ca02c")
 
 
 def charts(panels: Mapping[str, Mapping[str, Line]], x: str, y: str, mark: str) -> str:
-    """One below the other, with one scale. ``mark``: what happened at 0, where a line is drawn."""
+    """Return charts below each other, with the same scale.
+
+    Args:
+        panels: title of a chart -> name of a line -> the line.
+        x: label of the horizontal axis.
+        y: label of the vertical axis.
+        mark: label of the event at 0, where a vertical line is drawn.
+    """
     points = [point for lines in panels.values() for line in lines.values() for point in line]
     left, right = min(one for one, _ in points), max(one for one, _ in points)
     top = max(one for _, one in points) * 1.05
@@ -63,7 +70,7 @@ def _panel(
 
 
 def _ticks(low: float, high: float, about: int) -> list[float]:
-    """Round numbers."""
+    """Return about ``about`` round numbers between the limits."""
     step = next(one for one in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000) if (high - low) / one <= about)
     first = -(-low // step) * step
     return [first + number * step for number in range(int((high - first) // step) + 1)]

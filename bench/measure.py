@@ -1,4 +1,4 @@
-"""Taking the time of queries: their progress events, and the CPU that the driver's two processes used."""
+"""Measurement of queries: their progress events, and the CPU time of the driver's two processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """``start`` and ``end`` in epoch seconds; ``rows``: source's folder -> rows read."""
+    """A micro-batch. ``start`` and ``end`` in epoch seconds; ``rows``: source's folder -> rows read."""
 
     query: str
     batch_id: int
@@ -32,7 +32,7 @@ class MicroBatch:
 class ProgressListener(StreamingQueryListener):
     """Listener that passes each progress event to ``on_progress`` as parsed JSON.
 
-    It takes the event as one text from the JVM: what PySpark makes of it costs as much as some batches do.
+    It takes the event as one text from the JVM, because PySpark's conversion would take as long as some batches.
     """
 
     def __init__(self, on_progress: Callable[[Mapping[str, Any]], None]) -> None:
@@ -60,7 +60,7 @@ class ProgressListener(StreamingQueryListener):
 
 
 class Progress(ProgressListener):
-    """Collects the micro-batches that read something; tells ``on_batch`` about each."""
+    """Listener that collects the micro-batches with input, and passes each to ``on_batch``."""
 
     def __init__(self, on_batch: Callable[[MicroBatch], None] = lambda batch: None) -> None:
         super().__init__(self._collect)
@@ -80,7 +80,7 @@ class Progress(ProgressListener):
 
 
 class _JavaEvents:
-    """Java's interface of a listener; the events are the JVM's."""
+    """Java's listener interface. Its events are objects of the JVM."""
 
     def __init__(self, on_progress: Callable[[Mapping[str, Any]], None]) -> None:
         self._on_progress = on_progress
@@ -102,7 +102,7 @@ class _JavaEvents:
 
 
 class CpuMeter:
-    """CPU seconds that ``read`` gives, over time: read each tenth of a second. Use as a context."""
+    """Samples of the CPU seconds that ``read`` returns, ten a second. Use it as a context."""
 
     def __init__(self, read: Callable[[], float]) -> None:
         self._read = read
@@ -136,19 +136,19 @@ def process_seconds(pid: int | str) -> float:
 
 
 def machine_seconds() -> float:
-    """CPU seconds of all processes, and of other guests of the host (steal)."""
+    """Return the CPU seconds of all processes, and of other guests of the host (steal)."""
     with open("/proc/stat") as stat:
         user, nice, system, _, _, irq, softirq, steal = map(int, stat.readline().split()[1:9])
     return (user + nice + system + irq + softirq + steal) / TICKS
 
 
 def history_batches(batches: list[MicroBatch], query: str) -> list[MicroBatch]:
-    """The batches of ``query`` that read history, inline or from its result partition."""
+    """Return the batches of ``query`` that read history, inline or from its result partition."""
     return [batch for batch in batches if is_of(query, batch) and history_rows(batch)]
 
 
 def is_of(query: str, batch: MicroBatch) -> bool:
-    """Whether ``query`` made the batch; the library's names go on with the driver's epoch."""
+    """Return whether ``query`` made the batch. The library's names end with the driver's epoch."""
     return batch.query == query or batch.query.startswith(f"{query}:")
 
 

@@ -1,7 +1,7 @@
 """Nexmark's queries 1, 2, 5 and 8 as a job of the library, and the feed of an auction house that they read.
 
-One feed, which each of the four reads for itself, the last one twice: of 50 events one is a person, three are auctions,
-the rest are bids (as in the generator of Nexmark). Times are the seconds of the feed's clock.
+Each of the four queries reads the feed for itself, and the last one reads it twice. Of 50 events one is a person, three
+are auctions, and the rest are bids (as in the generator of Nexmark). Times are the seconds of the feed's clock.
 
 q1  each bid in euros                                   a function without state
 q2  bids on some auctions                               a function without state
@@ -31,14 +31,14 @@ EVERY = 0.5
 """Seconds between two files of the feed."""
 _PERSONS, _AUCTIONS, _OF = 1, 3, 50
 _OPEN_AUCTIONS = 100
-"""Bids are on one of so many of the last ones."""
+"""Number of newest auctions that get bids."""
 _LATE = "2 seconds"
 _DOLLAR = 0.908
 _SOME = 123
 
 
 class AuctionHouse(Feed):
-    """A folder that gets a file of ``count`` events each EVERY seconds, from a thread. Use as a context."""
+    """A folder that gets a file of ``count`` events each EVERY seconds, from a thread. Use it as a context."""
 
     def __init__(self, folder: Path, count: int) -> None:
         super().__init__(folder, "events", EVERY)
@@ -64,7 +64,7 @@ class AuctionHouse(Feed):
 
 
 def build(given: dict[str, Any]) -> Any:
-    """The job. What its second version gives has another value in the column ``version``, and nothing else."""
+    """Build the job. Rows of its second version differ only in the column ``version``."""
     from pyspark.sql import functions as F
 
     from airflow_provider_ckpt import FileSink, Job

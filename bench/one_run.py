@@ -1,7 +1,7 @@
-"""One measured run in this process; prints one line of JSON. ``python bench/one_run.py '<Run as JSON>'``.
+"""One measured run in this process. It prints one line of JSON. ``python bench/one_run.py '<Run as JSON>'``.
 
-The clock runs from the start of the first micro-batch to the end of the one that commits the last of the history
-(the start of the JVM is not in it). Both sides have the same session, readers, functions and output files.
+The clock runs from the start of the first micro-batch to the end of the micro-batch that commits the last rows of
+history, so it leaves out the start of the JVM. Both sides have the same session, readers, functions and output files.
 """
 
 from __future__ import annotations
@@ -47,12 +47,16 @@ CONF = {
 JOB_ID = "bench"
 QUERY = f"{JOB_ID}:result"
 LONGEST_RUN = 1800.0
-"""Seconds; a run that hangs is given up."""
+"""Seconds after which a run counts as hanging and is ended."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """``engine``: ckpt (the library), foreachBatch (plain, writes a folder a batch) or native (plain file sink)."""
+    """A run to measure.
+
+    Attributes:
+        engine: ckpt (the library), foreachBatch (plain, writes a folder for each batch) or native (plain file sink).
+    """
 
     engine: str
     variant: str
@@ -71,7 +75,7 @@ class Run:
 
 
 def measured(run: Run) -> dict[str, Any]:
-    """Run it in a fresh folder; returns seconds, rows a second, CPU µs a row, batches."""
+    """Run in a new folder. Return the seconds, rows a second, CPU µs a row, and batches."""
     from airflow_provider_ckpt.spark.session import build_session
 
     shutil.rmtree(run.work, ignore_errors=True)
@@ -104,7 +108,7 @@ def measured(run: Run) -> dict[str, Any]:
 
 
 class Whole:
-    """Listens until the result's query has read all of the history; ``batch_id`` is then the last batch of it."""
+    """Wait for the batch in which the result's query has read all of the history. ``batch_id`` is that batch."""
 
     def __init__(self, rows: int) -> None:
         self.batch_id: int | None = None
@@ -141,7 +145,7 @@ def _run_plain(spark: Any, run: Run, whole: Whole) -> None:
 
 
 def _run_library(spark: Any, run: Run, whole: Whole) -> float:
-    """Returns when the last of the history was released."""
+    """Run the job, and return the time when the last rows of history were released."""
     from airflow_provider_ckpt.job.options import RunOptions
     from airflow_provider_ckpt.journal.requests import write_request
     from airflow_provider_ckpt.sinks.manifests import read_manifests
@@ -161,7 +165,7 @@ def _run_library(spark: Any, run: Run, whole: Whole) -> float:
     lines: list[tuple[float, Any]] = []
 
     def covering() -> list[int]:
-        """Checkpoints that released the last batch of the history."""
+        """Return the checkpoints that released the last batch of the history."""
         manifests = read_manifests(run.plan.out)
         return [m.checkpoint for m in manifests if any(f"-{whole.batch_id}-" in one for one in m.batches)]
 
@@ -202,7 +206,7 @@ def _report(run: Run, batches: list[MicroBatch], meters: list[CpuMeter]) -> dict
 
 
 def wrong(run: Run) -> str | None:
-    """What is wrong with the output; None if it holds all of the history once (B: in each customer's newest row)."""
+    """Return the error in the output; None if it holds each row of history once (B: in each customer's newest row)."""
     from airflow_provider_ckpt.sinks.manifests import released_files
 
     of_engine = {"ckpt": lambda: [uri.removeprefix("file://") for uri in released_files(run.plan.out)]}
@@ -215,7 +219,10 @@ def wrong(run: Run) -> str | None:
 
 
 def start(run: Run) -> dict[str, Any]:
-    """Run it in a fresh process; returns its report. Raises RuntimeError with the end of its output."""
+    """Run in a new process, and return its report.
+
+    Raises RuntimeError with the end of its output.
+    """
     with tempfile.TemporaryFile("w+") as errors:
         command = [sys.executable, __file__, json.dumps(asdict(run))]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, timeout=LONGEST_RUN)

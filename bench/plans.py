@@ -1,7 +1,7 @@
-"""What is measured: the same functions for the library's job and for the plain Spark query.
+"""Measured plans: the same functions for the library's job and for the plain Spark query.
 
-As a job file (``bench/plans.py:job``) it builds the job that the environment asks for (CKPT_BENCH_PLAN, JSON of
-:class:`Plan`); the plain query is in ``one_run.py``.
+As a job file (``bench/plans.py:job``) it builds the job from the environment (CKPT_BENCH_PLAN, JSON of :class:`Plan`).
+The plain query is in ``one_run.py``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,12 @@ SCHEMA = "order_id BIGINT, customer INT, amount DOUBLE, ts BIGINT"
 
 @dataclass(frozen=True)
 class Plan:
-    """``variant``: A, history only, filter + projection; B, history and live, count and sums per customer.
-    ``chain=False``: history is a query of its own, with a result partition between."""
+    """A measured plan.
+
+    Attributes:
+        variant: A is history only, filter + projection. B is history and live, count and sums per customer.
+        chain: False makes history a query of its own, with a result partition in between.
+    """
 
     variant: str
     history: str

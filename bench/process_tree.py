@@ -1,4 +1,4 @@
-"""A process and all that it started: their CPU, their end. Only the standard library, as files of jobs import it."""
+"""CPU time and end of a process and its children. It uses only the standard library, because job files import it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def tree_seconds(pid: int) -> float:
-    """CPU seconds of a process, of those it started, and of those that have ended; 0 of one that is gone."""
+    """Return the CPU seconds of a process and its children, also of ended ones; 0 if the process is gone."""
     total = 0.0
     with contextlib.suppress(OSError):  # processes and threads come and go meanwhile
         numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -23,7 +23,7 @@ def tree_seconds(pid: int) -> float:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """Ends it and what is left of its process group, which it must lead; returns when they are gone."""
+    """End a process and its process group, which it must lead. Return when they are gone."""
     deadline = time.monotonic() + 10
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)

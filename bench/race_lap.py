@@ -1,4 +1,4 @@
-"""The figures of one run in a race, read off when things happened and off what can be seen of its output."""
+"""Figures of one run in a race, from the times of its events and from its visible output."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ COLUMNS = {"A": ["order_id", "customer", "cents", "ts"], "B": ["customer", "n", 
 
 @dataclass(frozen=True)
 class Part:
-    """A file of the output and its rows. ``at``: since when it can be seen, epoch seconds."""
+    """A file of the output and its rows. ``at``: when it became visible, in epoch seconds."""
 
     at: float
     rows: pa.Table
 
 
 def parts(files: Iterable[Path], plan: RacePlan) -> list[Part]:
-    """Those that hold rows, in the order in which they appeared. Appearing is a rename, which st_ctime tells."""
+    """Return the files with rows, in the order of their appearance, which is a rename and sets st_ctime."""
     found = [Part(file.stat().st_ctime, _read(file, plan)) for file in files if file.stat().st_size]
     return sorted((one for one in found if len(one.rows)), key=lambda one: one.at)
 
@@ -38,7 +38,10 @@ def _read(file: Path, plan: RacePlan) -> pa.Table:
 
 
 def check(found: list[Part], plan: RacePlan, history: data.History) -> None:
-    """All of history once, and no live row twice. Raises SystemExit."""
+    """Check that each row of history is there once, and no live row twice.
+
+    Raises SystemExit.
+    """
     rows = pa.concat_tables([one.rows for one in found], promote_options="permissive")
     got, wanted = data.sums(plan.variant, rows), (history.kept, history.id_sum, history.cents_sum)
     if got != wanted:
@@ -46,17 +49,19 @@ def check(found: list[Part], plan: RacePlan, history: data.History) -> None:
     if plan.variant == "A":
         ids = rows["order_id"].to_numpy()
         if len(np.unique(ids)) != len(ids):
-            raise SystemExit(f"{plan}: rows are there twice")
+            raise SystemExit(f"{plan}: rows appear twice")
 
 
 def last_of_history(found: list[Part]) -> float:
-    """When the last row of history appeared; of A."""
+    """Return when the last row of history appeared, in an output of A."""
     return max(one.at for one in found if one.rows["order_id"].to_numpy().min() < data.LIVE_FROM)
 
 
 def seen(found: list[Part], live: Path, ended: float) -> tuple[float, ...]:
-    """Seconds from the appearance of a live file until its last row could be seen, of the files that came behind the
-    first output (before it nothing is warm) and were seen until ``ended``; of A."""
+    """Return the seconds from the appearance of each live file until its last row was visible, in an output of A.
+
+    Only files after the first output count, because the job is not warm before. They must be visible before ``ended``.
+    """
     shown: dict[int, float] = {}
     for one in found:
         ids = one.rows["order_id"].to_numpy()
@@ -68,10 +73,16 @@ def seen(found: list[Part], live: Path, ended: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Lap:
-    """``rate``: k rows of history a second, from the first file planned to the last row visible; ``cpu``: µs a row in
-    that time, of all processes; ``first``: seconds from the start of the process to the first visible row;
-    ``committed``: seconds from the end of reading to the last row visible; ``seen``: as :func:`seen` has it;
-    ``checkpoints``: ms of each while history was read."""
+    """The figures of one run.
+
+    Attributes:
+        rate: thousand rows of history a second, from the plan of the first file until the last row is visible.
+        cpu: µs a row in that time, of all processes.
+        first: seconds from the start of the process to the first visible row.
+        committed: seconds from the end of the read until the last row is visible.
+        seen: see :func:`seen`.
+        checkpoints: ms of each checkpoint while history was read.
+    """
 
     rate: float
     cpu: float
@@ -83,8 +94,11 @@ class Lap:
 
 @dataclass(frozen=True)
 class Times:
-    """Epoch seconds: the process started, the first file was planned, the last batch was read and processed, the last
-    row of history was visible. A plain query has no commit of its own."""
+    """The times of one run, in epoch seconds.
+
+    They are: start of the process, plan of the first file, end of the last batch, and visibility of the last row of
+    history. A plain query has no commit of its own.
+    """
 
     launched: float
     planned: float

@@ -1,7 +1,7 @@
-"""What is raced: one plan for the library's job, for a plain query of Spark, and for Flink (``flink_race.py``).
+"""Plan of a race, for the library's job, for a plain query of Spark, and for Flink (``flink_race.py``).
 
-As a job file (``bench/race_plan.py:job``) it builds the job that the environment asks for (CKPT_BENCH_RACE, JSON of
-:class:`RacePlan`); run as a script it is the plain query, until it is terminated.
+As a job file (``bench/race_plan.py:job``) it builds the job from the environment (CKPT_BENCH_RACE, JSON of
+:class:`RacePlan`). As a script it runs the plain query until it is terminated.
 """
 
 from __future__ import annotations
@@ -24,9 +24,15 @@ Files = Literal["csv", "parquet"]
 
 @dataclass(frozen=True)
 class RacePlan:
-    """``variant``: A, filter + projection; B, count and sums per customer; each over history and a live folder.
-    ``reads`` and ``writes``: csv or parquet. ``work``: folder of the run. ``apart``: history and the live folder are
-    read by a query each (A only)."""
+    """The plan of one run.
+
+    Attributes:
+        variant: A is filter + projection, B is count and sums per customer. Both read history and a live folder.
+        reads: csv or parquet.
+        writes: csv or parquet.
+        work: folder of the run.
+        apart: one query reads history, and another one the live folder (A only).
+    """
 
     variant: Literal["A", "B"]
     reads: Files
@@ -52,7 +58,7 @@ class RacePlan:
         return {VARIABLE: json.dumps(asdict(self))}
 
     def last_batch(self, files: int) -> int:
-        """Id of the micro-batch that reads the last of ``files`` files of history."""
+        """Return the id of the micro-batch that reads the last of ``files`` files of history."""
         return -(-files // self.files_per_trigger) - 1
 
 
@@ -78,7 +84,7 @@ def build(plan: RacePlan) -> Any:
 
 
 def query_plainly(plan: RacePlan) -> None:
-    """In a session like the library's. Each micro-batch is a folder, ``batch=0`` the first."""
+    """Run the plain query in a session like the library's. Each micro-batch writes a folder, from ``batch=0`` on."""
     from airflow_provider_ckpt.spark.session import build_session
     from bench.one_run import CONF
 

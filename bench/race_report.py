@@ -1,4 +1,4 @@
-"""The table of a race, and where the library loses in it."""
+"""Table of a race, and the figures in which the library loses."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bench.race_lap import Lap
 OURS, APART, SPARK, FLINK = "ours", "apart", "Spark", "Flink"
 OTHERS = (SPARK, FLINK)
 Laps = dict[str, list[Lap]]
-"""Of one case: way -> a lap of each round."""
+"""Laps of one case: way -> a lap for each round."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """``of``: its value in a lap, None if it has none; ``more_is_better`` is so of rates alone."""
+    """A measure of a lap. ``of``: returns its value in a lap, or None; ``more_is_better``: true only for rates."""
 
     name: str
     of: Callable[[Lap], float | None]
@@ -24,7 +24,7 @@ class Measure:
     more_is_better: bool = False
 
     def shown(self, laps: Sequence[Lap]) -> str:
-        """Median, and the range of it."""
+        """Return the median and the range as text."""
         values = [value for lap in laps if (value := self.of(lap)) is not None]
         if not values:
             return "–"
@@ -32,7 +32,7 @@ class Measure:
         return f"{middle} [{low}–{high}]"
 
     def ratios(self, ours: Sequence[Lap], theirs: Sequence[Lap]) -> list[float]:
-        """How many times better ours is, in each round that both have run: below 1 we lose it."""
+        """Return how many times better ours is, for each round that both ran. Below 1 we lose."""
         pairs = [(self.of(mine), self.of(other)) for mine, other in zip(ours, theirs, strict=False)]
         known = [(mine, other) for mine, other in pairs if mine and other]
         return [mine / other if self.more_is_better else other / mine for mine, other in known]
@@ -56,7 +56,7 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class Row:
-    """``ratios``: to each of OTHERS, round by round; empty where there is no such figure."""
+    """A row of the table. ``ratios``: to each of OTHERS, for each round; empty without a figure."""
 
     block: str
     measure: str
@@ -65,7 +65,7 @@ class Row:
 
 
 def rows(block: str, ours: str, laps: Laps) -> Iterator[Row]:
-    """``ours``: the way of the library that this block is about."""
+    """Yield the rows of a block. ``ours``: the library's way that the block compares."""
     mine = laps.get(ours, [])
     for measure in MEASURES:
         cells = tuple(measure.shown(laps.get(way, [])) for way in (ours, *OTHERS))
@@ -87,7 +87,7 @@ def table(found: Sequence[Row]) -> str:
 
 
 def _aligned(line: list[str], widths: list[int]) -> str:
-    """The name of a block stands alone, and may be longer."""
+    """Return an aligned line. The name of a block is alone in its line, so it may be longer than its column."""
     return "  ".join(one.ljust(width) for one, width in zip(line, widths, strict=False)).rstrip()
 
 
@@ -96,7 +96,7 @@ def _median(ratios: Sequence[float]) -> str:
 
 
 def losses(found: Sequence[Row]) -> str:
-    """The worst first. A loss in some rounds only is said to be one."""
+    """Return the losses as text, the worst first. Mark those that occur only in some rounds."""
     lost = []
     for row in found:
         for other, ratios in zip(OTHERS, row.ratios, strict=True):

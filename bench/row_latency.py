@@ -1,4 +1,4 @@
-"""How old the oldest row of each micro-batch was when the batch was published, read off a job that has run."""
+"""Age of the oldest row of each micro-batch when the batch was published, from the files of a job that has run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from bench.data import live_file_of
 
 
 def latencies(log: Path, live: Path, out: Path, column: str) -> list[tuple[float, float]]:
-    """(when it was published, seconds that its oldest row had waited) of each batch that is released. ``log``: of the
-    vertex; ``live``: the folder of the feed; ``out``: of the vertex's sink; ``column``: which tells the newest row of
-    the feed that a batch has read."""
+    """Return the time of publication and the age of the oldest row in seconds, for each released batch.
+
+    Args:
+        log: folder of the vertex's log.
+        live: folder of the feed.
+        out: folder of the vertex's sink.
+        column: its greatest value in a batch is the newest row of the feed that the batch has read.
+    """
     found, read = [], 0
     for at, handle in _batches(log):
         files = [out / one["target"] for one in handle["files"]]
         if not all(file.exists() for file in files):
-            break  # published behind the savepoint
+            break  # published after the savepoint
         newest = max((_newest(file, column) for file in files), default=-1)
         number = live_file_of(newest)
         if number >= read:
@@ -38,7 +43,7 @@ def _batches(log: Path) -> Iterator[tuple[float, Any]]:
 
 
 def _newest(file: Path, column: str) -> int:
-    """By the statistics in the file's footer."""
+    """Return the greatest value of the column, from the statistics in the file's footer."""
     footer = parquet.read_metadata(file)
     index = footer.schema.names.index(column)
     groups = [footer.row_group(number).column(index).statistics for number in range(footer.num_row_groups)]

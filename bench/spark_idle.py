@@ -1,5 +1,9 @@
-"""The queries of ``bench_idle.py`` in plain Spark, with Spark's own settings, until terminated:
-``python bench/spark_idle.py '<vertices and work as JSON>'``. Says ``running`` when all of them wait for data."""
+"""Queries of ``bench_idle.py`` in plain Spark, with Spark's own settings. They run until they are terminated.
+
+    python bench/spark_idle.py '<vertices and work as JSON>'
+
+It prints ``running`` when all queries wait for data.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of the race in Spark, in processes of its own: the library's job, or the plain query."""
+"""One run of a race in Spark, in processes of its own: the library's job, or the plain query."""
 
 from __future__ import annotations
 
@@ -43,8 +43,17 @@ def run_ours(plan: RacePlan, history: data.History) -> Lap:
 
 
 def _batches(folder: Path, below: str, last: int, process: subprocess.Popen[Any]) -> tuple[float, float]:
-    """When the first file of history was planned, and when batch ``last`` was committed, by the files of Spark's
-    checkpoint, which is ``below`` that folder. Waits for them: the library clears them away later."""
+    """Wait until batch ``last`` is committed. Return when the first file of history was planned, and when it committed.
+
+    The times are those of files of Spark's checkpoint. They are read while the job runs, because the library deletes
+    the files later.
+
+    Args:
+        folder: of the run.
+        below: pattern of Spark's checkpoint below that folder.
+        last: id of the batch.
+        process: the run.
+    """
     while not (committed := list(folder.glob(f"{below}commits/{last}"))):
         if process.poll() is not None:
             raise SystemExit(f"the run of {folder} ended: see stderr in its work folder")
@@ -54,7 +63,7 @@ def _batches(folder: Path, below: str, last: int, process: subprocess.Popen[Any]
 
 
 def _covering(plan: RacePlan, history: data.History) -> Manifest:
-    """What released the last batch of history."""
+    """Return the manifest that released the last batch of history."""
     sink, mark = "out_history" if plan.apart else "out_all", f"-{plan.last_batch(history.files)}-"
     manifests = read_manifests(plan.out, race_plan.JOB_ID, sink)
     return next(one for one in manifests if any(mark in batch for batch in one.batches))
@@ -66,7 +75,7 @@ def _appeared(manifest: Manifest, plan: RacePlan) -> Iterator[float]:
 
 
 def _checkpoints(lines: list[Line], start: float, end: float) -> Iterator[float]:
-    """Milliseconds of each that completed in that time."""
+    """Yield the milliseconds of each checkpoint that completed in that time."""
     for line in lines:
         if line["kind"] == "checkpoint" and start <= line["at"] <= end:
             took = re.search(r"completed in (\d+) ms", line["message"])
@@ -82,7 +91,7 @@ def run_plain(plan: RacePlan, history: data.History) -> Lap:
         with CpuMeter(lambda: tree_seconds(process.pid)) as meter:
             try:
                 planned, visible = _batches(work, "ckpt/", plan.last_batch(history.files), process)
-                time.sleep(1)  # the meter's samples go on behind that
+                time.sleep(1)  # so that the meter takes samples after that time
             finally:
                 end_group(process)
     found = race_lap.parts((file for done in work.glob("out/*/_SUCCESS") for file in done.parent.glob("part-*")), plan)

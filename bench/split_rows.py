@@ -1,4 +1,4 @@
-"""What bench_splits.py reads: rows that Spark makes up, or a CSV file for each split."""
+"""Input of bench_splits.py: rows that Spark generates, or a CSV file for each split."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def orders(spark: Any, start: int, end: int) -> Any:
 
 
 def archive(base: Path, splits: int, rows: int) -> str:
-    """A CSV file for each split, made if they are not there. Their folder."""
+    """Make a CSV file for each split, unless the files exist. Return their folder."""
     folder = base / f"csv-{rows}-{splits}"
     if not folder.exists():
         unfinished = folder.with_suffix(".part")
@@ -46,7 +46,7 @@ def _write(split: dict[str, Any]) -> None:
 
 
 def orders_of(spark: Any, several: list[dict[str, Any]]) -> Any:
-    """Of splits that follow each other it makes one range, as one would make one clause of a query."""
+    """Return the rows of several splits. Adjacent splits become one range, as a user would write one query for them."""
     if "file" in several[0]:
         return spark.read.schema(SCHEMA).csv([one["file"] for one in several])
     joined: list[list[int]] = []

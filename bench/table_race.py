@@ -1,4 +1,4 @@
-"""Ways to get the same rows into a table, which take turns: what the two benches of database sinks share."""
+"""Race of several ways to write the same rows to a table. The two benches of database sinks share this."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 
 def driver_jar(artifact: str) -> Path:
-    """``artifact``: ``group:name:version`` of Maven Central; fetched once (needs mvn)."""
+    """Return the JDBC driver's jar. ``artifact``: ``group:name:version`` of Maven Central, fetched once (needs mvn)."""
     _, name, version = artifact.split(":")
     folder = Path.home() / ".cache" / "airflow-provider-ckpt" / "jars"
     jar = folder / f"{name}-{version}.jar"
@@ -26,7 +26,7 @@ def driver_jar(artifact: str) -> Path:
 
 
 def session(artifact: str) -> SparkSession:
-    """With the JDBC driver."""
+    """Return a session with the JDBC driver."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
         SparkSession.builder.master("local[2]")
@@ -60,8 +60,10 @@ def race(
     count: int,
     goals: Mapping[str, float],
 ) -> None:
-    """Prints a table. The first of ``ways`` is ours; the first round is warming up. ``timed``: seconds of one way, into
-    an empty table, whose rows are counted."""
+    """Run the ways in turn, and print a table. The first way is ours, and the first round is a warm-up.
+
+    ``timed`` returns the seconds of one way into an empty table, and counts its rows.
+    """
     times: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):
         for name, way in ways.items():

@@ -1,4 +1,4 @@
-"""Two ways to run a job that ends, in turn, each in a process of its own."""
+"""Alternating runs of a finite job in two ways, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.measure import CpuMeter
 from bench.process_tree import tree_seconds
 
 LONGEST_RUN = 1800.0
-"""Seconds; a run that hangs is given up."""
+"""Seconds after which a run counts as hanging and is ended."""
 
 
 class Cost(NamedTuple):
@@ -31,7 +31,7 @@ class Cost(NamedTuple):
 
 
 def new_folder(work: Path) -> Path:
-    """Return ``work``, which is empty now."""
+    """Empty the folder ``work``, and return it."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     return work
@@ -92,7 +92,7 @@ def report_of(bench: str, *arguments: str) -> dict[str, Any]:
 
 
 def turns(rounds: int) -> Iterator[tuple[bool, bool]]:
-    """Yield the order of the two sides for each round: no side always comes first."""
+    """Yield the order of the two sides for each round. The order alternates, so that no side is always first."""
     for number in range(rounds):
         yield (True, False) if number % 2 else (False, True)
 

@@ -24,7 +24,7 @@ def waiting(sink: str, seconds: float, cause: str) -> str:
         cause: the error as text. The repeated names of sink and job are cut off.
     """
     what = re.sub(rf"\Asink {re.escape(repr(sink))} of job '[^']*' ", "", cause)
-    return f"sink {sink}: waiting since {seconds:.0f} s, {what.rstrip('.')}"
+    return f"sink {sink}: has waited {seconds:.0f} s, {what.rstrip('.')}"
 
 
 class Releasing:

@@ -20,8 +20,8 @@ class FileStatus:
 def awaited(source: str, path: str, seconds: float) -> str:
     """Return the status line for a file that ``unfinished_files="wait"`` delays."""
     return (
-        f"source {source}: waiting since {seconds:.0f} s for {path}, which is still being written. Files that were "
-        "planned with it wait, too, for ten minutes at most"
+        f"source {source}: has waited {seconds:.0f} s for {path}, which is still being written. The other files of its "
+        "batch wait, too, for ten minutes at most"
     )
 
 

@@ -1,4 +1,4 @@
-"""Makes a class archive, by a driver that does once what every driver does at its start."""
+"""Creation of a class archive: a training driver does once what every driver does at its start."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ CONF = {
 
 
 def train(archive: ClassArchive) -> Path | None:
-    """As :func:`make`, for a process that has no Spark yet, and does nothing else."""
+    """Make the archive as :func:`make` does. Call it in a process of its own, before Spark has started there."""
     return make(archive, functools.partial(_record, archive))
 
 
 def _record(archive: ClassArchive, made: Path) -> None:
-    """A JVM writes down at its end which classes it has loaded."""
+    """Run the training job in a JVM that writes the classes it has loaded to ``made`` when it ends."""
     given = os.environ.get(SUBMIT, "")
-    # what is compiled is not in it: of a JVM that lives for so short a time the quick compiler's is enough
+    # The archive holds no compiled code. So the quick compiler is enough for this short-lived JVM.
     options = [*quiet_options(archive), "-XX:TieredStopAtLevel=1", f'"-XX:ArchiveClassesAtExit={made}"', given]
     os.environ[SUBMIT] = " ".join(options).strip()
     work = tempfile.mkdtemp(prefix="ckpt-class-archive-")
@@ -65,13 +65,11 @@ def _drive(work: Path) -> None:
     )
     code = run_job(options, Location(root), told.append)
     if code is not ExitCode.FINISHED:
-        raise ArchiveNotMadeError(
-            problem=f"the job that it is made with ended so: {told[-1].message if told else code}"
-        )
+        raise ArchiveNotMadeError(problem=f"the training job did not finish: {told[-1].message if told else code}")
 
 
 def _end_jvm() -> None:
-    """The archive is written when the JVM ends, which it does once nobody can give it orders any more."""
+    """End the JVM, because it writes the archive at its end. It ends when its standard input is closed."""
     stop_session()
     gateway = SparkContext._gateway
     process = getattr(gateway, "proc", None)

@@ -1,4 +1,4 @@
-"""Checks of the code that operators were assigned while their job ran, before a later run calls any of it (R21)."""
+"""Checks of code that was assigned to operators while the job ran, before a later run calls it (R21)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_provider_ckpt.storage.location import Location
 
 
 def refuse_foreign(places: CodePlaces, graph: JobGraph, settings: Settings, job_id: str, root: Location) -> None:
-    """Refuse assigned code that lies where none may. Nothing is read: the journal may be forged.
+    """Refuse assigned code outside of the allowed places. Read none of it, because the journal may be forged.
 
     Raises UnfitAssignedLogicError.
     """
@@ -36,9 +36,9 @@ def refuse_edited(
     job_id: str,
     root: Location,
 ) -> None:
-    """Refuse assigned code that is not what was tried when it was assigned.
+    """Refuse assigned code that was edited after it was assigned, because only the code of that time was tried.
 
-    The job's own file is not refused. Its user edits it between two runs, and has started it.
+    The job's own file is not refused, because its user may edit it between two runs.
 
     Args:
         operators: uids of the job's operators.
@@ -54,8 +54,8 @@ def refuse_edited(
             raise unfit(uid, reference, error.data["problem"], job_id, root) from error
         if found != given:
             problem = (
-                f"is not what it was when {uid} was given it (digest {found} instead of {given}; the modules beside it "
-                "that it imports count, comments and layout do not)"
+                f"has changed since {uid} was given it (digest {found} instead of {given}; the digest covers the "
+                "modules next to it that it imports, but no comments and no layout)"
             )
             raise unfit(uid, reference, problem, job_id, root)
 

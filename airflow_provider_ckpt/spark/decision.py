@@ -1,8 +1,8 @@
-"""What a driver decides about a job before it takes it over.
+"""The decision of a driver about a job before it takes the job over.
 
-Everything here follows from the journal. It is looked at once to get ready (planning takes seconds, and a refusal must
-come before anything is written), and again, by the claim itself, on the very state that the claim follows: if the
-decision would be another one by then, the claim is not made and the driver gets ready anew.
+The decision follows from the journal alone. The driver decides once before it prepares the job, because planning takes
+seconds and a refusal must come before anything is written. The claim decides again, on the state that the claim
+follows. If the two decisions differ, the driver does not claim the job. It prepares the job again.
 """
 
 from __future__ import annotations
@@ -27,10 +27,16 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class Decision:
-    """``is_new``: nothing is journaled for the job. ``finished``: nothing is left to run. ``restore``: the checkpoint
-    to go back to; None: go on from what is published. ``may_begin_anew``: no checkpoint covers anything, so nothing was
-    ever released, and a definition that does not fit the one before may start from nothing. ``graph``: as the job runs,
-    or ran last: it may have changed under a driver that gets ready (R21)."""
+    """The answers from the journal that decide how a driver continues the job.
+
+    Attributes:
+        is_new: the journal has nothing of the job.
+        finished: nothing is left to run.
+        restore: the checkpoint to go back to; None resumes after the published batches.
+        may_begin_anew: no checkpoint covers anything, so nothing was ever released. A definition that does not fit
+            the previous one may then start from scratch.
+        graph: the current graph, or that of the last run. It may change while a driver prepares the job (R21).
+    """
 
     is_new: bool
     finished: bool
@@ -41,23 +47,29 @@ class Decision:
     rescaled: Mapping[str, int]
     settings: Settings
     begins_anew: str | None
-    """Why nothing is kept of the runs before, though nothing stands against it; None: that is not wanted."""
+    """Why the options discard the previous runs, although they could be kept; None if they are kept."""
     reconciliation: Reconciliation | None
-    """Of a job in BATCH mode: what is run again, as results are gone that are to be read."""
+    """Subtasks of a job in batch mode that run again, because results that others must read are gone."""
     split_lists: Mapping[str, SourceFrozen]
-    """Source -> its list of splits that is frozen. One that the driver before has frozen since holds, and is not what
-    was planned with."""
+    """Source -> its frozen list of splits. If the previous driver freezes another list meanwhile, that list holds.
+    The decision differs then, because the job was not planned with that list."""
     compared: tuple[JobDefinition | None, int]
-    """The definition that the job is compared with, and the epoch in which it began anew: what a driver with another
-    job file has published since is not what was compared."""
+    """The definition that the job is compared with, and the epoch of its last start from scratch. Both change when a
+    driver with another job file publishes meanwhile."""
     state: JobState = field(compare=False, repr=False)
-    """What it was decided from, with that reset."""
+    """The state that the decision follows from, after the resets of ``reconciliation``."""
 
 
 def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: Reconciler | None = None) -> Decision:
-    """Raises CorruptJournalError, JobDeletedError, JobFailedTerminallyError, RestoreRefusedError. Reads, writes
-    nothing. ``reconciler``: one for all decisions of a driver that goes on with the job; None: that is
-    not looked at, as by a worker, which runs what its planner has decided."""
+    """Decide how to continue the job. Write nothing.
+
+    Args:
+        state: of the job, as the journal has it.
+        reconciler: finds lost results in batch mode. A driver uses the same one for all of its decisions. A worker
+            gives None, because its planner has decided already.
+
+    Raises CorruptJournalError, JobDeletedError, JobFailedTerminallyError, RestoreRefusedError.
+    """
     check_journal(storage, state)
     state.refuse_deleted()
     if state.status is JobStatus.FAILED and not options.resume_failed:
@@ -75,7 +87,7 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         is_new=state.created is None,
         finished=finished,
         restore=None if going_on else restore_point(storage, options.job_id, options.restore, state),
-        # a checkpoint may bring back what is over by now
+        # going back to a checkpoint may bring back operators that have finished since
         done=Done.of(state) if going_on else Done.again(state),
         may_begin_anew=state.plan is not None and nothing_is_covered(state),
         graph=graph,
@@ -92,8 +104,11 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
 
 
 def _not_recovered(options: RunOptions, state: JobState) -> str | None:
-    """FLIP-383 with ``execution.batch.job-recovery.enabled: false``. What a checkpoint covers may be released, and is
-    never done again; and whoever stopped a job wants it to go on."""
+    """Return why a job in batch mode starts from scratch: ``execution.batch.job-recovery.enabled`` is false (FLIP-383).
+
+    Return None for a job with a checkpoint that covers something, because its output may be released. Return None for a
+    stopped job, too, because its user wants to resume it.
+    """
     if options.batch_recovery or state.plan is None or state.definition is None or state.definition.mode != "batch":
         return None
     if state.status is JobStatus.STOPPED or not nothing_is_covered(state):

@@ -1,4 +1,4 @@
-"""What one epoch of a job runs: the JobMaster, and its tasks in this process."""
+"""The deployment of a claimed job for one epoch: its JobMaster, and its tasks in this process."""
 
 from __future__ import annotations
 
@@ -45,14 +45,19 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.task.restarts import Restarts
 
 BATCH_SLOTS = 1
-"""Vertices of a job in BATCH mode that run at a time: all are in this driver, and each takes all of its cores."""
+"""Number of vertices of a job in BATCH mode that run at a time. It is 1 because each takes all cores of the driver."""
 
 
 @dataclass(frozen=True)
 class ClaimedJob:
-    """A job that is ours to run. ``logs``: subtask -> the log of its current attempt, opened: every one before is
-    fenced; ``attempts``: the first ones, of those that are not finished. ``splits``: source -> its frozen splits, of
-    those that are not over. ``restore``: the checkpoint it goes back to, None to go on from what is published."""
+    """A job that this driver has claimed.
+
+    Attributes:
+        logs: subtask -> the open log of its current attempt. The opened log fences all earlier attempts.
+        attempts: subtask -> its first attempt in this epoch, without finished subtasks.
+        splits: source -> its frozen splits, without finished sources.
+        restore: the checkpoint that the job goes back to; None resumes after the published batches.
+    """
 
     prepared: PreparedJob
     storage: Storage
@@ -65,11 +70,11 @@ class ClaimedJob:
     splits: Mapping[str, Sequence[Split]]
     restore: RestorePoint | None
     upgraded: Upgraded | None = None
-    """Of a driver that has run another version of it before."""
+    """Set if this driver has run another version of the job before."""
 
 
 class Deployment:
-    """Use once, in the order of its methods."""
+    """One epoch of a job in this process. Use it once, and call the methods in the order in which they are defined."""
 
     def __init__(self, claimed: ClaimedJob, status: StatusReporter) -> None:
         self._claimed, self._status = claimed, status
@@ -83,8 +88,10 @@ class Deployment:
         self._runners: dict[SubtaskId, Runner] = {}
 
     def make_tasks(self) -> None:
-        """With their Spark folders, which go on from those of the attempts before. What Spark had committed of them and
-        nobody published is published (R1)."""
+        """Make the tasks of all unfinished subtasks, with Spark folders copied from the previous attempts.
+
+        Publish the batches that Spark had committed and that no attempt has published (R1).
+        """
         claimed, settings = self._claimed, self._settings()
         for subtask in self._plan.graph.subtasks:
             if not claimed.logs[subtask].state.closed:
@@ -93,13 +100,13 @@ class Deployment:
                 self._runners[subtask] = self._factory.make(subtask, claimed.attempts[subtask], plan, rewinds=rewinds)
 
     def collect_garbage(self) -> None:
-        """Delete what the attempts before have staged, and nothing names."""
+        """Delete staged output of earlier attempts that no log entry names."""
         claimed, job_id = self._claimed, self._options.job_id
         fence, epoch = claimed.journal.check_fenced, claimed.taken.epoch
         collect_garbage(claimed.storage, job_id, self._plan.graph, claimed.logs, claimed.sinks, epoch, fence)
 
     def hand_over(self) -> None:
-        """Leave the tasks that were made to workers: each goes on in the next attempt of its subtask (W9, W19)."""
+        """Leave the tasks to workers. Each worker resumes in the next attempt of its subtask (W9, W19)."""
         for runner in self._runners.values():
             runner.stop()
             runner.close()
@@ -107,22 +114,22 @@ class Deployment:
         self._claimed.journal.write(DeploymentPrepared(self._claimed.taken.epoch, time.time()))
 
     def run(self) -> Outcome:
-        """What :meth:`JobMaster.run` gives, and raises."""
+        """Run the job as :meth:`JobMaster.run` does. Return its outcome, and raise the same errors."""
         try:
             return self._job_master().run()
         finally:
             self._batch_thread.shutdown(wait=False, cancel_futures=True)
 
     def version(self, request: str) -> JobVersion:
-        """What the job goes on as, for the request that :meth:`run` has ended with."""
+        """Return the version to upgrade to, for the request that ended :meth:`run`."""
         return self._versions.found(request)
 
     def late_files(self) -> set[str]:
-        """Normal paths of files that bounded sources read though they are not in their frozen lists."""
+        """Return normal paths of files that bounded sources read although their frozen lists do not name them."""
         return self._factory.late_files()
 
     def changed_files(self) -> list[FilesChanged]:
-        """Return what has changed of the files that the tasks have read. After :meth:`run`."""
+        """Return the files that have changed since the tasks read them. Call it after :meth:`run`."""
         return self._factory.changed_files()
 
     def _job_master(self) -> JobMaster:
@@ -188,6 +195,8 @@ class Deployment:
         return replace(restored(state, splits), settings=self._settings())
 
     def _settings(self) -> dict[str, VertexSettings]:
-        """With the digests of what this run has read, whatever was assigned: that is what an assignment of now is
-        another one than."""
+        """Return the journaled settings with the digests of the code that this run has read.
+
+        A new assignment is compared with these digests, because the files may have changed since they were assigned.
+        """
         return self._claimed.prepared.logic.as_read(self._claimed.journal.state.settings)

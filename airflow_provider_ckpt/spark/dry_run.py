@@ -1,4 +1,4 @@
-"""A check of a job that writes nothing: what a run does until it claims the job."""
+"""A check of a job that writes nothing. It does what a run does before it claims the job."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class CheckedJob:
     """The answer of a check.
 
     Attributes:
-        status: of the job before; None: it is new under this root.
-        would: what a run would do now.
+        status: the job's status; None if the job is new under this root.
+        would: the next step of a run, as a verb phrase.
         mode: None for a job that has FINISHED, because it is not planned again.
-        sinks: by sink, the last checkpoint that it has released; 0 if none.
-        notes: what else is worth knowing, each a sentence.
-        refused: why `ckpt run` would refuse the job at this moment, although nothing is wrong with it.
+        sinks: sink -> the last checkpoint that it has released; 0 if none.
+        notes: further facts, each a sentence.
+        refused: why `ckpt run` would refuse the job at this moment, although the job is fine.
     """
 
     job_id: str
@@ -64,7 +64,7 @@ class CheckedJob:
 
 @dataclass(frozen=True)
 class DryRun:
-    """The work of a process that checks a job. ``show`` is given the answer."""
+    """The work of a process that checks a job. It calls ``show`` with the answer."""
 
     show: Callable[[CheckedJob], None]
 
@@ -82,10 +82,10 @@ class DryRun:
 
 
 def check_job(job: Job, options: RunOptions, storage: Storage, location: Location, journal: Journal) -> CheckedJob:
-    """Check all that a run checks before it writes: definition, schemas, journal, sinks.
+    """Check everything that a run checks before it writes: definition, schemas, journal and sinks.
 
-    Calls the job's functions, starts Spark, and asks each sink for its last release. Whether a sink may write is not
-    tried.
+    This calls the job's functions, starts Spark, and asks each sink for its last release. It does not try whether a
+    sink may write.
 
     Raises:
         InvalidInputError: a run would refuse the job.

@@ -1,4 +1,4 @@
-"""What a driver fails with around its queries: settings, outputs, the way to the root, and when another was first."""
+"""Errors of a driver outside of its queries: Spark settings, outputs, access to the root, and other drivers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from airflow_provider_ckpt.job.errors import UnfitLogicError
 
 
 class OutputTakenError(InvalidInputError):
-    """The job is new under its root, and its sink holds releases: the root was moved, wiped or mistaken. The sink
-    would take the new job's first checkpoints for released already, and leave their rows out."""
+    """A job that is new under its root, with a sink that holds releases of a job of that name.
+
+    The root was moved or wiped, or another root was given. The sink would skip the first checkpoints of the new job as
+    released already, so their rows would be lost.
+    """
 
     template = (
-        "Sink {sink} of job {job_id!r} holds what a job of that name released up to checkpoint {released}, and under "
-        "the root {root} there is no such job yet. Go on with the root it ran with, or begin anew with another job "
-        "id or an empty target (a FileSink keeps its records in the folder '_ckpt-…' beside the table)."
+        "Sink {sink} of job {job_id!r} holds output of a job of that name up to checkpoint {released}, and under "
+        "the root {root} there is no such job. Resume the job under its original root, or start from scratch with "
+        "another job id or an empty target (a FileSink keeps its records in the folder '_ckpt-…' next to the table)."
     )
 
 
@@ -26,8 +29,8 @@ class UnsupportedConfError(InvalidInputError):
 
 class UnsupportedStateStoreError(InvalidInputError):
     template = (
-        "Spark setting {key}={value!r} cannot be honoured: a job that goes back to a checkpoint would count rows of "
-        "the time after it, or lose some; set {key}={needed}, or remove the setting"
+        "Spark setting {key}={value!r} cannot be honoured: a job that goes back to a checkpoint would keep state of "
+        "later rows, or lose state; set {key}={needed}, or remove the setting"
     )
 
 
@@ -47,48 +50,47 @@ class DriverPythonError(InvalidInputError):
 
 class SparkNotStartedError(TransientError):
     template = (
-        "Spark could not be started: {cause}; nothing of the job was begun. Look at what Spark wrote before this line, "
-        "and at the settings given for it (spark.master, spark.driver.memory, spark.jars); `ckpt doctor` checks Java "
-        "and the installation"
+        "Spark could not be started: {cause}; the job has not begun. Read Spark's log before this line, and check "
+        "its settings (spark.master, spark.driver.memory, spark.jars); `ckpt doctor` checks Java and the installation"
     )
 
 
 class SparkGoneError(TransientError):
-    """Spark's JVM ended while the driver was getting ready. What failed on account of it says nothing of the job."""
+    """An end of Spark's JVM while the driver prepared the job. The errors that follow say nothing about the job."""
 
     template = (
-        "Spark's JVM ended before the job was planned (killed, or out of memory: see what it logged, and "
-        "spark.driver.memory); nothing was started, and the job can be run again; what failed then: {cause}"
+        "Spark's JVM ended before the job was planned (killed, or out of memory: see its log, and "
+        "spark.driver.memory); nothing was started, and the job can be run again; the error that followed: {cause}"
     )
 
 
 class JobStateMovedError(TransientError):
-    """The driver before went on while this one was getting ready, again and again."""
+    """A previous driver that changed the job too often while this driver prepared it."""
 
     template = (
-        "job {job_id!r} changed {times} times while this driver was getting ready to take it over; its driver is at "
-        "work: stop it first (`{stop}`), or try again"
+        "job {job_id!r} changed {times} times while this driver was preparing to take it over; another driver is "
+        "running the job: stop that driver first (`{stop}`), or try again"
     )
 
 
 class JobFailedTerminallyError(InvalidInputError):
     template = (
-        "job {job_id!r} failed terminally ({cause}); trying again gives the same answer: mend the cause, then "
-        "go on with --resume-failed (in Airflow: clear the task)"
+        "job {job_id!r} failed terminally ({cause}); a retry would fail in the same way: fix the cause, then resume "
+        "the job with --resume-failed (in Airflow: clear the task)"
     )
 
 
 class ForgottenFileThereError(InvalidInputError):
-    """A file that was to be given up is there. Data: file."""
+    """A file that the user gives up although it exists. Data: file."""
 
     template = (
-        "--forget-file {file}: the file is there, and the job reads it. Only files that are gone can be given up; "
+        "--forget-file {file}: the file exists, and the job reads it. Only files that are gone can be given up; "
         "leave the option out"
     )
 
 
 class ForgottenFileUnknownError(InvalidInputError):
-    """A file was to be given up that no source waits for. Data: file, awaited."""
+    """A file that the user gives up although no source waits for it. Data: file, awaited."""
 
     template = (
         "--forget-file {file}: no source of the job waits for this file. {awaited}. Give such a name, or leave the "
@@ -105,27 +107,27 @@ class RootInOutputError(InvalidInputError):
 
 class OutputAmongStateError(InvalidInputError):
     template = (
-        "the folder of sink {sink!r} ({folder}) lies among what job {job_id!r} keeps under the root {root}, and would "
-        "go with it; give the sink a folder of its own"
+        "the folder of sink {sink!r} ({folder}) lies among the files that job {job_id!r} keeps under the root {root}, "
+        "and would be deleted with them; give the sink a folder of its own"
     )
 
 
 class OutputReadError(InvalidInputError):
     template = (
         "source {source!r} reads {path}, where sink {sink!r} writes ({folder}): the job would read its own output; "
-        "give the sink a folder outside of what is read"
+        "give the sink a folder outside of the source's"
     )
 
 
 class RootReadError(InvalidInputError):
     template = (
-        "source {source!r} reads {path}, where the root {root} lies or what it keeps: the job would read its own "
-        "state. Give the root a folder outside of what is read"
+        "source {source!r} reads {path}, which overlaps with the root {root}: the job would read its own state. Give "
+        "the root a folder outside of the source's"
     )
 
 
 class LinkLoopError(InvalidInputError):
-    """Data: source, path."""
+    """A link in a source's folder that leads back to a folder around it. Data: source, path."""
 
     template = (
         "source {source!r} reads {path}: the link leads back to a folder around it, so Spark would read its files "
@@ -163,56 +165,55 @@ class NoSuchSubtaskError(InvalidInputError):
 
 
 class SubtaskRunsBesideError(InvalidInputError):
-    """A worker that would take a subtask from the one that runs it since a rescale."""
+    """A request for a subtask that a rescale has added, and that runs in the worker of its host subtask."""
 
     template = (
-        "{subtask!r} of job {job_id!r} has come by a rescale, and runs beside {host!r}: whoever is asked for that one "
-        "runs both. Ask for {host!r}; to run each by itself, declare the parallelism in the job, and begin it again"
+        "{subtask!r} of job {job_id!r} was added by a rescale, and the worker that runs {host!r} runs it, too. Ask "
+        "for {host!r}; to run each by itself, declare the parallelism in the job, and start the job again"
     )
 
 
 class OtherPlanError(InvalidInputError):
-    """A worker that would run something else than its job was prepared for."""
+    """A worker whose definition, parameters or settings differ from those that the job was prepared with."""
 
     template = (
-        "{what} of job {job_id!r} are not what it was prepared with (deployment {deployment}): a worker has to be "
-        "given the definition, the parameters and the settings of then. To run the job as it is now, stop it and start "
-        "its master and workers again"
-    )
-
-
-class OtherCodeError(InvalidInputError):
-    """A worker, or one that stands by, has another version of the job's file than whoever prepared the job."""
-
-    template = (
-        "{file}, of this worker, is not what job {job_id!r} was prepared with (deployment {deployment}). What differs, "
-        "but for comments and layout: {differs}. Its subtasks would go on with other code than the rest of the job: "
-        "give this worker the file of then, and what it imports. To run the job as it is now, stop it and start its "
+        "{what} of job {job_id!r} differ from those that it was prepared with (deployment {deployment}): give the "
+        "worker the same definition, parameters and settings. To run the job as it is now, stop it and start its "
         "master and workers again"
     )
 
 
-class OtherLogicError(InvalidInputError):
-    """The same of a function that an operator was given while the job ran."""
+class OtherCodeError(InvalidInputError):
+    """A worker, also one on standby, whose job file differs from the file that the job was prepared with."""
 
     template = (
-        "{file}, of this worker, is not what {uid!r} of job {job_id!r} was given while the job ran ({problem}): give "
-        "this worker the file of then, and what it imports, or stop the job and start its master and workers "
-        "again, which use the current file"
+        "{file}, of this worker, differs from the file that job {job_id!r} was prepared with (deployment "
+        "{deployment}), apart from comments and layout, in: {differs}. Its subtasks would run other code than the rest "
+        "of the job: give this worker the original file, and the modules that it imports. To run the job as it is now, "
+        "stop it and start its master and workers again"
+    )
+
+
+class OtherLogicError(InvalidInputError):
+    """A worker whose file of an assigned function differs from the file at the time of the assignment."""
+
+    template = (
+        "{file}, of this worker, differs from the file that {uid!r} of job {job_id!r} was given while the job ran "
+        "({problem}): give this worker the original file, and the modules that it imports, or stop the job and start "
+        "its master and workers again, which use the current file"
     )
 
 
 class UnfitVersionError(InvalidInputError):
-    """``data``: job (its reference), problem."""
+    """A version of the job that cannot replace the running version. Data: job (its reference), problem."""
 
-    template = "{job} does not fit what runs: {problem}"
+    template = "{job} does not fit the running job: {problem}"
 
 
 class UnfitAssignedLogicError(UnfitLogicError):
-    """The same, when the job is run again. ``data``: uid, reference, problem, command."""
+    """Assigned code that does not fit when the job is run again. Data: uid, reference, problem, command."""
 
     template = (
-        f"{UnfitLogicError.template}. Put it back as it was when {{uid!r}} was given it, or give it another one, or "
-        "that which the job declares, while nobody runs the job: {command} "
-        "({uid}.logic={reference} for what is there now)"
+        f"{UnfitLogicError.template}. Restore the file as it was when {{uid!r}} was given it. Or assign the declared "
+        "function while the job is not running: {command} ({uid}.logic={reference} for the current file)"
     )

@@ -1,4 +1,4 @@
-"""One try to run a job that was prepared: make the places ready, claim, run, end."""
+"""One try to run a prepared job: prepare the root and the sinks, claim the job, run it, and clean up."""
 
 from __future__ import annotations
 
@@ -78,8 +78,14 @@ class Place:
 
 @dataclass(frozen=True)
 class NextVersion:
-    """What the job goes on as, for ``request``. ``since``: the first epoch of this driver, ``left``: its last one;
-    ``ran``: seconds for which it has been RUNNING the job."""
+    """The version that a job resumes with after an upgrade.
+
+    Attributes:
+        request: the request that asked for the upgrade.
+        since: the first epoch of this driver.
+        left: the last epoch of this driver before the upgrade.
+        ran: seconds for which this driver has been RUNNING the job.
+    """
 
     version: JobVersion
     request: str
@@ -93,7 +99,12 @@ class NextVersion:
 
 @dataclass(frozen=True)
 class Ended:
-    """``outcome``: None if workers may begin. ``journal``: in which the driver may still say something."""
+    """The end of one try.
+
+    Attributes:
+        outcome: None if the job was prepared for workers, which may now begin.
+        journal: the driver may still write to it.
+    """
 
     outcome: Outcome | None
     upgrade: NextVersion | None = None
@@ -101,11 +112,11 @@ class Ended:
 
 
 class MovedError(Exception):
-    """What was decided does not hold for the state that the claim would follow."""
+    """A claim that was not made, because the state of the job has changed since the decision."""
 
 
 class Execution:
-    """One try to run what was prepared: steps 2 to 5."""
+    """One try to run a prepared job: steps 2 to 5 of :func:`execute`."""
 
     def __init__(
         self,
@@ -123,7 +134,7 @@ class Execution:
         self._for_workers = for_workers
         self._reconciliation: Reconciliation | None = None
         self._forgotten: tuple[str, ...] = ()
-        """Files that are given up with this run."""
+        """Files that this run gives up."""
         self._options, self._plan, self._sinks = prepared.options, prepared.plan, prepared.sinks
         self._storage, self._location = place.storage, place.location
         self._application = prepared.spark.sparkContext.applicationId
@@ -168,11 +179,11 @@ class Execution:
         decision = decide(self._storage, self._options, state, self._reconciler)
         if decision != self._prepared.base:
             raise MovedError
-        if self._prepared.anew is None:  # else nothing of the runs before counts
+        if self._prepared.anew is None:  # a start from scratch ignores the results of earlier runs
             self._reconciliation = decision.reconciliation
 
     def _refuse_overtaken(self, state: JobState) -> None:
-        """Between two versions nobody has the job: who takes it over then keeps it."""
+        """Refuse an upgrade if another driver has claimed the job between the two versions. That driver keeps it."""
         if self._upgraded is not None and state.epoch != self._upgraded.left:
             raise FencedError(
                 job_id=state.job_id,
@@ -183,7 +194,7 @@ class Execution:
             )
 
     def _note_failure(self, journal: OwnedJournal, error: Exception) -> None:
-        """A driver that dies on its way to RUNNING leaves word of it, if it still can."""
+        """Journal that this driver failed before it was RUNNING. Ignore errors of the storage."""
         if isinstance(error, SparkFolderLostError):  # the next driver would find the same
             with suppress(CkptError):
                 journal.write(StatusChanged(JobStatus.FAILED, time.time(), str(error)))
@@ -200,7 +211,7 @@ class Execution:
         self._forget_files(journal)
         frozen, splits = self._freeze(journal), self._freeze_splits(journal)
         logs = load_logs(self._storage, job_id, graph)
-        attempts = open_logs(journal, logs, taken.epoch, mode, start.restore, self._resets())  # fences whoever ran it
+        attempts = open_logs(journal, logs, taken.epoch, mode, start.restore, self._resets())  # fences earlier attempts
         void_left_logs(journal, self._storage, taken.epoch)
         tidy_up(self._storage, job_id, self._since(taken))
         claimed = ClaimedJob(
@@ -231,7 +242,7 @@ class Execution:
         if outcome.upgrade is not None:
             version = deployment.version(outcome.upgrade)
             message = (
-                f"job {job_id} is at savepoint {journal.state.last_completed}, and goes on as {version.options.job}"
+                f"job {job_id} is at savepoint {journal.state.last_completed}, and resumes as {version.options.job}"
             )
             self._status.say(LineKind.RECONFIGURED, message, journal.state)
             upgrade = NextVersion(version, outcome.upgrade, self._since(taken), taken.epoch, outcome.ran)
@@ -240,11 +251,11 @@ class Execution:
         return Ended(outcome)
 
     def _since(self, taken: takeover.TakenOver) -> int:
-        """The first epoch of this driver: what was asked of it since is not forgotten."""
+        """Return the first epoch of this driver. Requests that were made since then are kept."""
         return taken.epoch if self._upgraded is None else self._upgraded.since
 
     def _record(self, journal: OwnedJournal, taken: takeover.TakenOver, start: Start) -> None:
-        """Write down what was decided."""
+        """Journal the decision: a restore, the plan and the settings. Report the start, and warn of surprises."""
         prepared, plan, options = self._prepared, self._plan, self._options
         if start.restore is not None and not start.is_journaled:
             journal.write(restored_event(start.restore, journal.state, time.time()))
@@ -280,8 +291,8 @@ class Execution:
             journal.state,
         )
         if prepared.anew is not None:
-            why = f"nothing was completed yet, and {prepared.anew}"
-            self._status.say(LineKind.ANEW, f"job {options.job_id} begins anew; {why}", journal.state)
+            why = f"no checkpoint has completed, and {prepared.anew}"
+            self._status.say(LineKind.ANEW, f"job {options.job_id} starts from scratch; {why}", journal.state)
 
     def _forget_files(self, journal: OwnedJournal) -> None:
         if self._forgotten:
@@ -296,7 +307,7 @@ class Execution:
             self._status.event(event, journal.state)
 
     def _as_reset(self, state: JobState) -> JobState:
-        """Before the journal says it."""
+        """Return the state after the resets of this run, which may not be in the journal yet."""
         return state if self._reconciliation is None else self._reconciliation.applied(state)
 
     def _resets(self) -> Mapping[SubtaskId, Reset]:
@@ -338,7 +349,10 @@ class Execution:
         return frozen
 
     def _note_changed(self, journal: OwnedJournal, deployment: Deployment) -> None:
-        """Report what producers have changed since it was read. At its end of data, each task has done it itself."""
+        """Report files that producers have changed since they were read.
+
+        This is for a stopped job. A task at its end of data has reported its own files.
+        """
         for found in deployment.changed_files():
             event = SourceFilesChanged(found.uid, found.files, found.count, found.unread, time.time())
             journal.write(event)
@@ -358,7 +372,7 @@ class Execution:
         def tell(found: LateFilesFound) -> None:
             journal.write(found)
             self._status.event(found, journal.state)
-            journal.flush()  # before it is known as told, and nobody comes after to do it
+            journal.flush()  # before the files count as reported; nothing flushes the journal later
 
         def tell_of_late_files() -> None:
             over, ends = of_finished(self._storage, journal.state)
@@ -367,7 +381,7 @@ class Execution:
             live = {uid: reads[one] for uid, one in follow.items() if one in reads}
             name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, tell, live)
 
-        def forget() -> None:  # whoever asked reads the journal
+        def forget() -> None:  # clients read the answers in the journal, not in the request files
             keep = outcome.status is not JobStatus.FINISHED
             forget_requests(self._storage, job_id, taken.epoch + 1, keep_leaves=keep)
 

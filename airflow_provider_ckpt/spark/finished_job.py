@@ -21,9 +21,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 def finish_again(
     job: Job, options: RunOptions, root: Storage, location: Location, on_status: OnStatus, state: JobState
 ) -> Outcome:
-    """Say that it has finished, and give back what is left: the driver that finished it may have died before it had.
+    """Report that the job has finished, and clean up. The driver that finished it may have died before it cleaned up.
 
-    Raises what :func:`check_finished_job` raises."""
+    Raises the errors of :func:`check_finished_job`.
+    """
     check_finished_job(state, job, options)
     reporter = StatusReporter(on_status, options.job_id, None, location.for_display())
 
@@ -35,11 +36,12 @@ def finish_again(
         for uid in not_looked_at(root, state):
             where = root.full_uri(f"{state.job_id}/{state.frozen[uid].path}")
             told = (
-                f"nobody has looked for files that came late to {uid}; those that it was to read are listed in {where}"
+                f"no run has checked whether files came late to {uid}; the files that it had to read are listed in "
+                f"{where}"
             )
             reporter.say(LineKind.WARNING, told, state)
 
-    see_to(reporter, state, "looking whether late files were looked for", look_back)
+    see_to(reporter, state, "checking whether late files were reported", look_back)
     see_to(reporter, state, "deleting what the job no longer needs", clean)
     reporter.say(LineKind.FINISHED, f"job {options.job_id} has FINISHED already; nothing runs again", state)
     return Outcome(JobStatus.FINISHED)

@@ -1,4 +1,4 @@
-"""Files that a source still has to read, that are gone, and that somebody gives up (``forget_files``)."""
+"""Lost files that a source still has to read, and that the user gives up (``forget_files``)."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """The files that the sources of a job have read or still have to read, as the last run has left them.
+    """The files that the sources of a job have read or still have to read, as of the last run.
 
     Attributes:
-        logs: of the subtasks.
+        logs: subtask -> its log.
     """
 
     storage: Storage
@@ -41,9 +41,9 @@ class SourceFiles:
     logs: Mapping[SubtaskId, SubtaskLog]
 
     def known(self) -> dict[str, str]:
-        """Return normal path -> URI in which nothing is escaped, of all listed and planned files.
+        """Return normal path -> unescaped URI of all listed and planned files.
 
-        A restore may read files again, so those that were read are among them.
+        Files that were read are included, because a restore may read them again.
         """
         found: dict[str, str] = {}
         for subtask, uid in self._sources():
@@ -51,7 +51,7 @@ class SourceFiles:
         return found
 
     def unread(self) -> list[str]:
-        """Return the URIs of the listed and planned files that were not read."""
+        """Return the URIs of listed and planned files that no published batch has read."""
         found: dict[str, str] = {}
         for subtask, uid in self._sources():
             offset = self._offset(subtask, uid)
@@ -73,7 +73,7 @@ class SourceFiles:
         return end.files if isinstance(end, FrozenFiles) else ()
 
     def _planned(self, subtask: SubtaskId, uid: str, offset: int) -> list[str]:
-        """Return what Spark's log of the source names behind an offset, in the folder of the newest attempt."""
+        """Return the files after an offset in Spark's log of the source, in the folder of the newest attempt."""
         home = subtask_path(self.state.job_id, subtask.vertex, subtask.number)
         folders = AttemptFolders(self.storage, f"{home}/spark")
         attempt = folders.previous(self.logs[subtask].records())
@@ -90,7 +90,12 @@ class SourceFiles:
 def newly_forgotten(
     spark: SparkSession, given: Sequence[str], known: Sequence[str], files: SourceFiles
 ) -> tuple[str, ...]:
-    """Return the files that are given up with this run. ``known``: those that were given up before.
+    """Return the files that this run gives up.
+
+    Args:
+        given: paths that the user gives up.
+        known: files that earlier runs gave up.
+        files: the files of the job's sources.
 
     Raises ForgottenFileThereError, ForgottenFileUnknownError.
     """
@@ -112,11 +117,11 @@ def _gone(spark: SparkSession, files: Sequence[str]) -> str:
     if not gone:
         return "All files that its sources wait for are there"
     more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
-    return f"These files are waited for, and are gone: {', '.join(gone[:_NAMED])}{more}"
+    return f"Its sources wait for these files, which are gone: {', '.join(gone[:_NAMED])}{more}"
 
 
 def _is_there(spark: SparkSession, path: str) -> bool:
-    """Return False for a file system that Spark cannot reach: the job does not read from it."""
+    """Return whether a path exists. It does not on a file system that Spark cannot reach, so the job cannot read it."""
     jvm: Any = spark._jvm
     try:
         place = jvm.org.apache.hadoop.fs.Path(path)

@@ -1,4 +1,4 @@
-"""What Hadoop's file systems have to be told so that Spark reaches a storage as fsspec does."""
+"""Settings of Hadoop's file systems with which Spark reaches a storage in the same way as fsspec."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any
 from airflow_provider_ckpt.storage.client_limits import CONNECT_SECONDS, READ_SECONDS, TRIES
 
 CREDENTIALS = frozenset({"access.key", "secret.key", "session.token", "aws.credentials.provider", "auth.profile.name"})
-"""They are one setting: half of the user's and half of ours would be nobody's."""
+"""Settings that belong together. They are set all by the user or all here, because a mixture would be valid for
+neither.
+"""
 
 _LEAST_CONNECT_SECONDS = 15
-"""S3A raises a lower limit to this one, with a warning."""
+"""S3A raises a lower limit to this limit, with a warning."""
 _PROVIDERS = "org.apache.hadoop.fs.s3a."
 
 
 def hadoop_settings(uri: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Hadoop's settings that say what the fsspec ``options`` of ``uri`` say; values may be secret. Empty for
-    everything but S3.
+    """Translate the fsspec ``options`` of ``uri`` into Hadoop's settings. Return none for storages other than S3.
 
-    They are settings of the bucket (``fs.s3a.bucket.<name>.…``): no other bucket that the job reads is sent these
-    credentials. Options of s3fs that have no counterpart here are for the user to set (``spark.hadoop.fs.s3a.…``).
+    Values may be secret. The settings are those of the bucket (``fs.s3a.bucket.<name>.…``), so that no other bucket
+    gets these credentials. For other options of s3fs, the user sets ``spark.hadoop.fs.s3a.…``.
     """
     scheme, _, rest = uri.partition("://")
     if scheme not in ("s3", "s3a"):
@@ -37,7 +38,7 @@ def bucket_setting(bucket: str, name: str) -> str:
 
 
 def split_setting(key: str) -> tuple[str, str]:
-    """Bucket and name of a :func:`bucket_setting` (a bucket's name may have dots, its setting's start is known)."""
+    """Return bucket and name of a :func:`bucket_setting`. Known names mark the end of a bucket, which may have dots."""
     inside = key.removeprefix("fs.s3a.bucket.")
     name = max((name for name in _NAMES if inside.endswith(f".{name}")), key=len)
     return inside[: -len(name) - 1], name
@@ -58,7 +59,7 @@ _NAMES = CREDENTIALS | {
 
 
 def _limits(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the time limits of s3fs as S3A's. S3A's own repeats hold a silent endpoint for half an hour."""
+    """Translate the time limits of s3fs. With S3A's own retries, a silent endpoint would block for half an hour."""
     config = _mapping(options, "config_kwargs")
     retries = _mapping(config, "retries")
     connect, read = config.get("connect_timeout", CONNECT_SECONDS), config.get("read_timeout", READ_SECONDS)
@@ -66,7 +67,7 @@ def _limits(options: Mapping[str, Any]) -> dict[str, str]:
     return {
         "connection.establish.timeout": _milliseconds(max(connect, _LEAST_CONNECT_SECONDS)),
         "connection.timeout": _milliseconds(read),
-        # S3A repeats what the SDK has repeated
+        # S3A retries, so the SDK must not: their numbers of tries would multiply
         "attempts.maximum": "1",
         "retry.limit": str(again),
         "retry.interval": "2s",
@@ -83,7 +84,7 @@ def _endpoint(options: Mapping[str, Any]) -> dict[str, str]:
     endpoint = options.get("endpoint_url") or client.get("endpoint_url")
     if endpoint:
         settings["endpoint"] = str(endpoint)
-        # a store of one's own rarely has a host name for each bucket; botocore finds out, S3A has to be told
+        # A private store rarely has a host name for each bucket. botocore detects that, S3A needs the setting.
         settings["path.style.access"] = str(_addressing(options) != "virtual").lower()
     elif _addressing(options) == "path":
         settings["path.style.access"] = "true"
@@ -99,7 +100,7 @@ def _addressing(options: Mapping[str, Any]) -> object:
 
 
 def _credentials(options: Mapping[str, Any]) -> dict[str, str]:
-    """Naming the provider keeps S3A from completing them with what it finds in the environment."""
+    """Translate the credentials. Name their provider, so that S3A adds none from the environment."""
     if options.get("anon"):
         return {"aws.credentials.provider": f"{_PROVIDERS}AnonymousAWSCredentialsProvider"}
     client = _mapping(options, "client_kwargs")

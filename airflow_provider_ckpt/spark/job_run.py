@@ -1,4 +1,4 @@
-"""One run of a job, step by step: decide, prepare (nothing is written), make the places ready, claim, run, end."""
+"""One run of a job: decide, prepare without writing, claim the job, run it, and clean up."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 log = logging.getLogger(__name__)
 
 MOVES = 10
-"""How often the state of the job may change under a driver that gets ready, before it gives up."""
+"""Number of changes of the job's state during preparation after which a driver gives up."""
 
 
 def execute(
@@ -57,21 +57,25 @@ def execute(
     on_status: OnStatus,
     journal: Journal,
 ) -> Outcome:
-    """Take the job over and run it to its end. The one way in: for a first start, a retry, a restore, whatever was
-    interrupted, and what is over already.
+    """Take the job over and run it to its end.
 
-    1. Decide, from the journal; plan and check everything, writing nothing (:func:`prepare`). Spark is started for it,
+    This is the only entry point: for a first start, a retry, a restore, an interrupted job and a finished job.
+
+    1. Decide from the journal. Plan and check everything, and write nothing (:func:`prepare`). This starts Spark,
        unless the job has finished (:func:`finish_again`).
-    2. Make the places ready that the job shares with others: the root's marker, the folders of sinks. It needs no
-       claim: whoever comes second finds it done.
-    3. Claim the job, unless the journal says by now what would be decided otherwise: then once more from 1.
-    4. See to it that the driver before is gone. Find where to begin (:func:`find_start`): a restore that the driver
-       before has begun and not completed is told by the logs, and goes on. Record what was decided; fence every log.
-    5. Run. If somebody has asked for it, then once more from 1., as another version of the job
+    2. Prepare the places that the job shares with others: the root's marker and the folders of sinks. This needs no
+       claim, because a second driver finds it done.
+    3. Claim the job. If the journal has changed so that the decision differs, repeat from step 1.
+    4. Wait until the previous driver is gone. Find where to begin (:func:`find_start`). Complete a restore that the
+       previous driver has begun, as the logs show. Journal the decision, and fence every log.
+    5. Run the job. After a request for an upgrade, repeat from step 1 with the other version of the job
        (:class:`Upgraded`, R21).
 
-    ``journal``: of the job, not claimed. Raises InvalidInputError, FencedError, LogFencedError, JobStateMovedError, and
-    storage errors.
+    Args:
+        location: of the root.
+        journal: of the job, not claimed.
+
+    Raises InvalidInputError, FencedError, LogFencedError, JobStateMovedError, and storage errors.
     """
     place = Place(storage, location, on_status)
     version = JobVersion(job, options)
@@ -86,7 +90,7 @@ def execute(
 
 
 def open_journal(storage: Storage, options: RunOptions) -> Journal:
-    """Of the job, not claimed. Nothing is read yet."""
+    """Return the journal of the job. This neither reads nor claims it."""
     buffer, interval = options.journal_buffer_bytes, options.journal_flush_interval
     return Journal(storage, options.job_id, buffer_bytes=buffer, flush_interval=interval)
 
@@ -99,8 +103,10 @@ def prepare_for_workers(
     on_status: OnStatus,
     journal: Journal,
 ) -> Outcome | None:
-    """As :func:`execute` up to the run itself, which is left to a JobMaster and to workers (W9). None: they may begin;
-    else the job is over already."""
+    """Prepare the job as :func:`execute` does before a run, for a JobMaster and workers, which run it (W9).
+
+    Return None if they may begin, or the outcome of a job that is over already.
+    """
     place = Place(storage, location, on_status)
     return _take_over(JobVersion(job, options), place, journal, for_workers=True).outcome
 
@@ -108,8 +114,17 @@ def prepare_for_workers(
 def _upgrade(
     before: JobVersion, upgrade: NextVersion, owned: OwnedJournal | None, place: Place
 ) -> tuple[JobVersion, Ended]:
-    """Run the other version, or, if what was tried does not hold any more, again the one of ``before``: as long as
-    nothing is claimed for it, nothing has happened. Returns which one ran. ``owned``: the journal, of ``before``."""
+    """Run the other version. If it fails before its claim, run the previous version again.
+
+    The other version may fail although it was tried, because the job has changed since. Before the claim it has done
+    nothing.
+
+    Args:
+        before: the version that has run until now.
+        owned: the journal as ``before`` has claimed it.
+
+    Returns: the version that ran, and its end.
+    """
     journal = open_journal(place.storage, before.options)
     version = upgrade.version
     told = upgrade.told(RequestOutcome.completed(f"the job runs as {version.options.job}"))
@@ -117,13 +132,13 @@ def _upgrade(
         return version, _take_over(version, place, journal, upgraded=told)
     except OvertakenError:
         raise
-    except (Exception, SystemExit) as error:  # SystemExit: of a function of the user's
-        if journal.epoch is not None:  # it has begun, and is what the next run goes on with
+    except (Exception, SystemExit) as error:  # a function of the user may raise SystemExit
+        if journal.epoch is not None:  # the claim was made, so the next run resumes with the other version
             raise
         why = f"{version.options.job} could not begin: {cause_told(error)}"
         log.warning("%s", why, exc_info=True)
         version.forget()
-    told = upgrade.told(RequestOutcome.failed(f"{why}; the job goes on as it was"))
+    told = upgrade.told(RequestOutcome.failed(f"{why}; the job continues unchanged"))
     journal = open_journal(place.storage, before.options)
     try:
         return before, _take_over(before.as_later_run(), place, journal, upgraded=told)
@@ -136,9 +151,12 @@ def _upgrade(
 
 
 def _leave(owned: OwnedJournal, request: str, why: str, cause: str) -> None:
-    """No version can begin: whoever watches the job would take it for one that runs, and whoever asked would wait."""
+    """Journal that neither version could begin.
+
+    Otherwise watchers would think that the job runs, and the client of the request would wait.
+    """
     with suppress(CkptError):
-        answer = RequestOutcome.failed(f"{why}; nor could the job go on as it was: {cause}")
+        answer = RequestOutcome.failed(f"{why}; nor could the previous version resume: {cause}")
         owned.write(RequestAnswered(request, UPGRADE, answer, time.time()))
         owned.write(StatusChanged(JobStatus.RESTARTING, time.time(), cause))
 
@@ -178,9 +196,13 @@ def _take_over(
 
 
 def _prepared(version: JobVersion, place: Place, decision: Decision, reach: Callable[[], object]) -> PreparedJob:
-    """What was prepared while the job ran is not prepared again while it stands still, unless something else is to be
-    decided by now. ``reach``: connects Spark with the storages. It starts Spark, so the checks of the sinks come
-    first."""
+    """Prepare the version. Reuse the preparation from the version's trial if the decision is still the same.
+
+    The reuse shortens the pause of the job during an upgrade.
+
+    Args:
+        reach: connects Spark with the storages. It starts Spark, so the checks of the sinks come first.
+    """
     if version.prepared is not None and version.prepared.base == decision:
         prepared = prepared_again(version.prepared, decision)
     else:

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.storage.redaction import HIDDEN, SHORTEST
 
 _TIME = "%d{yy/MM/dd HH:mm:ss} %p"
 _LINE = r"\A[^\n]*\n*\z"
-"""Matches an event that is one line. Such an event is not in the file."""
+"""Matches an event of one line. The file does not repeat such events."""
 _MESSAGE = r"%replace{%m}{(?s)\s*\n\s*\S.*}{}"
 _EXCEPTION = r"%notEmpty{: %replace{%ex{1}}{(?s)\s*\n.*}{}}"
 _WHOLE = f"%replace{{{_TIME} %c: %m%n%ex}}{{{_LINE}}}{{}}"
@@ -28,8 +28,10 @@ def _short(file: TraceFile) -> str:
 
 
 def _hiding(pattern: str, secrets: Iterable[str]) -> str:
-    """Return a pattern that hides the secrets. They are written in code units, because braces end a regular expression
-    in a pattern."""
+    """Return a pattern that hides the secrets.
+
+    The pattern holds them as code units, because a brace would end the regular expression.
+    """
     hidden = sorted((one for one in secrets if len(one) >= SHORTEST), key=len, reverse=True)
     if not hidden:
         return pattern
@@ -42,15 +44,18 @@ def _code_units(text: str) -> str:
 
 
 def keep_traces(spark: SparkSession, file: TraceFile) -> None:
-    """Have the JVM log each event in one line, and write longer events to ``file``. At 20 MB that starts over, and
-    keeps one older part. Call it only if the user has not configured logging. It acts once for a JVM."""
+    """Have the JVM log each event in one line, and write longer events to ``file``.
+
+    The file is rotated at 20 MB, and one older part is kept. Call this only if the user has not configured logging. A
+    second call for the same JVM does nothing.
+    """
     jvm: Any = spark._jvm
     if jvm.java.lang.System.setProperty(_DONE, "true") is not None:
         return
     log4j = jvm.org.apache.logging.log4j
     context = log4j.LogManager.getContext(False)
     configuration = context.getConfiguration()
-    if not configuration.getAppenders().containsKey(_CONSOLE):  # not Spark's own profile
+    if not configuration.getAppenders().containsKey(_CONSOLE):  # the logging is not Spark's default
         return
     root = configuration.getRootLogger()
     for appender in (_file_appender(log4j, configuration, file), _console_appender(log4j, configuration, file)):

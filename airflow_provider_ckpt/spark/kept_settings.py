@@ -1,4 +1,4 @@
-"""Settings of Spark and time zones that change values: each run of a job uses those of its first run."""
+"""Settings of Spark and time zones that change values. Each run of a job uses the settings of its first run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 PYTHON_ZONE = "TZ"
-"""Stands for the time zone of Python: of the driver, and of the workers that run the job's functions."""
+"""Key of Python's time zone, in the driver and in the Python workers that run the job's functions."""
 JVM_ZONE = "user.timezone"
-"""Stands for the time zone of the driver's JVM."""
+"""Key of the time zone of the driver's JVM."""
 SETTINGS = (
     "spark.sql.ansi.doubleQuotedIdentifiers",
     "spark.sql.ansi.enabled",
@@ -64,8 +64,10 @@ SETTINGS = (
     "spark.sql.timestampType",
     "spark.sql.variant.allowDuplicateKeys",
 )
-"""Settings by which expressions, readers, Python functions and files give other values. Spark has no others of the kind
-that a user may set: collation and the order of nulls are written in expressions."""
+"""Settings that change the values of expressions, readers, Python functions and files.
+
+The list is complete for settings that a user may set. Collation and the order of nulls are part of expressions.
+"""
 PREFIXES = ("spark.sql.legacy.",)
 """A setting with such a name is kept if the first run has it. A later run cannot add one."""
 _OF_WORKERS = "spark.executorEnv.TZ"
@@ -76,8 +78,8 @@ class KeptSettings:
     """The settings of a run that change values.
 
     Attributes:
-        values: those in use, by name.
-        ignored: name -> what this run was given, and what is in use.
+        values: name -> the value in use.
+        ignored: name -> the value that this run was given, and the value in use.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -93,13 +95,13 @@ class KeptSettings:
 
 
 def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mapping[str, str]) -> KeptSettings:
-    """Set what the first run of the job had.
+    """Apply the settings of the job's first run.
 
     Args:
         spark: the session of the driver. Later queries and batches use its settings.
         conf: the settings that this run was given.
-        recorded: of the first run; empty if this one is the first. Settings of other kinds are left out: a forged
-            journal could name a class that Spark loads, or another file system.
+        recorded: the settings of the first run; empty if this run is the first. Settings of other kinds are ignored,
+            because a forged journal could name a class that Spark loads, or another file system.
     """
     recorded = {key: value for key, value in recorded.items() if _is_kept(key) or key in (PYTHON_ZONE, JVM_ZONE)}
     given = _given(spark, conf)
@@ -122,7 +124,7 @@ def _is_kept(key: str) -> bool:
 
 
 def _given(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
-    """Return what the user has set for this run."""
+    """Return the settings that the user has given to this run."""
     whole = {**dict(spark.sparkContext.getConf().getAll()), **conf}
     given = {key: str(value) for key, value in whole.items() if _is_kept(key)}
     zone = whole.get(_OF_WORKERS) or os.environ.get("TZ")
@@ -134,7 +136,7 @@ def _given(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _in_use(spark: SparkSession, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a first run. Spark's defaults are among them, because another Spark has others."""
+    """Return the settings of a first run. They include Spark's defaults, because another version may change them."""
     values = {key: value for key, value in given.items() if key.startswith(PREFIXES)}
     for key in SETTINGS:
         with suppress(PySparkException):  # not in this version of Spark
@@ -150,11 +152,11 @@ def _set(spark: SparkSession, key: str, value: str) -> None:
         if zone.getID() != _jvm_zone(spark):
             zones.java.util.TimeZone.setDefault(zone)
     elif key != PYTHON_ZONE and spark.conf.isModifiable(key) and str(spark.conf.get(key)) != value:
-        spark.conf.set(key, value)  # not if it is the same: Spark warns of a deprecated setting each time
+        spark.conf.set(key, value)  # only a changed value, because Spark warns at each call for a deprecated setting
 
 
 def _set_python_zone(spark: SparkSession, zone: str) -> None:
-    """Set the zone of this process, and of Python workers that start from now on."""
+    """Set the time zone of this process, and of Python workers that start later."""
     spark.sparkContext.environment[PYTHON_ZONE] = zone
     if zone != (os.environ.get("TZ") or _zone_of_host()):
         os.environ["TZ"] = zone
@@ -167,6 +169,6 @@ def _jvm_zone(spark: SparkSession) -> str:
 
 
 def _zone_of_host() -> str | None:
-    """Return the name of the host's zone; None if the host does not name it."""
+    """Return the name of the host's time zone; None if the host does not name it."""
     _, _, name = os.path.realpath("/etc/localtime").partition("/zoneinfo/")
     return name or None

@@ -1,7 +1,7 @@
 """Symbolic links to folders, below the local folders that sources read.
 
-Spark follows links. So a link below a source's folder may lead to what the job itself writes. A link that leads back to
-a folder around it shows the same files again and again.
+Spark follows links. So a link below a source's folder may lead to the job's own output. With a link back to a folder
+around it, Spark would read the same files again and again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ _RECURSIVE = "recursivefilelookup"
 
 @dataclass(frozen=True)
 class LinkedFolder:
-    """A link to a folder, or a folder behind a link that leads back.
+    """A link to a folder, or a folder that a link has led back to.
 
-    ``target``: the folder; ``loops``: it is one of the folders around ``path``.
+    Attributes:
+        target: the real path of the folder.
+        loops: ``target`` is one of the folders around ``path``.
     """
 
     path: str
@@ -63,7 +65,7 @@ def refuse_links(job: Job, reads: Mapping[str, SourceReads], root: Storage, loca
 
 
 def linked_folders(reads: SourceReads) -> Iterator[LinkedFolder]:
-    """Yield the links to folders that Spark follows, as they are now. Spark passes over hidden names."""
+    """Yield the current links to folders that Spark follows. Spark ignores hidden names."""
     recursive = any(key.lower() == _RECURSIVE and value.lower() == "true" for key, value in reads.options.items())
     for path in reads.paths if reads.is_file else ():
         place = _local(path)
@@ -72,7 +74,7 @@ def linked_folders(reads: SourceReads) -> Iterator[LinkedFolder]:
 
 
 def _local(path: str) -> str:
-    """Return a path of this machine; empty for a path in a store. A pattern may hold what no folder does."""
+    """Return a path of this machine; empty for a path in a store, or for a pattern that is no valid path."""
     try:
         return canonical_uri(path).removeprefix("file://") if is_local(path) else ""
     except InvalidStorageUriError:
@@ -80,8 +82,8 @@ def _local(path: str) -> str:
 
 
 def _below(folder: str, around: tuple[str, ...], recursive: bool) -> Iterator[LinkedFolder]:
-    """``around``: the folder itself and the folders around it, with their links followed."""
-    with suppress(OSError), os.scandir(folder) as entries:  # a folder that cannot be listed is refused by another rule
+    """Yield the links below a folder. ``around``: real paths of the folder itself and of the folders around it."""
+    with suppress(OSError), os.scandir(folder) as entries:  # another check refuses a folder that cannot be listed
         for entry in entries:
             if is_hidden(entry.name) or not _is_folder(entry) or not (recursive or "=" in entry.name):
                 continue

@@ -1,11 +1,11 @@
-"""Runs a job: in this process (``ckpt run``), or as the application of ``spark-submit``.
+"""Entry point that runs a job, in this process (``ckpt run``) or as the application of ``spark-submit``.
 
     spark-submit --py-files ckpt.zip main.py --options '<RunOptions as JSON>'
 
-or a part of it: ``--plan`` prepares it for a JobMaster and workers, ``--worker history/0 --deployment 7`` is one of
-these, which leaves when a subtask of it fails: whoever started it starts it again.
+It can also run a part of the job. ``--plan`` prepares the job for a JobMaster and workers. ``--worker history/0
+--deployment 7`` runs a worker, which exits when one of its subtasks fails. Its supervisor must then start it again.
 
-It ends with an :class:`ExitCode`. Storage options come in ``CKPT_STORAGE_OPTIONS``.
+The process exits with an :class:`ExitCode`. It reads storage options from ``CKPT_STORAGE_OPTIONS``.
 """
 
 from __future__ import annotations
@@ -62,27 +62,33 @@ from airflow_provider_ckpt.storage.root import check_root_of_run, read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
 Work = Callable[[Job, RunOptions, Storage, Location, OnStatus, Journal], ExitCode]
-"""What a process does for a job that was loaded and whose journal was found. It may raise anything."""
+"""The work of a process, after it has loaded the job and found the journal. It may raise any error."""
 
 
 def run(
     job: Job, options: RunOptions, storage: Storage, location: Location, on_status: OnStatus, journal: Journal
 ) -> ExitCode:
-    """The whole of it, to its end."""
+    """Run the whole job to its end."""
     return ExitCode.of_run(execute(job, options, storage, location, on_status, journal).status)
 
 
 def plan(
     job: Job, options: RunOptions, storage: Storage, location: Location, on_status: OnStatus, journal: Journal
 ) -> ExitCode:
-    """Everything up to the run itself, which is left to a JobMaster and workers."""
+    """Prepare the job for a JobMaster and workers, which run it."""
     prepare_for_workers(job, options, storage, location, on_status, journal)
     return ExitCode.FINISHED
 
 
 def run_job(options: RunOptions, location: Location, on_status: OnStatus, work: Work = run) -> ExitCode:
-    """Do ``work`` for the job, by default all of it. ``location``: of the root. Errors are told through ``on_status``
-    (kind "failed", "refused" or "fenced"), with the user's own traceback for errors in the user's code."""
+    """Load the job and do ``work`` for it; by default, run it to its end.
+
+    Report errors through ``on_status`` (kind "failed", "refused" or "fenced"). Add the user's own traceback for errors
+    in the user's code.
+
+    Args:
+        location: of the root.
+    """
     with hiding_given((*location.secrets(), *conf_secrets(options.conf))), short_lines(on_status) as shorter:
         return _ended(options, location, shorter, work)
 
@@ -100,18 +106,21 @@ def _ended(options: RunOptions, location: Location, on_status: OnStatus, work: W
     except CkptError as error:
         code = ExitCode.of_error(error)
         reporter.say(code.told_as, str(error), terminal=not error.retryable)
-    except Exception as error:  # of Spark, of a sink: whoever started this driver has to hear of it
+    except Exception as error:  # from Spark or a sink; the supervisor of this driver needs the cause
         code = ExitCode.of_error(error)
         reporter.say(code.told_as, find_cause(error).message, terminal=False, traceback=_traceback(error))
-    except SystemExit as error:  # of a sink, say: with 0 it would pass for a job that has finished
+    except SystemExit as error:  # from a sink, for example; with 0 the job would seem to have finished
         code = ExitCode.FAILED
-        told = f"the driver was ended by sys.exit({error.code!r}), which is no end of a job"
+        told = f"a call of sys.exit({error.code!r}) ended the driver before the end of the job"
         reporter.say(code.told_as, told, terminal=False, traceback=_traceback(error))
     return code
 
 
 def _started(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
-    """A call that finds no JVM any more fails somewhere in the user's functions, and looks like a mistake in them."""
+    """Run, and raise SparkGoneError if Spark's JVM has ended.
+
+    After the JVM's end, calls to it fail inside the user's functions. Their errors look like mistakes of the user.
+    """
     try:
         return _run(options, location, on_status, work)
     except (InvalidInputError, FunctionFailedForNowError, SplitsFailedForNowError) as error:
@@ -135,7 +144,7 @@ def _run(options: RunOptions, location: Location, on_status: OnStatus, work: Wor
 
 
 def _application() -> str | None:
-    """The id of Spark's application, if there is one already."""
+    """Return the id of Spark's application; None if Spark does not run."""
     if is_gone():
         return None
     session = SparkSession.getActiveSession()
@@ -145,8 +154,16 @@ def _application() -> str | None:
 def load_with_spark(
     reference: str, name: str, conf: Mapping[str, str], params: Mapping[str, str] | None = None
 ) -> LoadedJob:
-    """Load the job's file: before Spark starts, unless it needs Spark (a UDF at module level with a return type
-    that is a text), so that a wrong reference is refused in no time. ``name``, ``conf``: of the session."""
+    """Load the job's file before Spark starts, so that a wrong reference is refused at once.
+
+    Start Spark first only if the file needs it: a UDF at module level whose return type is given as text.
+
+    Args:
+        reference: the job's file and name.
+        name: of the Spark session.
+        conf: of the Spark session.
+        params: of the job.
+    """
     try:
         return load(reference, params)
     except JobImportError as error:
@@ -157,10 +174,11 @@ def load_with_spark(
 
 
 def look(options: RunOptions, location: Location) -> tuple[Storage, Journal]:
-    """The root's storage and the journal of the job, writing nothing. A root that is not there yet has an empty one.
+    """Open the root's storage and the journal of the job, and write nothing. A new root has an empty journal.
 
-    Raises RootNotForSparkError, ForeignRootError, NewerFormatError, what :func:`check_root` raises, and the storage's
-    errors."""
+    Raises RootNotForSparkError, ForeignRootError, NewerFormatError, the errors of :func:`check_root_of_run`, and
+    storage errors.
+    """
     storage = open_storage(location)
     check_root_of_run(storage)
     with suppress(NoRootError):
@@ -184,14 +202,14 @@ def main(argv: list[str] | None = None) -> int:
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--plan", action="store_true", help="prepare the job for a JobMaster and workers, and leave")
     part.add_argument("--worker", action="append", metavar="VERTEX/N", help="run this subtask; may be repeated")
-    parser.add_argument("--standby", action="store_true", help="of the worker: it runs what others leave behind")
-    parser.add_argument("--begun", action="store_true", help="of one that stands by: nothing that nobody has begun")
-    parser.add_argument("--deployment", type=int, default=0, help="of the worker: it works for no other")
-    parser.add_argument("--try-of", default="", help="what the worker's supervisor tries by it")
-    parser.add_argument("--try", dest="number", type=int, default=0, help="which time, greater with each")
-    parser.add_argument("--poll", type=float, help="seconds between two looks of the worker")
+    parser.add_argument("--standby", action="store_true", help="wait, and run subtasks that other workers drop")
+    parser.add_argument("--begun", action="store_true", help="with --standby: run only subtasks that had begun")
+    parser.add_argument("--deployment", type=int, default=0, help="the only deployment that the worker works for")
+    parser.add_argument("--try-of", default="", help="id of the work for which the supervisor starts the worker")
+    parser.add_argument("--try", dest="number", type=int, default=0, help="number of this start; it must rise")
+    parser.add_argument("--poll", type=float, help="seconds between two polls of the worker")
     parser.add_argument("--silence", type=float, help="seconds without a JobMaster after which the worker leaves")
-    parser.add_argument("--lost-after", type=float, help="seconds without a sign of a worker for which one stands by")
+    parser.add_argument("--lost-after", type=float, help="with --standby: seconds after which a silent worker is lost")
     arguments = parser.parse_args(argv)
     tell = functools.partial(print_line, token=take_token(os.environ))
     try:
@@ -234,7 +252,7 @@ def _worker(timing: Timing, arguments: argparse.Namespace) -> Work:
 
 
 def stop_session() -> None:
-    """Stop Spark before the interpreter goes: events still under way would find nobody and be logged as errors."""
+    """Stop Spark before the interpreter ends. Otherwise its late events would be logged as errors."""
     if is_gone():
         return
     session = SparkSession.getActiveSession()

@@ -1,4 +1,4 @@
-"""What a person is told when a run begins, beside that it does."""
+"""Warnings for the user at the start of a run."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from airflow_provider_ckpt.spark.query.reader import SourceReads
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _PER_CORE = 10
-"""Partitions of state for each core, above which a local master is told that fewer are faster."""
+"""Limit of state partitions per core. Above it, the user of a local master is advised to use fewer."""
 
 
 def finished_without_a_file(state: JobState) -> Iterator[str]:
-    """A source that ended with its first start, because its folder was the wrong one, is finished for good."""
+    """Warn of bounded sources that have finished without reading a file, perhaps because of a wrong folder."""
     definition = state.definition
     if definition is None:
         return
@@ -41,7 +41,7 @@ def finished_without_a_file(state: JobState) -> Iterator[str]:
             )
             yield (
                 f"bounded source {uid} is finished and has read nothing: there was {where} when the job "
-                "began; to read what is there now, run the job under another id"
+                "began; to read the files that are there now, run the job under another id"
             )
 
 
@@ -53,16 +53,20 @@ def ends_at_once(plan: JobPlan, frozen: Mapping[str, FrozenEnd]) -> Iterator[str
 
 
 def discards_timers(options: RunOptions, plan: JobPlan) -> Iterator[str]:
-    """Warn of an option that drains a job whose state may wait for timers of processing time."""
+    """Warn if an option drains a job whose state may wait for timers of processing time."""
     if options.drain_after is None and options.drain_at is None:
         return
     for uid, vertex in plan.definition.vertices.items():
         if any(one.has_timers for one in vertex.kept):
-            yield f"this run is to drain the job, which discards state of {uid} that waits for processing time then"
+            yield f"this run will drain the job, and then discard state of {uid} that waits for processing time"
 
 
 def looks_up_files(plan: JobPlan, at: float, job_id: str, root: str) -> Iterator[str]:
-    """Name the tables of files whose later changes a query does not see. ``at``: time of the plan."""
+    """Name the tables of files whose later changes a query does not see.
+
+    Args:
+        at: time of the plan, in seconds since the epoch.
+    """
     upgrade = ckpt_command("upgrade", job_id, root=root)
     time = datetime.fromtimestamp(at, timezone.utc).isoformat(" ", "seconds")
     for uid, folders in plan.lookups.items():
@@ -75,10 +79,12 @@ def looks_up_files(plan: JobPlan, at: float, job_id: str, root: str) -> Iterator
 def keeps_state_partitions(
     plan: JobPlan, spark: SparkSession, options: RunOptions, settings: Settings, root: str
 ) -> Iterator[str]:
-    """Warn of a number of shuffle partitions that was set for this run and that existing state does not take.
+    """Warn of a number of shuffle partitions that was set for this run but has no effect on existing state.
 
-    ``settings``: what was changed while the job ran. Repartitioned state is left out, because a request has changed its
-    number.
+    Repartitioned state is left out, because a request has set its number.
+
+    Args:
+        settings: the settings that requests have changed while the job ran.
     """
     given = options.conf.get(_SHUFFLE_PARTITIONS, spark.sparkContext.getConf().get(_SHUFFLE_PARTITIONS))
     for uid, number in plan.state_partitions().items():
@@ -98,7 +104,10 @@ def suggests_fewer_partitions(
 ) -> Iterator[str]:
     """Name new state that has Spark's default number of partitions on a local master with few cores.
 
-    Each partition is a task, and a file or more, in every micro-batch. ``before``: the job as the last run left it.
+    Each partition costs a task, and one file or more, in every micro-batch.
+
+    Args:
+        before: the state of the job after the last run.
     """
     context = spark.sparkContext
     is_set = _SHUFFLE_PARTITIONS in conf or context.getConf().contains(_SHUFFLE_PARTITIONS)
@@ -115,7 +124,7 @@ def suggests_fewer_partitions(
 
 
 def resumes_with_edited_code(before: JobState, plan: JobPlan, code: JobCode | None) -> Iterator[str]:
-    """Warn of edits to a query that keeps state. ``before``: the job as the last run left it."""
+    """Warn of edits to a query that keeps state. ``before``: the state of the job after the last run."""
     known = None if before.plan is None else before.plan.code
     if known is None or code is None or not before.last_completed:
         return
@@ -125,19 +134,19 @@ def resumes_with_edited_code(before: JobState, plan: JobPlan, code: JobCode | No
         if edited:
             yield (
                 f"{vertex.uid} resumes with the state that it kept, and the job's code has changed since the last run "
-                f"({', '.join(edited)}). Windows, keys, time bounds and names of functions are the same. What a "
-                "function does is not compared: if the state means something else now, run the job under another id"
+                f"({', '.join(edited)}). Windows, keys, time bounds and names of functions are the same. The bodies "
+                "of functions are not compared: if the state has another meaning now, run the job under another id"
             )
 
 
 def gets_no_rows(sinks: list[tuple[str, str]]) -> Iterator[str]:
-    """``sinks``: (sink, vertex) of those that were added behind what is finished."""
+    """Warn of sinks that were added to finished vertices. ``sinks``: (sink, vertex)."""
     for sink, vertex in sinks:
-        yield f"sink {sink} is new, and {vertex} is finished: it gets no rows; for those, use another job id"
+        yield f"sink {sink} is new, but {vertex} is finished: the sink gets no rows; to get them, use another job id"
 
 
 def hides_partitions(job: Job) -> Iterator[str]:
-    """Warn of folders that readers other than Spark pass over."""
+    """Warn of partition folders that many readers ignore because of their names."""
     for operator in job.sinks:
         hidden = [name for name in getattr(operator.sink, "partition_by", ()) if name.startswith("_")]
         if isinstance(operator.sink, FileSink) and hidden:
@@ -149,38 +158,43 @@ def hides_partitions(job: Job) -> Iterator[str]:
 
 
 def finds_table_empty(sinks: Mapping[str, BoundSink]) -> Iterator[str]:
-    """Warn of tables of files that somebody has emptied: the rows released before are not written again."""
+    """Warn of tables of files that are empty after a release, because released rows are not written again."""
     for uid, sink in sinks.items():
         last = sink.emptied() if isinstance(sink, BoundFileSink) else None
         if last is not None:
             yield (
                 f"sink {uid}: no file of its last release, checkpoint {last.checkpoint}, is in its folder. This is "
-                "right if a reader deletes what it has read. If the table was emptied, its rows are not written again: "
-                "run the job under another id to write them"
+                "right if a reader deletes the files that it has read. If the table was emptied, its rows are not "
+                "written again: run the job under another id to write them"
             )
 
 
 def leaves_out(job: Job) -> Iterator[str]:
-    """Yield how files are divided between history and a live source."""
+    """Report how files are divided between history and a live source."""
     for operator in job.sources:
         if operator.after is not None:
             yield (
-                f"source {operator.uid}: it leaves out the files of {operator.after}, which are those that are there "
+                f"source {operator.uid}: it leaves out the files of {operator.after}, that is, the files that exist "
                 "when the job first starts"
             )
 
 
 def not_as_given(before: Settings, now: Settings) -> Iterator[str]:
-    """``before``: what the job had been given while it ran; ``now``: what of it the run goes by."""
+    """Warn of assigned functions that this run does not use, because their operators are now in another query.
+
+    Args:
+        before: the settings that requests have changed while the job ran.
+        now: the settings that this run uses.
+    """
     kept = {(uid, one) for uid, changed in now.items() for one in changed.logic}
     for uid, changed in before.items():
         for one, reference in changed.logic.items():
             if (uid, one) not in kept:
-                yield f"{one} was given {reference} while it was in {uid}; it is not there now, and goes without"
+                yield f"{one} was given {reference} while it was in {uid}; it has left that query, and runs without it"
 
 
 def leaves_out_temporary(spark: SparkSession, reads: Mapping[str, SourceReads]) -> Iterator[str]:
-    """Warn of files that bounded sources leave out for their names, because nothing reads them later."""
+    """Warn of files that bounded sources leave out because of their names. No later run reads them."""
     for uid, read in reads.items():
         left_out = list_temporary(spark, read) if read.is_file else []
         if left_out:

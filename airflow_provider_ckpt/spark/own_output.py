@@ -1,4 +1,4 @@
-"""A job must not read what it writes, and must not keep its state in what it reads."""
+"""Checks that a job reads neither its own output nor its own state."""
 
 from __future__ import annotations
 
@@ -18,8 +18,13 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location) -> None:
-    """Raises OutputReadError if what a sink writes lies where a source reads. Whether Spark looks into a folder
-    depends on its name and on options: no folder of a sink may lie in that of a source."""
+    """Refuse a sink whose folder lies where a source reads.
+
+    Spark reads a folder or ignores it depending on its name and on options. So no folder of a sink may lie in the
+    folder of a source.
+
+    Raises OutputReadError.
+    """
     folders = [(one.uid, place) for one in job.sinks for place in one.sink.spark_folders(root.options)]
     for uid, read in reads.items():
         for path in read.paths if read.is_file else ():
@@ -29,10 +34,10 @@ def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location
 
 
 def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_id: str) -> None:
-    """Refuse a root that lies where a source reads, or a source that reads what is kept under the root.
+    """Refuse a root that lies where a source reads, and a source that reads the job's files under the root.
 
-    A recursive source would read the job's own state, and more of it with each checkpoint. Spark passes over hidden
-    folders below the one that it reads.
+    A recursive source would read the job's own state, which grows with each checkpoint. Hidden folders are fine,
+    because Spark ignores them below the folder that it reads.
 
     Raises RootReadError.
     """
@@ -44,7 +49,7 @@ def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_i
 
 
 def reads_root(read: list[str], root: list[str], job_id: str) -> bool:
-    """Return whether the pattern ``read`` has anything of the job in it that lies under the root."""
+    """Return whether the pattern ``read`` matches any of the job's files under the root."""
     if not _all_match(read, root):
         return False
     if len(read) <= len(root):
@@ -56,8 +61,12 @@ def reads_root(read: list[str], root: list[str], job_id: str) -> bool:
 
 
 def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
-    """What lies in the folder of a sink is taken for its data, and goes with a job if it lies among what is the job's
-    own."""
+    """Refuse a root in the folder of a sink, and a sink in a folder that the job keeps under the root.
+
+    Readers would take the root's files for data of the sink. A deletion of the job would delete the sink's data.
+
+    Raises RootInOutputError, OutputAmongStateError.
+    """
     for operator in job.sinks:
         for place in operator.sink.spark_folders(location.options):
             if lies_in(root.uri, place.uri):
@@ -70,19 +79,19 @@ def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
 
 
 def is_read(read: list[str], written: list[str]) -> bool:
-    """Return whether the pattern ``read`` has anything of the folder ``written`` in it."""
+    """Return whether the pattern ``read`` matches any file in the folder ``written``."""
     if not _all_match(read, written):
         return False
     return len(read) <= len(written) or _is_written(read[len(written)])
 
 
 def _all_match(read: list[str], written: list[str]) -> bool:
-    """Compare the patterns with the folder's names, as far as both reach."""
+    """Return whether the patterns match the names of the folder, up to the end of the shorter path."""
     return all(_matches(part, pattern) for pattern, part in zip(read, written, strict=False))
 
 
 def _is_written(pattern: str) -> bool:
-    """Whether a sink puts something directly into its folder that the pattern is for: a file, a partition folder."""
+    """Return whether the pattern matches a file or a partition folder that a sink writes directly into its folder."""
     return "=" in pattern or _matches("part-0.parquet", pattern) or _matches("column=value", pattern)
 
 
@@ -91,7 +100,7 @@ def _matches(part: str, pattern: str) -> bool:
 
 
 def _alternatives(pattern: str) -> Iterator[str]:
-    """``a{b,c}`` -> ab, ac: Hadoop's patterns have them, Python's do not."""
+    """Expand alternatives in braces: ``a{b,c}`` -> ab, ac. Hadoop's patterns have them, but Python's do not."""
     before, brace, rest = pattern.partition("{")
     inside, closing, after = rest.partition("}")
     if not brace or not closing:

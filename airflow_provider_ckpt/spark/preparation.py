@@ -1,4 +1,4 @@
-"""Before a job is claimed: all that can be checked is, and nothing is written."""
+"""Preparation of a job before its claim: everything is planned and checked, and nothing is written."""
 
 from __future__ import annotations
 
@@ -48,10 +48,17 @@ from airflow_provider_ckpt.storage.writable import refuse_unwritable
 
 @dataclass(frozen=True)
 class PreparedJob:
-    """Everything that could be checked was. ``base``: what was decided from the journal; ``anew``: why the
-    job does not go on from what it has, but begins anew; ``refused``: that it is refused otherwise. ``location``: of
-    the root. ``declared``: the job's operators as it declares them; ``logic``: reads the functions that some were given
-    while the job ran, or are yet."""
+    """A job that was planned and passed all checks.
+
+    Attributes:
+        location: of the root.
+        base: the decision from the journal.
+        logic: reads functions that operators were assigned while the job ran, or are assigned later.
+        declared: the job's operators as it declares them.
+        kept: the settings that change values.
+        anew: why the job starts from scratch; None if it resumes.
+        refused: the error because of which the job starts from scratch; None if there is none.
+    """
 
     job: Job
     options: RunOptions
@@ -67,11 +74,11 @@ class PreparedJob:
     refused: CkptError | None = None
 
     def places(self) -> dict[str, object]:
-        """Where to look, as :meth:`StatusReporter.started` tells it."""
+        """Return the places of Spark's UI and of the outputs, for :meth:`StatusReporter.started`."""
         return {"spark_ui": self.spark.sparkContext.uiWebUrl, "outputs": output_folders(self.job, self.location)}
 
     def bounded_reads(self) -> dict[str, Any]:
-        """What the bounded sources read that are not over."""
+        """Return source -> its reads, for bounded sources that have not finished."""
         reads = self.plan.reads
         return {source.uid: reads[source.uid] for source in self.job.sources if source.bounded and source.uid in reads}
 
@@ -79,9 +86,9 @@ class PreparedJob:
 def checked_sinks(
     job: Job, options: RunOptions, storage: Storage, location: Location, decision: Decision
 ) -> dict[str, BoundSink]:
-    """Bind the sinks of the job, and check whatever needs no Spark: a start of Spark takes up to minutes.
+    """Bind the sinks of the job, and check everything that needs no Spark, because Spark may take minutes to start.
 
-    Raises StorageReadOnlyError for a root that nobody can write, InvalidInputError, and what the sinks raise.
+    Raises StorageReadOnlyError for a root that cannot be written, InvalidInputError, and errors of sinks.
     """
     refuse_foreign(CodePlaces.of(job, options, location), decision.graph, decision.settings, options.job_id, location)
     refuse_unwritable(storage)
@@ -94,8 +101,10 @@ def checked_sinks(
 
 
 def check_rights(storage: Storage, sinks: Mapping[str, BoundSink], job_id: str) -> None:
-    """Refuse an object store in which this driver lacks a right. Spark, which takes up to minutes to start, would be
-    refused there later. Raises StorageReadOnlyError, StorageDeniedError."""
+    """Refuse an object store in which this driver lacks a right. Otherwise Spark would be refused there minutes later.
+
+    Raises StorageReadOnlyError, StorageDeniedError.
+    """
     folders = {one.uri: one for one in (storage, *(one for sink in sinks.values() for one in sink.storages()))}
     for folder in folders.values():
         folder.check_rights(job_id)
@@ -122,9 +131,16 @@ def prepare(
     check: Callable[[LogicLoader], None] | None = None,
     checked: dict[str, BoundSink] | None = None,
 ) -> PreparedJob:
-    """Plan what was decided. ``check``: called before any function of the job is, and may raise; None: assigned code
-    that was edited is refused. ``checked``: what :func:`checked_sinks` returned. Raises InvalidInputError, and what the
-    sinks raise."""
+    """Plan the job by the decision, and check it.
+
+    Args:
+        location: of the root.
+        check: checks assigned code, and may raise. It is called before any function of the job. None refuses edited
+            code.
+        checked: result of :func:`checked_sinks`; None calls it.
+
+    Raises InvalidInputError, and errors of sinks.
+    """
     sinks = checked_sinks(job, options, storage, location, decision) if checked is None else checked
     job.runs_under(location)
     spark = build_session(options.job_id, options.conf, storage.uri)
@@ -138,10 +154,10 @@ def prepare(
     own, declared = job, job.operators
     job = own.with_operators(_as_changed(own, options, location, decision, decision.graph, logic))
     plan, refused = _plan(spark, job, options, storage, decision)
-    anew = decision.begins_anew if refused is None else f"it does not fit what ran before: {refused}"
+    anew = decision.begins_anew if refused is None else f"it does not fit the previous run: {refused}"
     if anew is not None:
         changed = _as_changed(own, options, location, decision, plan.graph, logic)
-        if changed != {**job.operators}:  # one of them is in another query now
+        if changed != {**job.operators}:  # an operator is in another query in the new plan
             job = own.with_operators(changed)
             plan = _plan_anew(spark, job, options, GivenSplits(), decision)
     frozen = () if anew is not None else decision.state.frozen
@@ -199,8 +215,10 @@ def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collecti
 
 
 def prepared_again(prepared: PreparedJob, decision: Decision) -> PreparedJob:
-    """``prepared`` for a decision of now that is the same: with what the journal says since compared again, and nothing
-    planned. Raises what :func:`prepare` raises of that."""
+    """Reuse a preparation for a later decision that is equal. Repeat the comparisons with the journal, but no planning.
+
+    Raises the errors of :func:`prepare` for these comparisons.
+    """
     keeps = prepared.options.allow_non_restored_state
     root = prepared.location.for_display()
     check_resumable(decision.state, prepared.plan, prepared.job.code, allow_non_restored_state=keeps, root=root)
@@ -211,9 +229,12 @@ def prepared_again(prepared: PreparedJob, decision: Decision) -> PreparedJob:
 def _as_changed(
     job: Job, options: RunOptions, location: Location, decision: Decision, graph: JobGraph, logic: LogicLoader
 ) -> dict[str, Operator]:
-    """``graph``: by which an operator is in a query. What one was given while it was in another is not run, and is not
-    planned with. Raises UnfitAssignedLogicError: whoever runs the job has its own file in view, and not what it was
-    given."""
+    """Return the job's operators with the functions that were assigned while it ran.
+
+    A function that an operator was assigned in another query is ignored. ``graph``: tells the query of each operator.
+
+    Raises UnfitAssignedLogicError, whose message explains assigned code to users who know only the job's own file.
+    """
     try:
         return reconfigured(job.operators, graph.vertices, decision.state.settings, logic)
     except UnfitLogicError as error:
@@ -232,11 +253,11 @@ def _plan(
         if not decision.may_begin_anew or not _failed_for_what_was_before(failed, job, given, storage, decision):
             raise
         anew = _plan_anew(spark, job, options, given, decision)
-        try:  # it may be a service that was down: nobody has changed the job then
+        try:  # again, because the job may be unchanged and a service that it calls may have been down
             return _plan_on(spark, job, options, storage, given, decision), None
         except (InvalidInputError, FunctionFailedForNowError) as again:
             if again.retryable and not failed.retryable:
-                raise  # another one, by now, and for the next try
+                raise  # now a temporary error, so a retry may succeed
         return anew, failed
     except InvalidInputError as refused:
         if not decision.may_begin_anew:
@@ -262,10 +283,12 @@ def _laid_out(plan: JobPlan, state: JobState) -> JobPlan:
 def _failed_for_what_was_before(
     failed: CkptError, job: Job, given: GivenSplits, storage: Storage, decision: Decision
 ) -> bool:
-    """Whether the function can have failed for what the runs before have left. That of a source is given nothing of it,
-    but for splits of a frozen list that the job gives no more: it fails as it would if the job began anew, or did so a
-    moment ago, and to throw away for that what is finished would help nobody. Nor would it where another try calls the
-    function of a transform again."""
+    """Return whether the failure may come from data of earlier runs, so that a start from scratch may help.
+
+    The function of a source gets nothing from earlier runs, except splits of a frozen list that the job no longer
+    returns. For any other failure, discarding finished work would not help. A temporary failure of a transform is left
+    to a retry, which calls its function again.
+    """
     uid = failed.data["uid"]
     if job.operators[uid].inputs:
         return not failed.retryable
@@ -273,8 +296,10 @@ def _failed_for_what_was_before(
 
 
 def _plan_anew(spark: SparkSession, job: Job, options: RunOptions, given: GivenSplits, decision: Decision) -> JobPlan:
-    """What was changed while the job ran holds all the same: its queries are started so, and what is recorded of them
-    is what the next run compares."""
+    """Plan a start from scratch. Settings that requests have changed while the job ran stay.
+
+    The queries start with these settings, and the next run compares them.
+    """
     splits = plan_splits_anew(job, given, decision.state)
     return plan_job(spark, job, options, Done(settings=decision.state.settings), splits)
 
@@ -282,13 +307,13 @@ def _plan_anew(spark: SparkSession, job: Job, options: RunOptions, given: GivenS
 def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> None:
     for uid, sink in sinks.items():
         released = _last_released(sink)
-        if released:  # by a job of this id, of which this root knows nothing
+        if released:  # a job of this id under another root has released this output
             raise OutputTakenError(sink=uid, job_id=job_id, released=released, root=root)
         sink.check_target()
 
 
 def _last_released(sink: BoundSink) -> int:
-    """Return the last release. Of a target that cannot be read, :meth:`BoundSink.check_target` may know the reason."""
+    """Return the last release. If it cannot be read, :meth:`BoundSink.check_target` may raise the reason."""
     try:
         return sink.last_released()
     except CkptError:

@@ -1,4 +1,4 @@
-"""Makes sure that Spark reaches the storages of a job, and that they are those that this process reaches."""
+"""Checks that Spark reaches the storages of a job, and sees the same storages as this process."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from airflow_provider_ckpt.storage.root import ROOT_MARKER
 from airflow_provider_ckpt.storage.storage import Storage
 
 Opened = tuple[Storage, Location]
-"""Both are of one place; the storage's URI is canonical."""
+"""A storage and the location that it was opened with. The storage's URI is canonical."""
 
 _USERS = "spark.hadoop."
-# Not there, or not made for this Hadoop: jars are missing or do not fit together.
+# The file system's class is missing or does not fit this Hadoop: jars are missing or have other versions.
 _MISSING = (
     "ClassNotFoundException",
     "LinkageError",
@@ -46,8 +46,10 @@ _DENIED = (
 
 
 def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]:
-    """Where Spark itself reads and writes what is the library's: the root, which is at ``location``, and the sinks
-    that say so."""
+    """Return the storages that Spark itself reads and writes for this package: the root and folders of sinks.
+
+    Local folders are left out. ``location``: of the root.
+    """
     found = [(root, location)]
     for operator in job.sinks:
         found += [(open_storage(place), place) for place in operator.sink.spark_folders(location.options)]
@@ -55,8 +57,12 @@ def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]
 
 
 def reach_root(job: Job, options: RunOptions, root: Storage, location: Location) -> SparkReach | None:
-    """Connect Spark with every storage of the job. Returns its way to the root; None if that needs none. Raises what
-    :func:`build_session` and :meth:`SparkReach.connect` raise. Nothing is written."""
+    """Connect Spark with every storage of the job. Write nothing.
+
+    Return the connection if the root needs one; None for a local root.
+
+    Raises the errors of :func:`build_session` and :meth:`SparkReach.connect`.
+    """
     locations = spark_locations(job, root, location)
     if not locations:
         return None
@@ -66,8 +72,11 @@ def reach_root(job: Job, options: RunOptions, root: Storage, location: Location)
 
 
 class SparkReach:
-    """Of one session. Nothing here is written, logged or shown: the settings go to Hadoop's configuration in the
-    driver, which Spark sends to the tasks, and not to Spark's, which shows in its UI and on command lines."""
+    """The access of one Spark session to storages.
+
+    The settings may be secret. So they go to Hadoop's configuration in the driver, which Spark sends to its tasks. They
+    do not go to Spark's configuration, because that shows in the UI and on command lines.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         context = spark.sparkContext
@@ -76,10 +85,12 @@ class SparkReach:
         self._users = {key.removeprefix(_USERS) for key, _ in context.getConf().getAll() if key.startswith(_USERS)}
 
     def connect(self, locations: Iterable[Opened]) -> None:
-        """Before any function of the user's: a file system is made once for each bucket, with what is set by then.
+        """Set up access to the locations. Settings that the user has given to Spark stay.
 
-        What the user has set for Spark stays. Raises BucketSettingsError, SparkFileSystemMissingError,
-        SparkDeniedError, StorageUnreachableError.
+        Call this before any function of the user. Hadoop creates one file system for each bucket, and later settings
+        have no effect on it.
+
+        Raises BucketSettingsError, SparkFileSystemMissingError, SparkDeniedError, StorageUnreachableError.
         """
         locations = list(locations)
         for key, value in merged(locations).items():
@@ -94,12 +105,15 @@ class SparkReach:
                 self.exists(storage, "", place)
 
     def check_same(self, root: Storage, location: Location) -> None:
-        """``root`` is a checkpoint root by now. Raises SparkReachesElsewhereError if Spark does not see it."""
+        """Check that Spark sees the marker of the root, which must exist.
+
+        Raises SparkReachesElsewhereError.
+        """
         if not self.exists(root, ROOT_MARKER, location):
             raise SparkReachesElsewhereError(uri=root.uri, spark_uri=root.spark_uri(), marker=ROOT_MARKER)
 
     def exists(self, storage: Storage, path: str, location: Location) -> bool:
-        """Asked by Spark's file system, in the driver."""
+        """Return whether Spark's file system in the driver finds the path."""
         try:
             at = self._jvm.org.apache.hadoop.fs.Path(storage.spark_uri(path))
             return bool(at.getFileSystem(self._conf).exists(at))
@@ -114,7 +128,7 @@ class SparkReach:
             raise SparkFileSystemMissingError(uri=uri, reason=reason, hint=self._hint(uri)) from None
         if names & set(_DENIED):
             raise SparkDeniedError(uri=uri, reason=reason) from None
-        raise StorageUnreachableError(uri=uri, reason=f"Spark says: {reason}") from None
+        raise StorageUnreachableError(uri=uri, reason=f"Spark reports: {reason}") from None
 
     def _hint(self, uri: str) -> str:
         version = self._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
@@ -130,7 +144,10 @@ class SparkReach:
 
 
 def merged(locations: Iterable[Opened]) -> dict[str, str]:
-    """The settings of all locations. Raises BucketSettingsError where two of them differ about a bucket."""
+    """Merge Hadoop's settings of all locations.
+
+    Raises BucketSettingsError if two locations in a bucket have different settings.
+    """
     settings: dict[str, dict[str, str]] = {}
     for storage, place in locations:
         for_bucket = hadoop_settings(storage.uri, place.options)
@@ -142,7 +159,7 @@ def merged(locations: Iterable[Opened]) -> dict[str, str]:
 
 
 def _told(throwable: Any) -> tuple[set[str], str]:
-    """Simple names of a Java exception's classes and their causes', and what the innermost with a message says."""
+    """Return the simple class names of a Java exception and of its causes, and the innermost message."""
     names: set[str] = set()
     text = ""
     while throwable is not None:
@@ -150,7 +167,7 @@ def _told(throwable: Any) -> tuple[set[str], str]:
         message = throwable.getMessage()
         if message or not text:
             text = f"{kind.getSimpleName()}: {message}" if message else str(kind.getSimpleName())
-        while kind is not None:  # a class that is missing is told by many kinds of LinkageError
+        while kind is not None:  # superclasses count, because a missing class raises one of many LinkageErrors
             names.add(str(kind.getSimpleName()))
             kind = kind.getSuperclass()
         throwable = throwable.getCause()

@@ -1,4 +1,4 @@
-"""The Spark session of a job: what the library needs, on top of what the user set."""
+"""The Spark session of a job, with the settings of the user and the settings that this package needs."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ from airflow_provider_ckpt.storage.opening import is_local as is_local_uri
 from airflow_provider_ckpt.storage.redaction import conf_secrets, note_given
 
 NEEDED = {
-    # sources are keyed by name, so that a finished one can be left out (R2); 4.2 needs the format by hand
+    # offsets are stored by the source's name, so that a finished source can be left out (R2). Spark 4.2 needs the
+    # version of the format as well
     "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
     "spark.sql.streaming.offsetLog.formatVersion": "2",
-    # the check fails with None.get in 4.2.0 when a stateless query restarts with a batch that is planned but not
-    # committed, that is after every kill in the middle of a batch (its offsets do not name the shuffle partitions)
+    # in 4.2.0 this check fails with None.get after each kill in the middle of a batch. A stateless query restarts with
+    # a batch that is planned but not committed, and whose offsets do not name the shuffle partitions
     "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
-    # the slowest input decides, or rows of it would be dropped as late; one that has ended is left out (R13)
+    # the slowest input decides, because its rows would be dropped as late otherwise. An ended input is left out (R13)
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
-    # the logs of file sources are read, and those of result partitions written, with these intervals in mind
+    # this package reads the logs of file sources and writes the logs of result partitions with these intervals
     "spark.sql.streaming.fileSource.log.compactInterval": "10",
     "spark.sql.streaming.fileSink.log.compactInterval": "10",
-    # Spark guesses the type of a folder's column anew at each start, from the folders of that moment. So a new folder
-    # would change the type, and the output of the job with it. Text always fits, and keeps a value such as 007
+    # at each start Spark infers the type of a folder's column from the folders of that moment. So a new folder would
+    # change the type, and the output of the job with it. Text always fits, and keeps a value such as 007
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    # Spark drops rows by the query's conditions while it parses. So a malformed row would be found in one query and
-    # not in another
+    # with pushdown, Spark drops rows by the query's conditions while it parses. So one query would find a malformed row
+    # and another would not
     "spark.sql.csv.filterPushdown.enabled": "false",
     "spark.sql.json.filterPushdown.enabled": "false",
 }
 STATE_STORE = {
-    # the default store finds its files by the batch alone: after a rewind it takes up those of the batches that are
-    # void (tried: 7 counted for 10). So does RocksDB's format 1, in which an overtaken driver also writes over ours
+    # the default store finds its files by the batch number alone. After a restore it loads files of void batches
+    # (tried: 7 counted for 10). So does RocksDB's format 1, in which an overtaken driver also overwrites our files
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -56,27 +57,27 @@ PREFERRED = {
     "spark.scheduler.mode": "FAIR",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.streaming.metricsEnabled": "false",
-    # SPARK-58241: in 4.2.0 a Python UDF right behind a scan that gives column batches waits for ever. Result partitions
-    # are Parquet: a job that runs in one query would stand still, in silence, once it is cut in two
+    # SPARK-58241: in 4.2.0 a Python UDF directly after a columnar scan waits for ever. Result partitions are Parquet,
+    # so a job that works as one query would hang silently when it is cut into two
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
-    # a look at what is new takes 1 to 4 ms of a core: with Spark's own 10 ms an idle query keeps 0.1 to 0.4 of one
-    # busy. A row is to be seen within 100 ms
+    # a poll for new data takes 1 to 4 ms of a core. With Spark's default of 10 ms, an idle query uses 0.1 to 0.4 cores.
+    # A row must be seen within 100 ms
     POLLING: f"{LOOK}ms",
 }
 ON_LOCAL_DISKS = {
-    # Spark's own choice asks a `readlink` or `stat` process of the system for each file that it looks at: 48 a
-    # micro-batch, most of what a small one costs. Both look first and then call rename(2), so none is safer; on HDFS
-    # this one's rename would not write over what is there, so there the choice stays Spark's
+    # Spark's default starts a `readlink` or `stat` process for each file: 48 a micro-batch, which is most of the cost
+    # of a small one. It is not safer, because both managers check first and then call rename(2). On HDFS, Spark's
+    # default stays, because there the rename of this manager would not overwrite an existing file
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
 HIDDEN_OPTIONS = {
-    # of readers, in plans, the event log and the UI. Spark's own choice is urls, and names with "password" in them; a
-    # Kafka source's password is in sasl.jaas.config, its key in ssl.keystore.key
+    # options of readers, hidden in plans, the event log and the UI. Spark's default hides urls, and names that contain
+    # "password". A Kafka source has its password in sasl.jaas.config and its key in ssl.keystore.key
     "spark.sql.redaction.options.regex": "(?i)url|jaas|keystore|secret|password|token|credential",
-    # of settings, in the UI and the event log. Spark's own choice has no key of an Azure account, no JAAS and none of
-    # the variables in which drivers get storage options and connections
+    # settings, hidden in the UI and the event log. Spark's default misses keys of Azure accounts, JAAS, and the
+    # variables in which drivers get storage options and connections
     "spark.redaction.regex": (
         "(?i)secret|passw|token|access[.]?key|account[.]?key|credential|jaas|[.]sas[.]|storage_options|airflow_conn"
     ),
@@ -85,10 +86,14 @@ LOG_LEVEL = "spark.log.level"
 
 
 def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, str]:
-    """The conf to build the session with. ``root``: the URI of what Spark's checkpoints lie in, if it is known.
+    """Return the settings to build the session with.
 
-    Raises UnsupportedConfError and UnsupportedStateStoreError for a setting we cannot honour, LosingSettingError for
-    one with which rows get lost.
+    Args:
+        user: the user's settings for Spark.
+        root: URI of the folder that holds Spark's checkpoints; None if it is not known.
+
+    Raises UnsupportedConfError and UnsupportedStateStoreError for a setting that cannot be honoured, and
+    LosingSettingError for a setting with which rows would be lost.
     """
     refuse_settings(user)
     for key, needed in NEEDED.items():
@@ -107,9 +112,15 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
 
 
 def build_session(name: str, user: Mapping[str, str], root: str | None = None) -> SparkSession:
-    """Get or create the session. The user's conf is ``user`` over what spark-submit was given; the master
-    defaults to ``local[*]``. ``root`` is as in :func:`session_conf`. Raises SparkNotStartedError, and what
-    :func:`session_conf` and :func:`worker_python` raise."""
+    """Get or create the session. The master defaults to ``local[*]``.
+
+    Args:
+        name: of the application, unless the user has set one.
+        user: the user's settings. They win over those that were given to spark-submit.
+        root: as in :func:`session_conf`.
+
+    Raises SparkNotStartedError, and the errors of :func:`session_conf` and :func:`worker_python`.
+    """
     given = {**_submitted(), **user}
     note_given(conf_secrets(given))
     conf = session_conf(given, root)
@@ -123,7 +134,7 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
     if python is not None:  # the setting wins over the variable, as for spark-submit
         os.environ[VARIABLE] = python
     elif is_local:
-        # on this machine the workers run what runs the driver, not the python3 that PATH happens to find
+        # local workers run the driver's Python. PySpark's default is the python3 on the PATH, which may be another one
         os.environ.setdefault(VARIABLE, sys.executable)
     with _quick_jvm(given):
         spark = _started(builder)
@@ -142,14 +153,17 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
 def _started(builder: SparkSession.Builder) -> SparkSession:
     try:
         return builder.getOrCreate()
-    except Exception as error:  # of Py4J, of PySpark, of a JVM that is no more
+    except Exception as error:  # from Py4J, PySpark or a JVM that has ended
         cause = str(find_cause(error).message).strip()
         raise SparkNotStartedError(cause=cause.rstrip(".") or type(error).__name__) from error
 
 
 def _own_jvm() -> int | None:
-    """The JVM, if it is there for this process alone: one that it has started, or a spark-submit that has started
-    nothing but it. A notebook server's serves others, and so does that of a process which this one was forked from."""
+    """Return the process id of the JVM if it serves only this process; otherwise None.
+
+    It does if this process has started it, or if it is the spark-submit that has started this process. The JVM of a
+    notebook server serves other processes, and so does the JVM of a process that has forked this one.
+    """
     gateway: Any = SparkContext._gateway
     process = gateway.jvm.java.lang.ProcessHandle.current()
     if gateway.proc is not None:
@@ -164,8 +178,10 @@ def _own_jvm() -> int | None:
 
 @contextmanager
 def _quick_jvm(given: Mapping[str, str]) -> Iterator[None]:
-    """Only a JVM that is started here is given anything, and what else this process starts finds its environment as it
-    was."""
+    """Add options for a JVM that starts in this block to the environment. Restore the environment at the end.
+
+    Add nothing if the JVM runs already. Other processes that this process starts later find the environment unchanged.
+    """
     if "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None:
         yield
         return
@@ -183,7 +199,7 @@ def _quick_jvm(given: Mapping[str, str]) -> Iterator[None]:
 
 
 def _logs_as_configured(user: Mapping[str, str]) -> bool:
-    """Whether somebody has configured logging: spark.log.level would override it."""
+    """Return whether the user has configured logging, which spark.log.level would override."""
     folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
     return "log4j" in user.get("spark.driver.extraJavaOptions", "") or any(
         os.path.exists(os.path.join(folder, f"log4j2.{kind}")) for kind in ("properties", "xml", "yaml", "json")
@@ -191,9 +207,12 @@ def _logs_as_configured(user: Mapping[str, str]) -> bool:
 
 
 def _submitted() -> dict[str, str]:
-    """What spark-submit was given. Without spark-submit nothing is asked: asking starts the JVM, and settings
-    that a JVM takes at its start (the driver's memory) would come too late."""
+    """Return the settings that spark-submit was given; empty without spark-submit.
+
+    Without spark-submit, reading them would start the JVM. Then settings for its start, such as the driver's memory,
+    would come too late.
+    """
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
-    SparkContext._ensure_initialized()  # connects to spark-submit's JVM: a SparkConf made before it is empty
+    SparkContext._ensure_initialized()  # connects to spark-submit's JVM; without a connection a SparkConf is empty
     return dict(SparkConf().getAll())

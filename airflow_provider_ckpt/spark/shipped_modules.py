@@ -1,4 +1,4 @@
-"""The job's own modules, made importable in Python workers."""
+"""Shipping of the job's own modules to its Python workers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LIBRARY = "airflow_provider_ckpt-"
 
 
 def ship_modules(context: SparkContext, own: OwnModules | None) -> None:
-    """Make the own modules of a job importable in its Python workers. Call it before any function of the job.
+    """Make the own modules of a job importable in its Python workers. Call this before any function of the job.
 
-    Workers of a local master read the modules where they are. Executors get a zip of them. A module that the user has
+    Workers of a local master read the modules in their folders. Executors get a zip of them. A module that the user has
     provided for executors is left out:
 
     - in cluster mode, where the driver has got its modules in the same way as the executors,
@@ -36,9 +36,9 @@ def ship_modules(context: SparkContext, own: OwnModules | None) -> None:
 
 
 def _includes(context: SparkContext) -> list[str]:
-    """Return PySpark's own list of what workers put on ``sys.path``.
+    """Return PySpark's list of entries that workers put on ``sys.path``.
 
-    Each entry is a path below the folder of the added files. So an absolute path stands for itself.
+    PySpark joins each entry to the folder of the added files. So an absolute path stays as it is.
     """
     includes: list[str] = getattr(context, "_python_includes")  # noqa: B009
     return includes

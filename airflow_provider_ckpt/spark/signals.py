@@ -1,8 +1,9 @@
-"""SIGINT and SIGTERM for a driver: the first one asks it to leave in good order, the second one ends it at once.
+"""Handling of SIGINT and SIGTERM: the first signal makes a driver stop in good order, the second one ends it at once.
 
-Spark's JVM is a process of its own: the parent of the driver under ``spark-submit``, its child otherwise. Told to end,
-it would take Spark with it before there is a savepoint. So it does not die of its first SIGTERM either, and passes it
-on: it may be all that is told (``spark-submit`` is the process that others know), or told together with the driver.
+Spark's JVM is a process of its own: the parent of the driver under ``spark-submit``, its child otherwise. If the JVM
+ended at a SIGTERM, Spark would be gone before the savepoint. So the JVM ignores its first SIGTERM, too, and passes it
+on to the driver. The JVM may get the signal alone, because others know only the process of ``spark-submit``. Or it may
+get the signal together with the driver.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ from airflow_provider_ckpt.storage.location import Location
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 ASK_SECONDS = 20.0
-"""The driver leaves without a savepoint if the root does not take the request to stop for so long."""
+"""Seconds after which the driver leaves without a savepoint if the root has not taken the request to stop."""
 
 
 class FirstSignal:
-    """``tell`` is called with the name of the first signal, once. What it raises counts as not told."""
+    """Handlers that call a function once, with the name of the first signal.
+
+    If the function raises, the next signal calls it again.
+    """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell_of = tell
@@ -41,13 +45,16 @@ class FirstSignal:
         self._jvm: _JvmSignal | None = None
 
     def install(self) -> None:
-        """Once Spark has started, which takes SIGINT for itself; only the main thread can."""
+        """Install the handlers. Do nothing outside of the main thread, because only that thread can set handlers.
+
+        Call this after Spark's start, because Spark sets a handler for SIGINT.
+        """
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._first) for number in SIGNALS}
             self._jvm = _JvmSignal.install(self._from_jvm)
 
     def restore(self) -> None:
-        """The next signal does what it did before."""
+        """Restore the previous handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}
@@ -56,33 +63,36 @@ class FirstSignal:
 
     def _first(self, number: int, frame: FrameType | None) -> None:
         for which, handler in self._before.items():
-            signal.signal(which, handler)  # the second one ends this process, and with it the JVM
+            signal.signal(which, handler)  # a second signal ends this process, and the JVM with it
         self._tell(signal.Signals(number).name)
 
     def _from_jvm(self, times: int) -> None:
-        """In a thread of Spark's. ``times``: how often the JVM was told."""
+        """Handle a SIGTERM of the JVM, in a thread of Spark. ``times``: number of signals so far."""
         if times > 1:
             os._exit(128 + signal.SIGTERM)  # as the default action would, which a thread cannot set
         self._tell("SIGTERM")
 
     def _tell(self, name: str) -> None:
         if self._told.is_set():
-            return  # the driver and its JVM were told together
+            return  # the driver and its JVM both got the signal
         self._told.set()
         try:
             self._tell_of(name)
         except BaseException:
-            self._told.clear()  # the next one asks again
+            self._told.clear()  # the next signal tries again
             raise
 
 
 class LeaveOnSignal:
-    """Passes the driver's status lines on to ``show``; from the first one that names an epoch on, a signal stops the
-    job as ``ckpt stop`` does. The job leaves within the checkpoint timeout, with a savepoint or (exit code 1) without.
-    Before it, a signal does what it always did: nothing is begun yet.
+    """A receiver of a driver's status lines that makes a signal stop the job as ``ckpt stop`` does.
 
-    The request is written in another thread, because the main thread may wait for the same silent root. A root that
-    does not take it within ``ask_seconds`` takes no savepoint either, so the process ends at once."""
+    It passes each status line on to ``show``. It installs its handlers at the first line that names an epoch. Before
+    that line nothing has begun, and signals have their usual effect. After a signal the driver leaves within the
+    checkpoint timeout, with a savepoint, or without one (exit code 1).
+
+    Another thread writes the request, because the main thread may wait for the same silent root. A root that does not
+    take the request within ``ask_seconds`` takes no savepoint either. Then the process ends at once.
+    """
 
     def __init__(
         self, options: RunOptions, root: Location, show: OnStatus, *, ask_seconds: float = ASK_SECONDS
@@ -92,7 +102,7 @@ class LeaveOnSignal:
         self._signals = FirstSignal(self._ask)
 
     def __call__(self, line: StatusLine) -> None:
-        """An upgraded driver is of another epoch, and takes what it was asked before that."""
+        """Show the line, and note its epoch. An upgrade changes the epoch, but the driver still takes the request."""
         self._show(line)
         if "epoch" in line.data:
             is_first, self._epoch = not self._epoch, line.data["epoch"]
@@ -100,7 +110,7 @@ class LeaveOnSignal:
                 self._signals.install()
 
     def restore(self) -> None:
-        """The next signal does what it did before."""
+        """Restore the previous handlers."""
         self._signals.restore()
 
     def _ask(self, name: str) -> None:
@@ -121,7 +131,7 @@ class LeaveOnSignal:
 
 
 def leaves_on_signal(leave: Callable[[], None]) -> FirstSignal:
-    """Of a worker: ``leave`` has it come to the end of its micro-batch first; the job goes on."""
+    """Return handlers for a worker. ``leave`` makes it exit at the end of its micro-batch; the job continues."""
 
     def tell(name: str) -> None:
         _say(f"{name}: leaving at the end of the micro-batch; once more to leave at once")
@@ -142,7 +152,7 @@ def _say(text: str) -> None:
 
 
 class _JvmSignal:
-    """SIGTERM of Spark's JVM. Its own handler would run Spark's shutdown hooks."""
+    """A handler for SIGTERM in Spark's JVM. The JVM's own handler would run Spark's shutdown hooks."""
 
     def __init__(self, told: Callable[[int], None], jvm: Any) -> None:
         self._told, self._jvm = told, jvm
@@ -151,7 +161,7 @@ class _JvmSignal:
 
     @classmethod
     def install(cls, told: Callable[[int], None]) -> _JvmSignal | None:
-        """None if there is no JVM of Spark's here."""
+        """Install a handler in the JVM and return it. Return None if Spark does not run in this process."""
         session = SparkSession.getActiveSession()
         if session is None:
             return None
@@ -161,19 +171,19 @@ class _JvmSignal:
         return one
 
     def restore(self) -> None:
-        """While Spark still runs."""
+        """Restore the JVM's own handler, if Spark still runs."""
         try:
             self._set(self._before)
-        except (Py4JError, OSError):  # it has gone already
+        except (Py4JError, OSError):  # the JVM has ended already
             pass
 
     def _set(self, handler: Any) -> Any:
-        """The handler before."""
+        """Set a handler and return the previous one."""
         misc = self._jvm.sun.misc
         return misc.Signal.handle(misc.Signal("TERM"), handler)
 
     def handle(self, signal_: Any) -> None:
-        """Called by the JVM, in a thread of its own."""
+        """Count a signal and report it. The JVM calls this in a thread of its own."""
         self._times += 1
         self._told(self._times)
 

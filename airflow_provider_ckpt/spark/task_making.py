@@ -1,4 +1,4 @@
-"""What makes the tasks of a job that was planned, whoever runs them: a driver, or a worker."""
+"""Factories for the tasks of a planned job, in a driver or in a worker."""
 
 from __future__ import annotations
 
@@ -33,8 +33,16 @@ def make_factory(
     log_of: Callable[[SubtaskId], LogReader],
     batch_thread: Executor,
 ) -> SparkTaskFactory:
-    """``logs``: of the attempts that are begun here, and ``log_of``: of any subtask, to be read. ``frozen``,
-    ``splits``: of the sources that are not over."""
+    """Make the factory for the tasks of all subtasks.
+
+    Args:
+        state: of the job, as the journal has it.
+        frozen: source -> its frozen end, without finished sources.
+        splits: source -> its frozen splits, without finished sources.
+        logs: subtask -> the log of an attempt that begins here.
+        log_of: returns a readable log of any subtask.
+        batch_thread: runs the vertices of a job in batch mode.
+    """
     streaming = make_streaming_factory(context, plan, sinks, frozen, logs, log_of)
     return SparkTaskFactory(
         context,
@@ -59,7 +67,7 @@ def make_streaming_factory(
     logs: Mapping[SubtaskId, SubtaskLog],
     log_of: Callable[[SubtaskId], LogReader],
 ) -> StreamingRunnerFactory:
-    """Its arguments are those of :func:`make_factory`."""
+    """Make the factory for the runners of streaming queries. Its arguments are those of :func:`make_factory`."""
     return StreamingRunnerFactory(
         context,
         logs,

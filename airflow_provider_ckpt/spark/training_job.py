@@ -1,4 +1,4 @@
-"""The job that a class archive is made with: it does what drivers do, over rows of its own, and ends by itself."""
+"""The training job for a class archive. It does typical work of drivers, over rows of its own, and ends by itself."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Other versions of the running job: loaded, planned, compared with what the journal has, and tried on copies, while
-the job runs. Nothing of it is seen (R21)."""
+"""Trials of other versions of a running job (R21).
+
+A trial loads and plans the version, compares it with the journal, and runs its queries on copies. It has no visible
+effects.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +47,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class JobVersion:
-    """What a driver runs. ``gives_up``: whoever asked for it said that operators which it has not are to be given up;
-    that is for this version alone. ``prepared``: it was planned for what the job had to decide then. ``forget``: takes
-    its modules back, once nobody runs it."""
+    """A version of the job that a driver runs or may run.
+
+    Attributes:
+        gives_up: its request gives up operators that this version lacks. This holds for this version only.
+        prepared: the preparation from its trial, for the decision of that time.
+        forget: unloads its modules. Call it when the version is no longer used.
+    """
 
     job: Job
     options: RunOptions
@@ -60,13 +67,20 @@ class JobVersion:
         return replace(self.options, allow_non_restored_state=keeps)
 
     def as_later_run(self) -> JobVersion:
-        """A driver that goes on with a job restores nothing any more."""
+        """Return the version for a later run in this driver, which must not restore or give up anything again."""
         return replace(self, options=replace(self.options, restore="latest"), gives_up=False)
 
 
 class VersionTrials:
-    """Of one run, one at a time, in threads of their own. ``runner``: the one of a subtask that runs now; ``context``,
-    ``frozen``, ``logs``: of the run."""
+    """The trials of one run, each in a thread of its own.
+
+    Args:
+        running: the version that runs.
+        context: of the run.
+        runner: returns the current runner of a subtask; None if there is none.
+        frozen: source -> its frozen end.
+        logs: subtask -> its log.
+    """
 
     def __init__(
         self,
@@ -89,22 +103,22 @@ class VersionTrials:
         def run() -> None:
             try:
                 self._found[name] = self._try(request)
-            except BaseException as error:  # a file may raise KeyboardInterrupt, and this thread is nobody else's
+            except BaseException as error:  # a user's file may raise anything, and only this thread would see it
                 tell(UpgradeTried(name, told(error)))
             else:
                 tell(UpgradeTried(name, None))
 
-        # a daemon: a function that never returns does not keep the driver from its end
+        # a daemon, so that a function that never returns does not delay the end of the driver
         thread = threading.Thread(target=run, name="ckpt-version-trial", daemon=True)
         self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
         thread.start()
 
     def found(self, name: str) -> JobVersion:
-        """The version that was tried for the request, and fits."""
+        """Return the version that was tried for the request and fits."""
         return self._found[name]
 
     def close(self) -> None:
-        """Returns when nothing is tried any more, or :data:`LAST_TRIAL` is over."""
+        """Wait until no trial runs, at most for :data:`LAST_TRIAL`."""
         self._is_closed = True
         trials = self._trials
         if trials is not None:
@@ -112,7 +126,7 @@ class VersionTrials:
         for thread in self._threads:
             thread.join(LAST_TRIAL)
             if thread.is_alive():
-                log.warning("%s has not ended within %g s, and is left behind", thread.name, LAST_TRIAL)
+                log.warning("%s has not ended within %g s, and is abandoned", thread.name, LAST_TRIAL)
 
     # ---- the threads
 
@@ -127,9 +141,9 @@ class VersionTrials:
     def _prepare(self, version: JobVersion) -> PreparedJob:
         storage, options, location = self._context.storage, version.to_prepare, self._running.location
         refuse_root_in_output(version.job, storage, location)
-        # of its own: the JobMaster writes into the one that it owns
+        # a journal of its own, because the JobMaster writes to the one of the run
         state = Journal(storage, options.job_id).replay()
-        state.last_released = state.last_completed  # as it will be when the job leaves; looked at again then
+        state.last_released = state.last_completed  # as it will be at the upgrade, which checks it again
         decision = decide(storage, options, state, Reconciler(storage, options.job_id))
         prepared = prepare(version.job, options, storage, location, decision)
         refuse_beginning_anew(prepared)
@@ -142,7 +156,10 @@ class VersionTrials:
         return prepared
 
     def _load(self, request: UpgradeRequest) -> JobVersion:
-        """Raises what loading a job's file raises, and what :meth:`Job.validate` does."""
+        """Load the version that a request asks for.
+
+        Raises the errors of loading a job's file and of :meth:`Job.validate`.
+        """
         options = JobVersion(self._running.job, self._running.options).as_later_run().options
         running = self._running
         places = CodePlaces.of(running.job, options, running.location, running.plan.reads)
@@ -170,8 +187,10 @@ class VersionTrials:
     def _start_on_copies(
         self, context: RunContext, factory: StreamingRunnerFactory, vertex: JobVertex, settings: VertexSettings | None
     ) -> None:
-        """What is kept by a query that runs has to do for the query of that version: Spark says so when it starts one,
-        and for the job it would be too late then."""
+        """Start the vertex's query on copies of the running queries' folders.
+
+        State that does not fit makes Spark fail only when the query starts. Without a trial, that would end the job.
+        """
         for subtask in vertex.subtasks:
             runner = self._runner(subtask)
             if not isinstance(runner, StreamingRunner) or _reads_more(context.graph, vertex, runner):
@@ -194,14 +213,18 @@ class VersionTrials:
 
 
 def _reads_more(graph: JobGraph, vertex: JobVertex, runner: StreamingRunner) -> bool:
-    """A copy of what is kept has no place in an input that comes with that version."""
+    """Return True if the version adds an input to the vertex. A copied folder has no position in such an input."""
     sources = set(vertex.sources) - set(runner.vertex.sources)
     edges = {edge.uid for edge in graph.inputs(vertex.uid)}
     return bool(sources or edges - {one.edge.uid for one in runner.edges.values()})
 
 
 def refuse_beginning_anew(prepared: PreparedJob) -> None:
-    """A job of which no checkpoint covers anything begins anew with what does not fit: by an upgrade nobody wants that.
-    Raises UnfitVersionError."""
+    """Refuse an upgrade that would start the job from scratch, because an upgrade must keep what the job has done.
+
+    A run of a job without a checkpoint that covers something would start from scratch if it does not fit.
+
+    Raises UnfitVersionError.
+    """
     if prepared.anew is not None:
         raise UnfitVersionError(job=prepared.options.job, problem=prepared.anew) from prepared.refused

@@ -1,7 +1,7 @@
-"""Runs once what every first micro-batch runs, so that the first real one does not pay for it.
+"""Warm-up of Spark's JVM with micro-batches that nobody needs, so that the first real micro-batch is fast.
 
-A JVM's first micro-batch takes seconds longer than its tenth: classes are loaded, code is generated, nothing is
-compiled. A worker that stands by has the time.
+A JVM's first micro-batch takes seconds longer than its tenth, because it loads classes, generates code and has nothing
+compiled. A worker on standby has the time to warm up.
 """
 
 from __future__ import annotations
@@ -18,23 +18,34 @@ from pyspark.sql import DataFrame, SparkSession
 log = logging.getLogger(__name__)
 
 BATCHES = 3
-"""A first real one takes 3.3 times as long as its successor after two without files, 1.5 times after three (after
-eight, too)."""
+"""Number of micro-batches of a warm-up.
+
+Without files, the first real micro-batch takes 3.3 times as long as its successor after two of them. After three or
+eight of them, it takes 1.5 times as long.
+"""
 
 
 def begin_warm_up(spark: SparkSession, on_warm: Callable[[float], None], *, stateful: bool) -> threading.Thread:
-    """:func:`warm_up` in a thread of its own. What it fails with is logged, and nothing depends on it. ``on_warm``:
-    called there at its end, with the seconds that it took."""
+    """Run :func:`warm_up` in a thread of its own. A failure is only logged, because nothing depends on the warm-up.
+
+    Args:
+        on_warm: called in that thread after the warm-up, with its duration in seconds.
+        stateful: as in :func:`warm_up`.
+    """
     thread = threading.Thread(target=_try, args=(spark, on_warm, stateful), name="ckpt-warm-up", daemon=True)
     thread.start()
     return thread
 
 
 def warm_up(spark: SparkSession, *, stateful: bool) -> None:
-    """A query over rows that Spark makes up, which reads nothing and writes nothing of the job's. Where driver and
-    executors are one process it goes from files to files, as one over result partitions does; else from nowhere to
-    nowhere, since files need a folder that all of them see. ``stateful``: with a state store, for the same reason only
-    there."""
+    """Run a query over generated rows. It neither reads nor writes data of the job.
+
+    On a local master the query reads and writes files, as a query over result partitions does. On a cluster it uses no
+    files, because driver and executors may have no common folder.
+
+    Args:
+        stateful: use a state store; on a local master only, because the store needs files.
+    """
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", 1)
     folder = tempfile.mkdtemp(prefix="ckpt-warm-up-")
@@ -63,7 +74,7 @@ def _through_files(session: SparkSession, folder: str, stateful: bool) -> None:
 
 
 def _batch(rows: DataFrame, checkpoint: str, write: Callable[[DataFrame, int], None]) -> None:
-    """Goes on from the checkpoint, as a query that begins again does."""
+    """Run one micro-batch. Resume from the checkpoint, as a restarted query does."""
     writer = rows.writeStream.outputMode("update").option("checkpointLocation", checkpoint)
     writer.foreachBatch(write).trigger(availableNow=True).start().awaitTermination()
 
@@ -76,7 +87,7 @@ def _try(spark: SparkSession, on_warm: Callable[[float], None], stateful: bool) 
     begun = time.monotonic()
     try:
         warm_up(spark, stateful=stateful)
-    except Exception as error:  # the first batch is a cold one then
+    except Exception as error:  # then the first real micro-batch is slow
         log.info("the warm-up of Spark did not work: %s", error)
     else:
         on_warm(time.monotonic() - begun)

@@ -1,7 +1,7 @@
-"""Whether a worker has the code that its job runs: looked at before any function is called, or anything is written.
+"""Checks that a worker has the code that its job runs, before it calls a function or writes anything.
 
-The functions that a query runs are those of the job's file as whoever has prepared the job read it
-(``PlanRecorded.code``), but for operators that were given others while it ran (``VertexSettings.logic``).
+A query runs the functions of the job's file as it was when the job was prepared (``PlanRecorded.code``). Operators that
+were assigned other functions while the job ran use those (``VertexSettings.logic``).
 """
 
 from __future__ import annotations
@@ -19,19 +19,29 @@ from airflow_provider_ckpt.spark.query.logic import LogicLoader
 
 
 def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
-    """``reference``: of the job. Of what ``subtasks`` run: the rest is for other workers. Raises OtherCodeError."""
+    """Refuse other code of the operators and sinks that ``subtasks`` run. Other workers check the rest of the job.
+
+    Args:
+        reference: of the job.
+
+    Raises OtherCodeError.
+    """
     declared, sinks = list[str](), list[str]()
     for vertex in {subtask.vertex for subtask in subtasks}:
         given = state.settings[vertex].logic if vertex in state.settings else {}
         declared += [uid for uid in state.graph().vertex(vertex).operators if uid not in given]
-        sinks += state.graph().vertex(vertex).sinks  # which nobody can give others
+        sinks += state.graph().vertex(vertex).sinks  # sinks cannot be assigned other code
     if declared or sinks:
         _refuse_other(job, reference, state, declared)
 
 
 def check_declared(job: Job, reference: str, state: JobState, operators: Collection[str]) -> None:
-    """The same of operators that are to have the function of the job again: it was not looked at while they had
-    another one. Raises OtherCodeError."""
+    """Refuse other code of operators that get their declared functions back.
+
+    Their declared functions were not checked while they had assigned ones.
+
+    Raises OtherCodeError.
+    """
     if operators:
         _refuse_other(job, reference, state, operators)
 
@@ -47,7 +57,10 @@ def _refuse_other(job: Job, reference: str, state: JobState, operators: Collecti
 
 
 def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
-    """Reads the files that operators of what ``subtasks`` run were given. Raises OtherLogicError."""
+    """Refuse other code of the functions that operators of ``subtasks`` were assigned.
+
+    Raises OtherLogicError.
+    """
     for vertex in sorted({subtask.vertex for subtask in subtasks} & state.settings.keys()):
         settings = state.settings[vertex]
         for uid, reference in settings.logic.items():
@@ -61,9 +74,9 @@ def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskI
 
 
 def _differs(uid: str, reference: str, given: str, logic: LogicLoader) -> str | None:
-    """``given``: its digest when it was assigned."""
+    """Return how a function differs from the assigned one, or None. ``given``: its digest at the assignment."""
     try:
         found = loaded(uid, reference, functools.partial(logic.found, reference, given))
     except UnfitLogicError as error:
         return f"it {error.data['problem']}"
-    return None if found == given else f"digest {found} instead of {given}; comments and layout do not count"
+    return None if found == given else f"digest {found} instead of {given}; comments and layout are not compared"

@@ -1,4 +1,4 @@
-"""What a worker tells of its end, and its exit code."""
+"""Status lines and exit codes at the end of a worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from airflow_provider_ckpt.report.status_reporter import StatusReporter
 
 
 def told_late(status: StatusReporter, state: JobState, deployment: int) -> ExitCode:
-    """The deployment that the worker is for is there no more. Raises DeploymentOverError: somebody else has the job."""
+    """Report that the worker's deployment is over, and return the exit code.
+
+    Raises DeploymentOverError if another driver or deployment runs the job.
+    """
     if state.status is None or state.status.is_alive:
         why = f"epoch {state.epoch} has the job ({state.worker})"
         raise DeploymentOverError(job_id=state.job_id, deployment=deployment, why=why)
@@ -21,8 +24,11 @@ def told_late(status: StatusReporter, state: JobState, deployment: int) -> ExitC
 
 
 def told_failed(status: StatusReporter, state: JobState, failure: SubtaskFailed) -> ExitCode:
-    """Whether trying again helps is for the JobMaster to decide, who has heard of it too. That a result is gone which
-    it reads is not this worker's fault, and ends the run."""
+    """Report the failed subtask, and return the exit code.
+
+    The JobMaster also gets the failure, and decides whether a retry may help. A lost result that the subtask reads ends
+    the whole run, and is not the fault of this worker.
+    """
     message = f"{failure.subtask} failed, and this worker leaves with it: {failure.cause}"
     more: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
     if failure.result_is_lost:
@@ -44,9 +50,9 @@ def told(
         text = f"job {job_id} is {job_status}: this worker leaves"
         status.say(kind, text, state, terminal=job_status.is_terminal, **goes_on)
         return code
-    message = f"this worker leaves, {end.value}; another one goes on with its subtasks (job {job_id})"
+    message = f"this worker leaves, {end.value}; another worker resumes its subtasks (job {job_id})"
     kind, more = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}
     if end is WorkerEnd.NO_MASTER:
-        more[NO_MASTER] = True  # the next attempt is in vain until there is one
+        more[NO_MASTER] = True  # another attempt is useless until a JobMaster runs
     status.say(kind, message, state, terminal=False, **more)
     return ExitCode.FAILED

@@ -1,4 +1,4 @@
-"""The Python of a job's Python workers: PySpark reads it from the environment alone."""
+"""The Python program of a job's Python workers. PySpark reads it only from the environment."""
 
 from __future__ import annotations
 

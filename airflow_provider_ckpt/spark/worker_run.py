@@ -58,13 +58,19 @@ OnWorker = Callable[[CanLeave], None]
 
 @dataclass(frozen=True)
 class WorkerRun:
-    """``asked``: subtasks (``history/0``), or vertices, of which it takes all; ``timing``: see there. ``on_worker`` is
-    given whatever is about to begin, so that somebody else can have it leave. ``standby``: it waits with all it needs
-    while others run the subtasks, and runs what one of them leaves behind; ``only_begun``: and nothing that is to be
-    begun by somebody else yet. ``deployment``: the only one that it
-    works for; 0: whichever there is, and one that is to come is waited for. ``restarts``: as often
-    as the options say a subtask that fails may begin again here.
-    ``supervised``: which try of whoever began this process it is. ``sleep``: between looks for a plan."""
+    """The work of a worker process.
+
+    Attributes:
+        asked: subtasks (``history/0``), or vertices, which stand for all of their subtasks.
+        timing: times of the worker's polls and waits.
+        on_worker: called with each part of the work before it begins, so that the caller can make it leave.
+        standby: prepare everything and wait while other workers run the subtasks. Run subtasks that one of them drops.
+        only_begun: on standby, run only subtasks that another worker has begun before.
+        deployment: the only deployment that the worker works for; 0 is the current one, or else the next one.
+        restarts: restart failed subtasks in this worker, as often as the options allow.
+        supervised: the supervisor's number of this start.
+        sleep: waits between polls for a plan.
+    """
 
     asked: Collection[str]
     timing: Timing
@@ -79,8 +85,10 @@ class WorkerRun:
     def __call__(
         self, job: Job, options: RunOptions, storage: Storage, location: Location, on_status: OnStatus, journal: Journal
     ) -> ExitCode:
-        """Wait for the job to be prepared for workers, and run the subtasks until they have finished, or the job is
-        over. Raises InvalidInputError, OvertakenError, and the storage's errors."""
+        """Wait until the job is prepared for workers. Run the subtasks until they have finished or the job is over.
+
+        Raises InvalidInputError, OvertakenError, and storage errors.
+        """
         reporter = StatusReporter(on_status, options.job_id, None, storage.uri)
         state = self._await_plan(journal, reporter)
         if state.status is JobStatus.FINISHED:
@@ -89,9 +97,7 @@ class WorkerRun:
         if self.deployment and state.deployment != self.deployment:
             return told_late(reporter, state, self.deployment)
         if not state.deployment:
-            reporter.say(
-                LineKind.FAILED, f"nobody has prepared job {options.job_id} for workers", state, terminal=False
-            )
+            reporter.say(LineKind.FAILED, f"job {options.job_id} is not prepared for workers", state, terminal=False)
             return ExitCode.FAILED
         subtasks = chosen(state, self.asked)
         prepared = prepare_again(job, options, storage, location, state, subtasks)
@@ -124,7 +130,7 @@ class WorkerRun:
         subtasks: tuple[SubtaskId, ...],
         on_status: OnStatus,
     ) -> ExitCode:
-        """Until all of the subtasks have finished, or the job is over."""
+        """Stand by until all of the subtasks have finished or the job is over. Run subtasks that become free."""
         job_id, deployment = prepared.options.job_id, journal.state.deployment
         status = StatusReporter(on_status, job_id, prepared.spark.sparkContext.applicationId, storage.uri)
 
@@ -155,7 +161,7 @@ class WorkerRun:
                 return told(status, journal.state, job_id, found, None)
             try:
                 code = self._run(prepared, storage, journal, found, on_status, asked.tells)
-            except SubtaskTakenError as error:  # by another one that stood by, or that was begun again
+            except SubtaskTakenError as error:  # another worker on standby, or a restarted one, was first
                 status.say(LineKind.WARNING, str(error), journal.state)
                 continue
             if code is not ExitCode.FINISHED or journal.state.deployment != deployment:
@@ -172,7 +178,7 @@ class WorkerRun:
     ) -> ExitCode:
         state, job_id = journal.state, prepared.options.job_id
         check_code(prepared.job, prepared.options.job, state, subtasks)
-        check_logic(prepared.logic, state, subtasks)  # one that stood by may have read another file, or none, since
+        check_logic(prepared.logic, state, subtasks)  # during a standby, functions may have been assigned or edited
         application = prepared.spark.sparkContext.applicationId
         status = StatusReporter(on_status, job_id, application, storage.uri)
         logs: dict[SubtaskId, SubtaskLog] = {}
@@ -216,7 +222,7 @@ class WorkerRun:
 
 
 class _AskedToLeave:
-    """Of one that stands by, works, and stands by again: who asks it to leave may come between two of these."""
+    """A request to leave, for a worker that alternates between standby and work. It may come between two phases."""
 
     def __init__(self) -> None:
         self._now: CanLeave | None = None
@@ -234,11 +240,15 @@ class _AskedToLeave:
 
 
 def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
-    """The subtasks that were asked for by their names, or by those of their vertices, and those that run beside them.
-    Raises NoSuchSubtaskError, SubtaskRunsBesideError."""
+    """Return the subtasks that the worker must run.
+
+    They are given by their names or by those of their vertices. Subtasks that a rescale has added run with their hosts.
+
+    Raises NoSuchSubtaskError, SubtaskRunsBesideError.
+    """
     for name in asked:
         host = state.hosts.get(SubtaskId(name))
-        if host is not None:  # two processes would take it from each other
+        if host is not None:  # this worker and the host's worker would take the subtask from each other
             raise SubtaskRunsBesideError(job_id=state.job_id, subtask=name, host=host)
         if not state.named(name):
             raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(state.asked_for()))
@@ -253,12 +263,20 @@ def prepare_again(
     state: JobState,
     subtasks: Collection[SubtaskId],
 ) -> PreparedJob:
-    """The plan that was recorded, with its queries. It is not worked out anew: what comes to another one is refused,
-    and so is other code of ``subtasks``. Raises OtherPlanError, OtherCodeError, OtherLogicError, and what
-    :func:`prepare` raises."""
+    """Prepare the job by its recorded plan.
+
+    Refuse a job that leads to another plan, and other code of ``subtasks``.
+
+    Args:
+        location: of the root.
+        state: of the job, as the journal has it.
+        subtasks: the subtasks that this worker runs.
+
+    Raises OtherPlanError, OtherCodeError, OtherLogicError, and the errors of :func:`prepare`.
+    """
     assert state.plan is not None
     assert state.definition is not None
-    if dict(options.params) != dict(state.definition.params):  # before Spark starts: the likeliest one to be forgotten
+    if dict(options.params) != dict(state.definition.params):  # the likeliest mistake, so check it before Spark starts
         raise OtherPlanError(job_id=options.job_id, what="the parameters", deployment=state.deployment)
     check_code(job, options.job, state, subtasks)
     as_it_goes_on = replace(options, restore=RunOptions.restore, new_settings=False)
@@ -281,7 +299,10 @@ def prepare_again(
 
 
 def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: Worker) -> RunContext:
-    """Who takes the job over opens every log: that is where a worker finds out (W4)."""
+    """Make the context of a worker.
+
+    It needs no check of the journal for a fence. The next driver opens every log, and the worker notices that (W4).
+    """
     return RunContext(
         spark=prepared.spark,
         storage=storage,
@@ -305,7 +326,7 @@ def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: W
 
 
 def _frozen(storage: Storage, state: JobState) -> dict[str, FrozenEnd]:
-    """What was frozen is read, and nothing is frozen here (R11)."""
+    """Read the frozen ends of the sources. A worker freezes none (R11)."""
     by_split = {vertex.uid for vertex in state.graph().vertices if vertex.splits}
     ends = {
         uid: read_end(storage, f"{state.job_id}/{one.path}")

@@ -243,6 +243,6 @@ def test_a_job_that_was_deleted_does_not_begin_anew_beside_what_it_released(pipe
     shutil.rmtree(pipeline.root / "orders")  # deleted by hand, but its sink still knows the job
     by_hand = pipeline.run()
     assert by_hand.returncode == 2
-    assert "holds what a job of that name released" in by_hand.stderr
+    assert "holds output of a job of that name" in by_hand.stderr
     assert {path: path.read_bytes() for path in output} == output
     assert pipeline.rows() == [2, 4]

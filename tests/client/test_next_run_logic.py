@@ -107,7 +107,7 @@ def test_workers_that_may_go_on_are_not_overtaken(driver: Journal, tmp_path: Pat
         (
             JobStatus.STOPPED,
             Reconfiguration().assign_workload("clean", state_partitions=3),
-            "clean keeps no state that could be cut anew",
+            "clean keeps no state that could be repartitioned",
         ),
         (JobStatus.STOPPED, Reconfiguration().take_back("nobody", "executors"), "nobody is no operator"),
         (JobStatus.STOPPED, Reconfiguration().assign_execution_logic("nobody", None), "nobody is no operator"),

@@ -295,7 +295,7 @@ def test_a_sink_that_answers_within_its_timeout_is_no_failure() -> None:
     assert h.c.last_released == 1
     told = [one.message for one in only(Notice, h.effects) if one.is_warning]
     again = "; the release of checkpoint 1 is tried again"
-    assert told == [f"sink sink: waiting since {seconds} s, no answer{again}" for seconds in (0, 1, 7)]
+    assert told == [f"sink sink: has waited {seconds} s, no answer{again}" for seconds in (0, 1, 7)]
 
 
 def test_without_a_timeout_the_first_failure_of_a_sink_ends_the_run() -> None:

@@ -67,7 +67,7 @@ def test_a_sink_that_fails_for_hours_stops_neither_the_checkpoints_nor_the_other
     assert h.c.last_released == 0
     told = [one.message for one in only(Notice, h.effects)]
     assert len(told) < 8
-    assert all(one.startswith("sink b: waiting since ") for one in told)
+    assert all(one.startswith("sink b: has waited ") for one in told)
 
 
 def test_a_job_of_which_nothing_is_released_any_more_slows_down_and_is_given_up() -> None:

@@ -51,7 +51,7 @@ def test_r23_a_vertex_over_a_producer_without_an_end_fails_and_does_not_hang(wor
     runner._guard(VertexPlan(0, ()))
     message = inbox.get_nowait()
     assert isinstance(message, SubtaskFailed)
-    assert "history did not come to the end of data" in message.cause
+    assert "history did not reach the end of data" in message.cause
     assert not message.terminal
 
 

@@ -164,7 +164,7 @@ def test_a_call_that_fails_fails_no_query_and_is_made_again(
     monkeypatch.setattr(cluster, "requestTotalExecutors", request)
     of(cluster).want("a", 4)
     wait_until(lambda: cluster.asked == [4], lambda: str(cluster.asked))
-    assert "4 executors are wanted, for now: no master" in caplog.text
+    assert "the request for 4 executors failed, and will be repeated: no master" in caplog.text
 
 
 def test_what_was_never_heard_is_asked_again_for_the_next_query(monkeypatch: pytest.MonkeyPatch) -> None:

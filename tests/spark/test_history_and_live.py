@@ -190,7 +190,7 @@ def test_a_check_says_how_files_are_divided(world: World) -> None:
     put(world, 0)
     told = check(world, job_of(world)).notes
     assert told == (
-        "source live: it leaves out the files of history, which are those that are there when the job first starts",
+        "source live: it leaves out the files of history, that is, the files that exist when the job first starts",
     )
 
 

@@ -109,7 +109,7 @@ def test_a_file_beside_partition_folders_of_a_live_batch_ends_the_job_by_name(wo
     run = world.run(job)
     assert run.status == "FAILED"
     assert run.cause is not None
-    assert "beside.parquet lies beside folders" in run.cause
+    assert "beside.parquet lies next to folders" in run.cause
     assert world.released_ids() == []
 
 

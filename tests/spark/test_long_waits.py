@@ -73,5 +73,5 @@ def test_the_status_names_the_file() -> None:
     h.running()
     h.handle(FileAwaited(**h.world("v/0"), uid="live", file="/in/a", seconds=15.4))
     told = [one.message for one in only(Notice, h.effects) if one.is_warning]
-    expected = "source live: waiting since 15 s for /in/a, which is still being written"
+    expected = "source live: has waited 15 s for /in/a, which is still being written"
     assert [message.partition(". ")[0] for message in told] == [expected]

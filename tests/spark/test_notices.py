@@ -23,7 +23,7 @@ def test_a_function_that_the_run_goes_without_is_told_and_one_that_was_read_is_n
     given = VertexSettings(pool_weight=2, logic={"a": "v2.py:job", "b": "v2.py:job"})
     read = VertexSettings(pool_weight=2, logic={"a": "v2.py:job"}, digests={"a": "of now"})
     assert [*not_as_given({"v": given}, {"v": read})] == [
-        "b was given v2.py:job while it was in v; it is not there now, and goes without"
+        "b was given v2.py:job while it was in v; it has left that query, and runs without it"
     ]
     assert [*not_as_given({"v": read}, {"v": read})] == []
 

@@ -75,5 +75,5 @@ def test_a_sink_among_what_a_job_keeps_is_refused_and_nothing_is_written(world: 
     lines: list[dict[str, Any]] = []
     options = world.options(job=f"{job_file}:job", root=str(world.root))
     assert run_job(options, Location(options.root), lambda told: lines.append(told.to_json())) == 2
-    assert "lies among what job 'other' keeps" in lines[-1]["message"]
+    assert "lies among the files that job 'other' keeps" in lines[-1]["message"]
     assert not world.root.exists()

@@ -154,7 +154,7 @@ def test_executors_where_there_are_none_are_refused(world: World) -> None:
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert "its Spark has no executors (master local[2]): it has to run on a cluster for that" in told[0].detail
+    assert "its Spark has no executors (master local[2]); run the job on a cluster to change them" in told[0].detail
     check_counting(world, 30)
     assert world.state().settings == {}
 

@@ -174,7 +174,7 @@ def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_th
     with pytest.raises(UnfitLogicError, match="cannot be loaded, and marked was given it while the job ran") as refused:
         world.run(counting(world))
     way_out = f"ckpt reconfigure {world.job_id} marked.logic=declared --next-run --root {world.root}"
-    assert str(refused.value).endswith(f"{way_out} (marked.logic={bad} for what is there now)")
+    assert str(refused.value).endswith(f"{way_out} (marked.logic={bad} for the current file)")
     counting_version(world, "bad")
     again = Reconfiguration().assign_execution_logic("marked", bad)
     JobClient(str(world.root), world.job_id).assign_for_next_run(again)
@@ -269,5 +269,5 @@ def test_a_function_that_never_returned_is_named_when_another_one_is_assigned(
         run = world.run(counting(world), checkpoint_timeout=3)
     assert run.status == "STOPPED", run.cause
     assert "had not prepared its new query within 3 s" in told[0].detail
-    assert "what was tried before has not returned yet" in told[1].detail
+    assert "an earlier trial has not ended" in told[1].detail
     check_counting(world, 30)

@@ -70,7 +70,7 @@ def test_state_without_keys_is_not_cut(world: World, make: Make) -> None:
         run = world.run(one_query(world, make, output_mode="update" if make is whole else "complete"))
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == "failed"
-    assert "has one part alone" in told[0].detail
+    assert "uses only one part" in told[0].detail
 
 
 KINDS: dict[str, Make] = {

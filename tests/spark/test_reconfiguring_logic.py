@@ -47,9 +47,9 @@ def assign(reference: str | None) -> Reconfiguration:
 def refuses_what_was_edited(world: World) -> None:
     """Check that a run is refused, with the ways out, because the assigned file was edited after its trial."""
     epoch = world.state().epoch
-    with pytest.raises(UnfitLogicError, match="is not what it was when marked was given it") as refused:
+    with pytest.raises(UnfitLogicError, match="has changed since marked was given it") as refused:
         world.run(counting(world))
-    for way in ("Put it back as it was", "marked.logic=declared", f"marked.logic={world.base}/versions/"):
+    for way in ("Restore the file as it was", "marked.logic=declared", f"marked.logic={world.base}/versions/"):
         assert way in str(refused.value)
     assert world.state().epoch == epoch, "nothing is written"
 
@@ -359,6 +359,6 @@ def test_a_function_over_state_is_tried_on_what_a_micro_batch_has_left_and_not_b
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert "no micro-batch of it is committed yet" in told[0].detail
+    assert "it has committed no micro-batch" in told[0].detail
     assert told[1].result.value == "completed", told[1]
     check_counting(world, 20)

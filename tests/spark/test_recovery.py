@@ -128,7 +128,7 @@ def test_without_recovery_the_job_begins_anew(world: World) -> None:
     run = world.run(job_of(world, read), batch_recovery=False)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert sorted(read.asked) == sorted([*(f"part-{number}" for number in range(6)), "part-0"])  # the plan, once
-    assert run.of("anew")[0]["message"].endswith("nothing was completed yet, and batch_recovery is off")
+    assert run.of("anew")[0]["message"].endswith("no checkpoint has completed, and batch_recovery is off")
     assert run.of("reconciled") == []
     for name in ("raw", "cleaned", "out"):
         assert world.released_ids(name) == ids_of(GIVEN), name

@@ -117,7 +117,7 @@ def test_a_sink_that_ends_its_process_is_no_job_that_has_finished(
     monkeypatch.setattr("airflow_provider_ckpt.sinks.bound_file_sink.BoundFileSink.check_rows", lambda *_: sys.exit(0))
     code, line = run(world, job_file(world))
     assert (code, line["kind"]) == (ExitCode.FAILED, "failed")
-    assert line["message"] == "the driver was ended by sys.exit(0), which is no end of a job"
+    assert line["message"] == "a call of sys.exit(0) ended the driver before the end of the job"
     assert "sys.exit(0)" in line["traceback"]
     assert world.released() == []
 
@@ -227,7 +227,7 @@ def test_an_output_that_a_job_of_that_name_filled_from_another_root_is_refused(w
     elsewhere = world.base / "elsewhere"
     code, line = run(world, job_file(world), root=str(elsewhere))
     assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
-    assert "'job' holds what a job of that name released up to checkpoint 1" in line["message"]
+    assert "'job' holds output of a job of that name up to checkpoint 1" in line["message"]
     assert not elsewhere.exists()
     assert world.released_ids() == sorted(expected)
     reference = job_file(world)

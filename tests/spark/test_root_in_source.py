@@ -45,7 +45,7 @@ def refuse(source: str, root: str, job_id: str = "orders") -> None:
     ],
 )
 def test_a_root_where_a_source_reads_is_refused(source: str, root: str) -> None:
-    with pytest.raises(RootReadError, match="Give the root a folder outside of what is read"):
+    with pytest.raises(RootReadError, match="Give the root a folder outside of the source's"):
         refuse(source, root)
 
 

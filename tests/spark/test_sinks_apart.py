@@ -82,7 +82,7 @@ def test_r9_a_sink_that_is_down_holds_up_no_other_and_gets_everything_once_when_
 
     run = world.run(two(world, outage), hear)
     assert (run.status, run.cause) == ("FINISHED", None)
-    assert any("sink down: waiting since" in line["message"] for line in run.lines)
+    assert any("sink down: has waited" in line["message"] for line in run.lines)
     for sink in ("out", "down"):
         assert world.released_ids(sink) == sorted(expected)
     state = world.state()

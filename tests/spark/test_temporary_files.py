@@ -164,7 +164,7 @@ def test_a_name_that_no_source_waits_for_is_not_given_up(world: World, monkeypat
     with pytest.raises(ForgottenFileUnknownError) as refused:
         world.run(mixed(world), resume_failed=True, forget_files=[str(wrong)])
     assert f"--forget-file {wrong}: no source" in str(refused.value)
-    assert f"are waited for, and are gone: {file}." in str(refused.value)
+    assert f"Its sources wait for these files, which are gone: {file}." in str(refused.value)
     assert world.state().forgotten_files == []
 
 

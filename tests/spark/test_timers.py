@@ -70,7 +70,7 @@ def test_a_run_that_is_to_drain_warns_at_its_start(world: World) -> None:
     world.put_ids("live", 1, 3)
     run = world.run(waiting(world), drain_after=0.5)
     assert run.status == "FINISHED"
-    assert "discards state of late" in run.of("warning")[0]["message"]
+    assert "discard state of late" in run.of("warning")[0]["message"]
 
 
 def test_state_without_timers_is_drained_without_a_word(world: World) -> None:

@@ -154,7 +154,7 @@ def test_a_parquet_file_with_two_columns_of_one_name_is_named(world: World, mode
 
     run = world.run(job(), mode=mode)
     assert run.status == "FAILED"
-    assert "/in/1.parquet: it has columns with one name, id, ID. Nothing" in str(run.cause)
+    assert "/in/1.parquet: it has columns with the same name, id, ID. Nothing" in str(run.cause)
     write_rows(path, [{"id": 1, "k": 3}])
     run = world.run(job(), mode=mode, resume_failed=True)
     assert (run.status, run.cause, released(world)) == ("FINISHED", None, [(1, 3)])

@@ -293,7 +293,7 @@ def test_what_cannot_begin_any_more_has_the_job_go_on_as_it_was(world: World, mo
     assert run.status == "STOPPED", run.cause
     assert told[0].result.value == "failed", told
     assert "could not begin: ValueError: something that was there is there no more" in told[0].detail
-    assert told[0].detail.endswith("the job goes on as it was")
+    assert told[0].detail.endswith("the job continues unchanged")
     check_counting(world, 30)
     assert {row["by"] for row in world.released()} == {"one"}
     assert final_counts(world) == expected_counts(30)
@@ -320,7 +320,7 @@ def test_if_no_version_can_begin_the_job_does_not_look_as_if_it_ran(
     (outcome,) = state.outcomes.values()
     assert (state.status, outcome.result.value) == ("RESTARTING", "failed")
     assert "could not begin" in outcome.detail
-    assert "nor could the job go on as it was" in outcome.detail
+    assert "nor could the previous version resume" in outcome.detail
     with UserScript(world, lambda script: script.put(20)):
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
@@ -343,7 +343,7 @@ def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_k
         script.client.upgrade(v2)
 
     def hear(line: Line) -> None:
-        if "and goes on as" in line["message"]:
+        if "and resumes as" in line["message"]:
             fault.at = fault.verbs.count + verbs
 
     with pytest.raises(CkptError), UserScript(world, work, end="nothing"):
@@ -374,7 +374,7 @@ def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World
         told.append(upgrade(script, v2))
 
     def hear(line: Line) -> None:
-        if "and goes on as" in line["message"]:
+        if "and resumes as" in line["message"]:
             client.stop(epoch=1, leaves=True)
 
     told: list[RequestOutcome] = []
@@ -399,7 +399,7 @@ def test_who_takes_the_job_over_between_two_versions_keeps_it(world: World) -> N
         script.client.upgrade(v2)
 
     def hear(line: Line) -> None:
-        if "and goes on as" in line["message"]:
+        if "and resumes as" in line["message"]:
             Journal(world.storage, world.job_id).claim("another", Worker("elsewhere"), 1.0)
 
     with (

@@ -56,7 +56,7 @@ def test_a_worker_and_one_that_stands_by_with_an_edited_file_are_refused(tmp_pat
 
         world.edit("two")
         for flags in ((), ("--standby",)):
-            assert "What differs, but for comments and layout: the function of 'marked'." in world.refused(*flags)
+            assert "apart from comments and layout, in: the function of 'marked'." in world.refused(*flags)
         assert world.last_mark() == "one"
         assert marks.exit_code is None, "it was not overtaken"
 
@@ -70,11 +70,11 @@ def test_a_worker_and_one_that_stands_by_with_an_edited_file_are_refused(tmp_pat
 
         asked = world.outcome(Reconfiguration().assign_execution_logic("marked", None))
         assert asked.startswith("failed: "), "of the job as it was prepared, and the worker has another file"
-        assert "What differs, but for comments and layout: the function of 'marked'." in asked
+        assert "apart from comments and layout, in: the function of 'marked'." in asked
         assert world.last_mark() == "two"
 
         world.edit("three")
-        assert "is not what 'marked' of job 'counted' was given while the job ran" in world.refused()
+        assert "differs from the file that 'marked' of job 'counted' was given while the job ran" in world.refused()
         assert world.last_mark() == "two"
         world.client.drain()
         assert master.wait(PATIENCE) == 0, master.tail()

@@ -69,7 +69,9 @@ def test_a_worker_with_other_parameters_is_refused(planned: dict[str, str], give
     definition = JobDefinition("streaming", {}, {}, {}, params=planned)
     PlanRecorded(JobGraph((), ()), {}, 1.0, definition).apply(state)
     options = RunOptions(job="job.py:job", root="memory://refusals", job_id="orders", params=given)
-    with pytest.raises(OtherPlanError, match="the parameters of job 'orders' are not what it was prepared with"):
+    with pytest.raises(
+        OtherPlanError, match="the parameters of job 'orders' differ from those that it was prepared with"
+    ):
         prepare_again(Job("orders"), options, open_storage(options.root), Location(options.root), state, ())
 
 
@@ -141,8 +143,8 @@ def test_a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_wr
             prepared.load(OTHER), options, prepared.storage, Location(options.root), prepared.state(), (LIVE, LARGE)
         )
     assert str(refused.value).startswith(
-        f"{prepared.folder}/orders.py, of this worker, is not what job 'orders' was prepared with (deployment 1). What "
-        "differs, but for comments and layout: the function of 'large'. "
+        f"{prepared.folder}/orders.py, of this worker, differs from the file that job 'orders' was prepared with "
+        "(deployment 1), apart from comments and layout, in: the function of 'large'. "
     )
     assert list(prepared.storage.files("")) == before
 
@@ -178,7 +180,7 @@ def test_r21_of_an_operator_that_was_given_another_function_that_one_counts(prep
     prepared.comes(FILE, LIVE, LARGE)
     prepared.comes(OTHER, LIVE, LARGE)
     prepared.check_logic(LARGE)
-    with pytest.raises(OtherCodeError, match="layout: the function of 'live'"):
+    with pytest.raises(OtherCodeError, match="layout, in: the function of 'live'"):
         prepared.comes(OTHER.replace('json("in")', 'json("other")'), LIVE, LARGE)
 
 
@@ -198,7 +200,7 @@ def test_r21_a_worker_whose_file_of_that_function_is_another_one_is_refused(prep
     prepared.write(OTHER.replace("200", "300"), "two")
     prepared.check_logic(LIVE)
     with pytest.raises(
-        OtherLogicError, match=r"two\.py, of this worker, is not what 'large' of job 'orders' was given"
+        OtherLogicError, match=r"two\.py, of this worker, differs from the file that 'large' of job 'orders' was given"
     ):
         prepared.check_logic(LARGE)
 

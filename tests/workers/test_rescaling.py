@@ -67,7 +67,10 @@ def test_one_that_runs_beside_another_is_not_asked_for_by_its_name(tmp_path: Pat
         assert rescaled(world, 2) == "completed: history is read by 2"
         refused = world.worker("history/1")
         assert refused.wait(PATIENCE) == 2, refused.tail()
-        assert "'history/1' of job 'five' has come by a rescale, and runs beside 'history/0'" in refused.text()
+        assert (
+            "'history/1' of job 'five' was added by a rescale, and the worker that runs 'history/0' runs it, too"
+            in refused.text()
+        )
         finish(world, evidence, master, members.values())
 
 

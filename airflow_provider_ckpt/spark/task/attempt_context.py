@@ -1,4 +1,4 @@
-"""What one attempt of one subtask has beside what all tasks of its driver share."""
+"""The context of one attempt of a subtask: its identity, its log and its ways to report."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from airflow_provider_ckpt.task.sink_wait import SinkWait
 
 
 class AttemptContext:
-    """``log``: the subtask's, opened by ``attempt``; ``parallelism``: of the plan that it was made for. Any thread may
-    call any of this."""
+    """The context of one attempt of a subtask. It is safe for use from several threads.
+
+    Attributes:
+        run: the context that all tasks of the driver share.
+        log: the subtask's log, opened by ``attempt``.
+    """
 
     def __init__(
         self,
@@ -37,7 +41,7 @@ class AttemptContext:
             self.run.post(DataAvailable(*self.task_id, self._consumers))
 
     def wait(self, sink: str, is_over: Callable[[], bool]) -> SinkWait:
-        """Return the waits of a sink for one batch, which the JobMaster is told of."""
+        """Return the waits of a sink for one batch. They are reported to the JobMaster."""
 
         def report(seconds: float, error: CkptError) -> None:
             self.run.post(SinkAwaited(*self.task_id, sink, seconds, str(error)))
@@ -45,6 +49,9 @@ class AttemptContext:
         return SinkWait(self.run.options.sink_timeout, is_over=is_over, check_fenced=self.check_fenced, report=report)
 
     def check_fenced(self) -> None:
-        """Raises FencedError or LogFencedError if a later driver owns the job or the log (R8)."""
+        """Check that no later driver owns the job or the log (R8).
+
+        Raises FencedError, LogFencedError.
+        """
         self.run.check_fenced()
         self.log.check_fenced()

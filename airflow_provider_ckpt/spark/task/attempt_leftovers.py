@@ -1,4 +1,4 @@
-"""What the attempts before have staged, written for the next vertex, or copied, and nobody published (R5)."""
+"""Deletion of unpublished files of earlier attempts: staged output, data for the next vertex, and copies (R5)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,20 @@ log = logging.getLogger(__name__)
 def delete_leftovers(
     storage: Storage, subtask_log: LogReader, folders: Collection[str], sinks: Mapping[str, BoundSink]
 ) -> None:
-    """``folders``: of the files for the next vertex, and of copies. By the attempt that has the log, when
-    nothing that was prepared before it can be published any more, and after a look at the fence. A run may last for
-    months, and a subtask fail each hour: the next driver may be far away.
+    """Delete unpublished files of earlier attempts.
 
-    What cannot be deleted is told of, and stays. Raises OvertakenError."""
+    Only the attempt that owns the log may call this, after a check of the fence. By then it has published all that
+    earlier attempts had prepared and Spark had committed. The next driver would delete the files, too. But a run may
+    last for months, and a subtask may fail each hour.
+
+    A file that cannot be deleted is logged and stays.
+
+    Args:
+        folders: the folders of data for the next vertex and of copies.
+        sinks: sink -> its binding.
+
+    Raises OvertakenError.
+    """
     records = subtask_log.records()
     over = {str(one) for one in fenced(records)}
     batches = [record for _, record in records if isinstance(record, Batch)]
@@ -41,12 +50,12 @@ def delete_leftovers(
 
 
 def _delete_staged(uid: str, sink: BoundSink, over: Collection[str], handles: Collection[str]) -> None:
-    """Not by ``collect_garbage``: others stage and release with the sink meanwhile."""
+    """Delete staged output of a sink. This does not use ``collect_garbage``, because others use the sink meanwhile."""
     try:
         for one in [*staged_orphans({uid: sink}, over, handles)]:
             with best_effort(f"batch {one.path}, staged in sink {uid},"):
                 sink.delete_staged([one.path])
     except OvertakenError:
         raise
-    except Exception as error:  # of any sink: the subtask has other things to do
-        log.warning("what attempts before have staged in sink %s stays for now: %s", uid, error)
+    except Exception as error:  # a sink may raise anything, and the subtask must not fail because of it
+        log.warning("output that earlier attempts staged in sink %s stays for now: %s", uid, error)

@@ -1,8 +1,8 @@
-"""What was planned must be there: the files a micro-batch was planned with, against those Spark really reads.
+"""Comparison of the files that a micro-batch was planned with and the files that Spark reads for it.
 
-Spark lists the planned paths again when it runs a batch. A path that is gone by then is left out without a word, and a
-name with characters of a glob makes it read other files of the batch twice. So both lists are compared before
-anything of the batch is staged. A file that vanishes after that fails the query by itself.
+Spark lists the planned paths again when it runs a batch. It silently leaves out a path that is gone by then. A name
+with glob characters makes it read other files of the batch twice. So both lists are compared before anything of the
+batch is staged. A file that vanishes later fails the query by itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ from airflow_provider_ckpt.task.read_files import key_of
 
 
 def refuse_unreadable_names(planned: Mapping[str, Sequence[str]]) -> None:
-    """Raises GlobNameError, ColonNameError. ``planned``: source -> URIs as Spark writes them."""
+    """Refuse file names that Spark cannot read. ``planned``: source -> URIs in Spark's form.
+
+    Raises GlobNameError, ColonNameError.
+    """
     for uid, uris in planned.items():
         if (found := glob_name(map(normal_path, uris))) is not None:
             raise GlobNameError(uid=uid, path=found)
@@ -47,10 +50,15 @@ def refuse_unreadable_names(planned: Mapping[str, Sequence[str]]) -> None:
 def refuse_other_files(
     vertex: str, uris: Mapping[str, Sequence[str]], read: Iterable[Sequence[FileStatus]]
 ) -> dict[str, Sequence[FileStatus]]:
-    """Raises PlannedFilesGoneError, or QueryFailedError if files are read that nobody planned, or twice.
+    """Refuse a batch that does not read exactly its planned files. Return the files of each source.
 
-    ``uris``: source -> what was planned, as Spark writes it; ``read``: the files, one list for each file source that
-    the query reads from. Returns those of each source.
+    Args:
+        uris: source -> its planned files, in Spark's form.
+        read: the files that Spark reads, one list for each file source of the query.
+
+    Raises:
+        PlannedFilesGoneError: planned files are gone.
+        QueryFailedError: Spark reads other files, or a file twice.
     """
     expected = {uid: sorted(map(normal_path, files)) for uid, files in uris.items() if files}
     shown = {normal_path(uri): shown_path(unquote(uri)) for files in uris.values() for uri in files}
@@ -72,7 +80,7 @@ def refuse_other_files(
 
 
 def refuse_unfit_files(spark: SparkSession, vertex: str, plan: Any) -> None:
-    """Refuse a file or folder that Spark would misread. ``plan``: what reads it, analysed.
+    """Refuse a file or folder that Spark would misread. ``plan``: the analysed plan that reads it.
 
     Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError, PartitionValueError.
     """
@@ -94,14 +102,15 @@ def refuse_unsettled(
     *,
     waited: float = 0.0,
 ) -> None:
-    """Wait until no file of the batch has changed for some seconds. Spark has listed them before, and reads no more of
-    each than it found then.
+    """Wait until no file of the batch has changed for some seconds.
+
+    Spark has listed the files before. It reads no more of a file than its size at that time.
 
     Args:
-        report: as of :func:`await_settled`.
-        waited: seconds for which the batch has waited before it began again.
+        report: as in :func:`await_settled`.
+        waited: seconds for which the batch waited before it was restarted.
 
-    Raises FilesSettledError if a file has another size or time by now.
+    Raises FilesSettledError if the size or time of a file has changed since Spark listed it.
     """
     earliest = (time.time() - SETTLED) * 1000
     young = [file for file in files if file.modified > earliest]
@@ -116,12 +125,12 @@ def refuse_unsettled(
 
 
 def files_of_batch(spark: SparkSession, vertex: str) -> list[list[FileStatus]]:
-    """Return the files that the micro-batch which is calling ``foreachBatch`` in this thread reads, one list for each
-    file source. Tables and files that the query joins are none of its sources.
+    """Return the files that the current micro-batch reads, one list for each file source.
+
+    Tables and files that the query joins are not sources. Call this in the thread that runs ``foreachBatch``. It costs
+    about ten calls of the JVM for each source.
 
     Raises LeftOutError.
-
-    Some ten calls of the JVM for a source.
     """
     indexes = _indexes(spark, vertex)
     for index in indexes:
@@ -131,7 +140,7 @@ def files_of_batch(spark: SparkSession, vertex: str) -> list[list[FileStatus]]:
 
 
 def largest_of_batch(spark: SparkSession, vertex: str) -> int:
-    """Bytes that the same micro-batch reads of the file source that gives most."""
+    """Return the bytes that the current micro-batch reads from its largest file source."""
     return max((int(index.sizeInBytes()) for index in _indexes(spark, vertex)), default=0)
 
 

@@ -10,9 +10,11 @@ from pyspark.sql import DataFrame
 
 
 class BatchFunction:
-    """Calls ``method``, in Spark's thread. The JVM keeps it as long as it has the query, and the task keeps the query:
-    held by it in turn, neither would ever be let go, and the query and its session would stay in the driver's memory
-    (some 2 MB for each restart)."""
+    """A function for ``foreachBatch`` that holds its ``method`` only weakly.
+
+    The JVM keeps this function as long as the query, and the task keeps the query. If this function kept the task, none
+    of them would ever be freed. Each restart would leave about 2 MB in the driver's memory.
+    """
 
     def __init__(self, method: Callable[[DataFrame, int], None]) -> None:
         self._method = weakref.WeakMethod(method)
@@ -24,13 +26,13 @@ class BatchFunction:
         try:
             method(frame, batch_id)
         except BaseException as error:
-            _forget_locals(error)  # PySpark keeps what the function has raised beside it
+            _forget_locals(error)  # PySpark keeps the error together with this function
             method = None
             raise
 
 
 def _forget_locals(error: BaseException | None) -> None:
-    """What the functions held in which it came up; where that was can still be told."""
+    """Clear the local variables of the error's frames, so that they can be freed. Its traceback stays readable."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -1,7 +1,7 @@
-"""BATCH mode: vertices run over complete partitions; the answer is final (windows included).
+"""Runner of a vertex in BATCH mode. It reads complete partitions, and its answer is final (windows included).
 
-An attempt of a vertex counts under its end of data: batch 0, then the end, in its log. A vertex whose log has
-the end is not run again; one without is run anew, and a new ``open`` voids what the attempt before left (R23).
+An attempt counts only if its end of data is in its log: batch 0, then the end. A vertex whose log has the end is not
+run again. Otherwise the vertex runs again from its beginning, and the next ``Open`` voids the previous attempt (R23).
 """
 
 from __future__ import annotations
@@ -38,9 +38,15 @@ from airflow_provider_ckpt.task.bounded_reading import BoundedReading
 
 
 class BatchRunner(BoundedRunner):
-    """One attempt of one vertex in BATCH mode; deployed when its inputs are complete. ``inputs``: gives the
-    log of a subtask that it reads; ``thread``: where it runs; ``produces_again``: whether the next run would produce a
-    result that is gone."""
+    """One attempt of one vertex in BATCH mode. It is deployed when its inputs are complete.
+
+    Args:
+        inputs: returns the log of a subtask that it reads.
+        frozen: source -> its frozen end.
+        schemas: vertex -> the schema of its output.
+        thread: runs the query.
+        produces_again: the next run would produce a lost result again.
+    """
 
     def __init__(
         self,
@@ -72,15 +78,15 @@ class BatchRunner(BoundedRunner):
         self._thread.submit(self._guard, plan)
 
     def wait_for_batch(self, until: float) -> None:
-        """Nothing: a vertex that is stopped is run anew as a whole, however far it came."""
+        """Do nothing, because a stopped vertex runs again from its beginning in any case."""
 
     def stop(self) -> None:
         self._is_stopped = True
-        if self._works and not is_gone():  # else what runs is somebody else's
+        if self._works and not is_gone():  # otherwise the running jobs belong to other tasks
             self._run.spark.sparkContext.cancelAllJobs()
 
     def close(self) -> None:
-        """Nothing: the thread is not its own."""
+        """Do nothing, because the thread belongs to the driver."""
 
     # ---- its thread
 
@@ -91,12 +97,12 @@ class BatchRunner(BoundedRunner):
             self._read(plan)
         except BaseException as error:
             failure = error
-        self._works = False  # before anybody hears of the failure, and stops what is left
+        self._works = False  # before the report, because its receiver stops this task
         if failure is not None:
             report_crash(self._run, self.subtask, self.attempt, query_failed(self.vertex.uid, failure))
 
     def _read(self, plan: VertexPlan) -> None:
-        """The one batch of the vertex, and its end."""
+        """Read, stage and publish the only batch of the vertex, and then its end."""
         self._channels = channels(self._run.graph.rescaled(plan.parallelism), self.subtask)
         self._inputs = {one.producer: self._log_of(one.producer) for one in self._channels}
         self._refuse_incomplete()
@@ -112,7 +118,10 @@ class BatchRunner(BoundedRunner):
         self._reading.end()
 
     def _refuse_incomplete(self) -> None:
-        """R23: what the coordinator knows by reports, seen once more in the logs that are going to be read."""
+        """Refuse inputs without an end of data in their logs. The coordinator knows their ends only from reports (R23).
+
+        Raises InputsIncompleteError.
+        """
         producers = [channel.producer for channel in self._channels]
         missing = [name.vertex for name in producers if not self._inputs[name].has_ended]
         if missing:
@@ -131,7 +140,7 @@ class BatchRunner(BoundedRunner):
         return [file for _, record in records if isinstance(record, Batch) for file in record.files]
 
     def _edge_frame(self, uid: str, hold: bool) -> DataFrame:
-        """``hold`` means nothing here: a batch job has no watermark."""
+        """Return the rows of an input. ``hold`` has no effect, because a batch job has no watermark."""
         context = self._run
         paths: list[str] = []
         of_edge = [channel for channel in self._channels if channel.edge.uid == uid]

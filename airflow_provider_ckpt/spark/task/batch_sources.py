@@ -1,4 +1,4 @@
-"""The files that a vertex in BATCH mode reads, compared when it has read them."""
+"""Files that a vertex in BATCH mode reads. They are compared after they were read."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _POLL = 0.1
 
 
 class BatchSources:
-    """Made when the query is built: it reads the files as they are then. ``frames``: source -> what its function
-    returned."""
+    """The files of the sources at the time when the query was built. ``frames``: source -> its function's result."""
 
     def __init__(self, frames: Mapping[str, DataFrame], reads: Mapping[str, SourceReads]) -> None:
         self._reads = {uid: read for uid, read in reads.items() if read.is_file and uid in frames}
@@ -40,7 +39,7 @@ class BatchSources:
         tell: Callable[[TaskReport], None],
         is_over: Callable[[], bool],
     ) -> None:
-        """Report files that changed since. Young ones are compared a few seconds after they were read.
+        """Report files that have changed since the query was built. Young files are compared after a few seconds.
 
         Raises FilesChangedWhileReadError.
         """

@@ -1,4 +1,4 @@
-"""What a query has still to read of a bounded source, from the source's frozen end."""
+"""The unread part of a bounded source, made from the source's frozen end."""
 
 from __future__ import annotations
 

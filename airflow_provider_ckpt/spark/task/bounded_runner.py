@@ -1,7 +1,7 @@
-"""What the runners of a batch vertex and of a source with splits have in common: they read what there is, and end.
+"""Base of the runners of a batch vertex and of a source with splits. Both read all of their input, and then end.
 
-The driver's loop calls the commands; a thread of the runner reads, stages and publishes. Both go through one
-:class:`BoundedReading`, whose lock nobody holds while Spark works.
+The driver's loop calls the commands. A thread of the runner reads, stages and publishes. Both threads use one
+:class:`BoundedReading`. Neither holds its lock while Spark works.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from airflow_provider_ckpt.task.publication import Publication
 
 
 class BoundedRunner:
-    """One attempt of one subtask. ``reading``: over :func:`publication_of` the same context."""
+    """One attempt of one subtask. ``reading`` must use :func:`publication_of` the same context."""
 
     def __init__(self, context: AttemptContext, vertex: JobVertex, outputs: Outputs, reading: BoundedReading) -> None:
         self.vertex, self.subtask, self.attempt, self.log = vertex, context.subtask, context.attempt, context.log
@@ -34,20 +34,20 @@ class BoundedRunner:
         self._reading.publication.trigger(checkpoint)
 
     def pause(self, reason: PauseReason) -> None:
-        raise AssertionError(f"{reason}: a task that reads what there is does not stand still")
+        raise AssertionError(f"{reason}: a task with bounded input is never paused")
 
     def resume(self, plan: VertexPlan) -> None:
-        raise AssertionError(f"{plan}: a task that reads what there is does not stand still")
+        raise AssertionError(f"{plan}: a task with bounded input is never paused")
 
     def prepare(self, trial: str, plan: VertexPlan) -> None:
-        cause = "it reads all there is, and ends"
+        cause = "it reads all of its input once, and then ends"
         self._run.post(ReconfigurationUnfit(*self._context.task_id, trial, cause))
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
-        raise AssertionError(f"{splits}: {self.subtask} reads what was frozen")
+        raise AssertionError(f"{splits}: {self.subtask} reads no splits")
 
     def drain(self, *, at_once: bool = False) -> None:
-        """Nothing: all that it reads ends by itself."""
+        """Do nothing, because all inputs end by themselves."""
 
     def finish(self) -> None:
         self._reading.finish()
@@ -55,23 +55,26 @@ class BoundedRunner:
     # ---- the driver's loop: the rest
 
     def pull_inputs(self) -> None:
-        """Nothing: it has none, or starts when they are complete."""
+        """Do nothing, because its inputs, if there are any, were complete at its start."""
 
     def check(self) -> None:
-        """Nothing: what it fails with is reported by its thread."""
+        """Do nothing, because its own thread reports failures."""
 
     def late_files(self) -> set[str]:
-        """None: it reads what was frozen, or what the user's function gives."""
+        """Return an empty set, because it reads frozen files or the files of the user's function."""
         return set()
 
     def changed_files(self) -> list[FilesChanged]:
-        """None: files are compared before what was read of them is published."""
+        """Return an empty list, because files are compared before their rows are published."""
         return []
 
     # ---- the runner's thread
 
     def _staged(self, stage: Callable[[], Prepared]) -> Prepared:
-        """Raises FencedError and LogFencedError, before and after it (R8)."""
+        """Stage the output, with a check of the fences before and after (R8).
+
+        Raises FencedError, LogFencedError.
+        """
         self._context.check_fenced()
         prepared = stage()
         self._context.check_fenced()
@@ -88,7 +91,12 @@ def batch_of(
     inputs: Mapping[str, int] | None = None,
     ended: tuple[str, ...] = (),
 ) -> Batch:
-    """The entry of what was staged. It has no offsets: it was read as a whole."""
+    """Return the log entry for a staged batch. It has no offsets, because the input was read as a whole.
+
+    Args:
+        inputs: channel -> the position up to which it was read.
+        ended: sources that have ended with the batch.
+    """
     handles = {uid: dict(handle) for uid, handle in prepared.handles.items()}
     return Batch(
         prepared.batch_id,

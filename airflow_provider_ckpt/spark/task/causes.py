@@ -1,4 +1,4 @@
-"""What a query failed with, in the user's words: Spark wraps an exception of a user's function several times over."""
+"""Causes of failed queries. Spark wraps an exception of a user's function several times."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ _CAUSED_BY = "Caused by: "
 _FILE = re.compile(r"\[FAILED_READ_FILE\.\w+\] Encountered error while reading file (?P<file>.+?)\.\s")
 _STATE = re.compile(r"SQLSTATE: \w+")
 _OF_S3 = "(Service: S3,"
-"""In each message of the AWS SDK, which names no object."""
+"""Part of each message of the AWS SDK. Such a message names no object."""
 _OF_S3A = re.compile(r" on (s3a://)?[^\s:]+: .*\(Service: S3,")
-"""In the message of S3A around it: ``PutObject on lake/part-0: …``."""
+"""Form of S3A's messages, which wrap those of the SDK and name the object: ``PutObject on lake/part-0: …``."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """``message``: "ValueError: no such thing", in as few lines as the message has. ``traceback``: Python's, of the
-    user's code, without what stands around it; None if the failure did not come from Python. ``file``: the URI of the
-    file that Spark was reading; None if it was reading none."""
+    """The innermost cause of a failure.
+
+    Attributes:
+        message: for example "ValueError: no such thing". It may have several lines.
+        traceback: Python's traceback of the user's code; None if the failure did not come from Python.
+        file: URI of the file that Spark was reading; None if it was reading none.
+    """
 
     message: str
     traceback: str | None = None
@@ -33,7 +37,7 @@ class Cause:
 
     @property
     def in_file(self) -> str:
-        """The message with the file, unless it names the file itself."""
+        """The message with the file, if the message does not name the file itself."""
         return self.message if self.file is None or self.file in self.message else f"{self.message}, in {self.file}"
 
 
@@ -49,12 +53,12 @@ def file_being_read(error: BaseException) -> str | None:
 
 
 def told(error: BaseException) -> str:
-    """In a sentence or two: of an error of ours all of it, of any other its innermost cause."""
+    """Describe an error: the whole text of an error of this package, or the innermost cause of another error."""
     return str(error) if isinstance(error, CkptError) else find_cause(error).in_file
 
 
 def find_cause(error: BaseException) -> Cause:
-    """Return the innermost exception of Python, else the innermost one of the JVM. ``error`` came out of Spark."""
+    """Return the innermost exception of Python, or else of the JVM. ``error``: raised by a call of Spark."""
     found = _innermost(error)
     trace = None if found.traceback is None else redact_given(found.traceback)
     return Cause(redact_given(found.message), trace, file_being_read(error))
@@ -67,12 +71,12 @@ def _innermost(error: BaseException) -> Cause:
         if found is not None:
             return found
     lines = text.strip().splitlines() or [""]
-    if _CALLING.match(lines[0]) and len(lines) > 1:  # py4j's own wrapping; then the exception of the JVM
+    if _CALLING.match(lines[0]) and len(lines) > 1:  # a wrapper of Py4J; the JVM's exception follows
         lines = lines[1:]
         lines[0] = _CAUSED_BY + lines[0].removeprefix(": ")
     roots = _roots(lines)
     root = roots[-1] if roots else _WRAPPING.sub("", lines[0])
-    if not roots and not _STATE.sub("", root).strip():  # a cause without a message: only the stack of the JVM names it
+    if not roots and not _STATE.sub("", root).strip():  # a cause without a message: only the JVM's stack trace names it
         roots = _roots(str(getattr(error, "_stackTrace", None) or "").splitlines())
         root = roots[-1] if roots else root
     named = _named_by_s3a(error) if _OF_S3 in root else None
@@ -93,7 +97,7 @@ def _roots(lines: list[str]) -> list[str]:
 
 
 def _from_traceback(text: str) -> Cause | None:
-    """The last block: those before it are of the functions that called Spark, in which it was raised again."""
+    """Return the cause from the last traceback in the text. Earlier tracebacks show the functions that called Spark."""
     block = text[text.rindex(_TRACEBACK) :].splitlines()
     ends = next((n for n, line in enumerate(block[1:], 1) if line and not line[0].isspace()), None)
     if ends is None:

@@ -1,9 +1,8 @@
-"""How many partitions the shuffles of a consumer begin with, by the bytes of the results that it reads (FLIP-383 asks
-for them, and FLIP-187 sizes batch consumers by them).
+"""Number of shuffle partitions of a batch consumer, by the bytes of the results that it reads (FLIP-383, FLIP-187).
 
-Spark has one number for every query, whatever it reads (``spark.sql.shuffle.partitions``, 200), and in a batch makes
-fewer of them by what really came through the shuffle, but never more. So it is only raised here: a consumer of a
-terabyte would have partitions of 5 GB, and one of a gigabyte is as before.
+Spark starts each query with the same number (``spark.sql.shuffle.partitions``, 200). In a batch it may lower the number
+to fit the shuffled data, but never raises it. So this module only raises the number. Without that, a consumer of a
+terabyte would have partitions of 5 GB.
 """
 
 from __future__ import annotations
@@ -22,23 +21,30 @@ _INITIAL = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
 _ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _DEFAULT = "spark.sql.shuffle.partitions"
 UNPACKED = 2
-"""A byte of a result, which is packed in columns, is about so many of rows in a shuffle."""
+"""Bytes of rows in a shuffle for each byte of a result. Results are packed in columns."""
 MOST = 10_000
-"""More cost the driver more than they save."""
+"""Largest number of partitions. More partitions cost the driver more than they save."""
 
 
 def initial_partitions(read: int, advisory: int, default: int) -> int:
-    """``read``: bytes of all results that the consumer reads; ``advisory``: of one partition."""
+    """Return the number of partitions to start with.
+
+    Args:
+        read: bytes of all results that the consumer reads.
+        advisory: wanted bytes of one partition.
+        default: the least number.
+    """
     return max(default, min(MOST, math.ceil(read * UNPACKED / advisory)))
 
 
 @contextmanager
 def sized_for(spark: SparkSession, read: int) -> Iterator[None]:
-    """Within it the shuffles of batch queries begin with partitions for so many bytes, unless the user has said more.
+    """Set the number of shuffle partitions for a consumer that reads ``read`` bytes, for the duration of the block.
 
-    It is the session's setting meanwhile: batch vertices run one after the other, and if a split is read beside, it
-    begins with more partitions than it needs, of which Spark makes fewer. A session of its own would not have the
-    functions and views that the user's function makes in the one that it finds active; and only of what is large.
+    A number that the user has set stays. The setting is changed in the shared session. That is safe, because batch
+    vertices run one after the other. A split that is read meanwhile starts with too many partitions, and Spark lowers
+    their number. A session of its own would lack the functions and views that the user's function makes in the active
+    session.
     """
     if not read:
         yield
@@ -62,7 +68,7 @@ def _text(spark: SparkSession, key: str) -> str:
 
 
 def _bytes(spark: SparkSession, key: str) -> int:
-    """A setting in bytes, however it is written."""
+    """Return a setting in bytes. The setting may have any unit."""
     jvm = spark._jvm
     assert jvm is not None
     return int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(_text(spark, key)))

@@ -1,4 +1,4 @@
-"""What the tasks of one driver share."""
+"""The context that all tasks of one driver or worker share."""
 
 from __future__ import annotations
 
@@ -21,23 +21,32 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 class _NoOther:
     def __call__(self, reference: str, digest: str | None = None) -> Mapping[str, Operator]:
-        raise AssertionError(f"nobody can read {reference} here")
+        raise AssertionError(f"there is no way to read {reference} here")
 
     def read(self, reference: str) -> str:
-        raise AssertionError(f"nobody can read {reference} here")
+        raise AssertionError(f"there is no way to read {reference} here")
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """``storage`` is the root's. ``graph``: as the epoch began; a task's plan says what has changed since. ``post``
-    hands a report to the JobMaster's inbox (any thread); ``check_fenced`` raises when a later epoch has claimed the job
-    (R8). ``supervised``: of the process, if it is a worker's and somebody counts its tries (W14).
-    ``job``: with what was changed of it before this run; ``declared``: its operators without that; ``logic``: reads the
-    functions that it is given yet. ``measures``: somebody wants to know of every micro-batch how it went.
-    ``is_beside_job_master``: in the same process, so that nothing is written to tell it something.
-    ``check_declared``: refuses operators the functions of ``declared`` if those are not the job's (a worker's file may
-    be another one); raises. ``executors``: None where nobody changes their number. ``topics``: of each Kafka source of
-    the plan, name -> the id that the brokers gave it then."""
+    """The context that all tasks of one driver or worker share.
+
+    Attributes:
+        storage: the storage of the root.
+        job: the job, with the changes that were made before this run.
+        graph: the graph at the start of the epoch. The plan of a task has the changes since then.
+        post: puts a report into the JobMaster's inbox. Any thread may call it.
+        check_fenced: raises if a later epoch has claimed the job (R8).
+        supervised: the supervisor's number of this start, if a supervisor counts the starts of this worker (W14).
+        logic: reads functions that are assigned during this run.
+        declared: the operators as the job declares them; None if they are those of ``job``.
+        measures: send measurements of every micro-batch, because a controller wants them.
+        is_beside_job_master: the JobMaster runs in this process, so a report costs no write.
+        executors: None if the number of executors is never changed.
+        topics: Kafka source -> topic -> the topic's id at the time of the plan.
+        check_declared: raises if the functions of ``declared`` are not those of the job, because a worker's file may
+            differ.
+    """
 
     spark: SparkSession
     storage: Storage
@@ -56,18 +65,18 @@ class RunContext:
     executors: Executors | None = None
     topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     forgotten_files: Collection[str] = ()
-    """Files that somebody gave up."""
+    """Files that the user has given up."""
     known_changed: Collection[str] = frozenset()
-    """Files of which the journal says that they changed after they were read."""
+    """Files that have changed after they were read, according to the journal."""
     state_partitions: Mapping[str, int] = field(default_factory=dict)
-    """Vertex that keeps state -> the number of partitions of its state, unless a setting changes it."""
+    """Vertex with state -> the number of partitions of its state, unless a setting changes it."""
     check_declared: Callable[[Collection[str]], None] = field(default=lambda operators: None, repr=False)
 
     def state_partitions_of(self, vertex: str, settings: VertexSettings) -> int | None:
-        """Return the number of state partitions that a query starts with; None: it keeps no state."""
+        """Return the number of state partitions that a query starts with; None if it keeps no state."""
         return settings.state_partitions or self.state_partitions.get(vertex)
 
     @property
     def operators(self) -> Mapping[str, Operator]:
-        """As the job declares them."""
+        """The operators as the job declares them."""
         return self.job.operators if self.declared is None else self.declared

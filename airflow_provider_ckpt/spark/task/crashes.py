@@ -1,4 +1,4 @@
-"""What a task failed with, as a report."""
+"""Reports of failed tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from airflow_provider_ckpt.spark.task.jvm import is_gone
 
 
 def report_crash(context: RunContext, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
-    """Tell the JobMaster what ended a thread or a query of the subtask. Any thread may call it, and more than once."""
+    """Report to the JobMaster the error that ended a thread or a query of the subtask.
+
+    Any thread may call this, also more than once.
+    """
     context.post(_report(context, subtask, attempt, error))
 
 
@@ -35,7 +38,7 @@ def _report(
         lost.__cause__ = error
         error = lost
     stack_trace = "".join(traceback.format_exception(error))
-    if is_lost:  # no traceback: it is of our own calls, or of a user's that are not to blame
+    if is_lost:  # no traceback, because the failed calls of the package or of the user are not the cause
         return SubtaskFailed(*world, str(error), driver_is_lost=True, stack_trace=stack_trace)
     terminal = isinstance(error, CkptError) and not error.retryable
     if isinstance(error, ResultLostError):

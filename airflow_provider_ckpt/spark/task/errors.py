@@ -1,4 +1,4 @@
-"""What a running task fails with."""
+"""Errors of running tasks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 
 
 class InputsIncompleteError(TransientError):
-    """A vertex in BATCH mode was to start, and a producer of its inputs is not at its end of data. Data: vertex,
-    producers."""
+    """A start of a vertex in BATCH mode before its producers are at their end of data. Data: vertex, producers."""
 
-    template = "vertex {vertex!r} cannot start: {producers} did not come to the end of data"
+    template = "vertex {vertex!r} cannot start: {producers} did not reach the end of data"
 
 
 class QueryFailedError(TransientError):
@@ -20,7 +19,7 @@ class QueryFailedError(TransientError):
 
 
 class FileNotReadError(QueryFailedError):
-    """Data: vertex, file, cause."""
+    """A file that a query cannot read. Data: vertex, file, cause."""
 
     template = (
         "the query of vertex {vertex!r} cannot read {file}: {cause}. Nothing of the batch was released. Another try "
@@ -29,67 +28,68 @@ class FileNotReadError(QueryFailedError):
 
 
 class SparkLostError(TransientError):
-    """What failed on account of it says nothing of the job: not even a user's function that raised."""
+    """An end of Spark's JVM while the job ran. Later errors, even in user functions, say nothing about the job."""
 
     template = (
-        "Spark's JVM ended while the job ran (killed, or out of memory: see what it logged, and spark.driver.memory); "
-        "the job can be run again, and goes on from what is released; what failed then: {cause}"
+        "Spark's JVM ended while the job ran (killed, or out of memory: see its log, and spark.driver.memory); the job "
+        "can be run again, and resumes after its released output; the error that followed: {cause}"
     )
 
 
 class PlannedFilesGoneError(SourceFilesGoneError):
-    """Files that a micro-batch was planned with are gone when it runs: Spark would leave them out in silence."""
+    """Files of a planned micro-batch that are gone when it runs. Spark would silently leave them out."""
 
     template = (
         "files that the next batch reads from source {uid!r} are gone: {count} in all, {path} among them. Nothing of "
-        "the batch was written. Put the files back and run the job with --resume-failed. To do without a file that was "
+        "the batch was written. Put the files back and run the job with --resume-failed. To give up a file that was "
         "renamed or deleted, add --forget-file {path} (in Airflow forget_files); the job shows which files were given "
         "up."
     )
 
 
 class LeftOutError(TerminalError):
-    """A file of the batch that Spark lists and does not read."""
+    """A file of the batch that Spark lists but does not read."""
 
     template = (
-        "vertex {vertex!r}: {path} lies beside folders that are named column=value, and Spark reads only what lies in "
+        "vertex {vertex!r}: {path} lies next to folders that are named column=value, and Spark reads only the files in "
         "such folders. Nothing of the batch was written. The batch is planned with it: run the job under another job "
         "id, with the file in such a folder, or with the source's option recursiveFileLookup=true."
     )
 
 
 class LateRowsError(TerminalError):
-    """Spark dropped rows as late, and a source says ``late_rows="fail"``. Data: vertex, rows, source."""
+    """Rows that Spark dropped as late, with a source that has ``late_rows="fail"``. Data: vertex, rows, source."""
 
     template = (
-        "the query of vertex {vertex!r} dropped late rows ({rows}), and source {source!r} says late_rows='fail'. "
-        "Spark counts what is left after it has aggregated within a task, so there may be more input rows. Nothing of "
-        "the micro-batch was released. To go on without these rows, set late_rows='warn' and run with --resume-failed. "
-        "To have them, run the job under another job id with a longer delay in watermark=(column, delay)"
+        "the query of vertex {vertex!r} dropped late rows ({rows}), and source {source!r} has late_rows='fail'. Spark "
+        "counts rows after it has aggregated them within a task, so there may be more input rows. Nothing of the "
+        "micro-batch was released. To resume without these rows, set late_rows='warn' and run with --resume-failed. To "
+        "include them, run the job under another job id with a longer delay in watermark=(column, delay)"
     )
 
 
 class UnfinishedFilesError(TerminalError):
-    """A source's files changed after they were read, and it does not say ``unfinished_files="warn"``. Data: source,
-    count, file."""
+    """Files that changed after they were read, of a source without ``unfinished_files="warn"``. Data: source, count,
+    file."""
 
     template = (
         "source {source!r}: {file}. So it was still being written, or was replaced. Files of the source that changed "
         "after they were read: {count}. Have the producer write under a hidden name (.name or _name), and rename the "
-        "file when it is complete. To go on without the missing rows, run with --resume-failed; to have them, run the "
-        "job under another job id. unfinished_files='warn' reports such files only"
+        "file when it is complete. To resume without the missing rows, run with --resume-failed; to include them, run "
+        "the job under another job id. unfinished_files='warn' only reports such files"
     )
 
 
 class FilesSettledError(QueryFailedError):
-    """Files of a micro-batch changed while it waited for them. The batch begins again, and reads them whole. Data:
-    vertex, file."""
+    """Files that changed while a micro-batch waited for them. The batch is restarted and reads all of them. Data:
+    vertex,
+    file."""
 
-    template = "the query of vertex {vertex!r} waited until {file} was complete, and begins its micro-batch again"
+    template = "the query of vertex {vertex!r} waited until {file} was complete, and restarts its micro-batch"
 
 
 class FilesChangedWhileReadError(TransientError):
-    """Of a job in batch mode, which reads them again. Data: source, count, file."""
+    """Files that changed while a job in batch mode read them. A retry reads them again. Data: source, count, file."""
 
     template = (
         "source {source!r}: {file}. So it was still being written, or was replaced. Files of the source that changed "
@@ -99,11 +99,10 @@ class FilesChangedWhileReadError(TransientError):
 
 
 class UnfitEventTimeError(TerminalError):
-    """Rows whose event time their query cannot go by, of a source that says ``late_rows="fail"``. Data: vertex, source,
-    rows."""
+    """Rows without a usable event time, of a source that has ``late_rows="fail"``. Data: vertex, source, rows."""
 
     template = (
-        "source {source!r} gave the query of vertex {vertex!r} {rows}, and says late_rows='fail'. Nothing of the "
+        "source {source!r} gave the query of vertex {vertex!r} {rows}, and has late_rows='fail'. Nothing of the "
         "micro-batch was released. Correct or filter such rows in the source's function, or set late_rows='warn', and "
         "run with --resume-failed"
     )
@@ -112,7 +111,7 @@ class UnfitEventTimeError(TerminalError):
 def unfit_event_time(vertex: str, source: str, times: SourceTimes) -> UnfitEventTimeError:
     reasons = (
         (times.without, "without an event time (no window ever closes with them)"),
-        (times.before_1970, "before 1970 (Spark takes them for late)"),
+        (times.before_1970, "before 1970 (Spark treats them as late)"),
         (times.ahead, "further ahead of the clock than max_ahead (they do not move the watermark)"),
     )
     rows = " and ".join(f"{counted(count, 'row')} {reason}" for count, reason in reasons if count)
@@ -120,8 +119,11 @@ def unfit_event_time(vertex: str, source: str, times: SourceTimes) -> UnfitEvent
 
 
 class ComputationFailedError(TerminalError):
-    """A value cannot be computed in ANSI mode, such as a cast of a text that is no number. Spark's message shows the
-    value, so it is left out. Data: vertex, problem, files."""
+    """A value that cannot be computed in ANSI mode, such as a cast of a text that is no number. Data: vertex, problem,
+    files.
+
+    Spark's message is left out, because it shows the value.
+    """
 
     template = (
         "the query of vertex {vertex!r} failed{files}: {problem}. Nothing of the batch was released. Another try would "
@@ -131,41 +133,45 @@ class ComputationFailedError(TerminalError):
 
 
 class FileColumnTypeError(TerminalError):
-    """A Parquet file holds a column in a type that its source does not read. Data: vertex, file, column, expected,
+    """A Parquet file with a column of a type that its source does not read. Data: vertex, file, column, expected,
     actual."""
 
     template = (
         "the query of vertex {vertex!r} cannot read {file}: column {column} is {actual} in the file (Parquet's name), "
-        "and is read as {expected}. Nothing of the batch was released. Write the file anew with the type that is read, "
-        "under its name, and go on with --resume-failed; or run the job under another id, with a schema for both"
+        "but {expected} in the schema. Nothing of the batch was released. Write the file again under its name, with "
+        "the type of the schema, and start the job with --resume-failed; or run the job under another id, with a "
+        "schema for both types"
     )
 
 
 class OrcColumnTypeError(TerminalError):
-    """Data: vertex, file, column, expected, actual."""
+    """An ORC file with a column of a type that its source does not read. Data: vertex, file, column, expected,
+    actual."""
 
     template = (
-        "the query of vertex {vertex!r} cannot read {file}: column {column} is {actual} in the file, and is read as "
-        "{expected}. Spark would make nulls of values that do not fit. Nothing of the batch was released. Write the "
-        "file anew with the type that is read, under its name, and go on with --resume-failed; or run the job under "
-        "another id, with a schema for both"
+        "the query of vertex {vertex!r} cannot read {file}: column {column} is {actual} in the file, but {expected} in "
+        "the schema. Spark would read values that do not fit as nulls. Nothing of the batch was released. Write the "
+        "file again under its name, with the type of the schema, and start the job with --resume-failed; or run the "
+        "job under another id, with a schema for both types"
     )
 
 
 class FileColumnsTwiceError(TerminalError):
-    """Data: vertex, file, columns."""
+    """A file with several columns of one name. Data: vertex, file, columns."""
 
     template = (
-        "the query of vertex {vertex!r} cannot read {file}: it has columns with one name, {columns}. Nothing of the "
-        "batch was released. Write the file anew under its name, with different columns, and start the job with "
-        "--resume-failed. If the names differ in case only, spark.sql.caseSensitive=true with --new-settings reads "
-        "them apart"
+        "the query of vertex {vertex!r} cannot read {file}: it has columns with the same name, {columns}. Nothing of "
+        "the batch was released. Write the file again under its name, with different column names, and start the job "
+        "with --resume-failed. If the names differ only in case, spark.sql.caseSensitive=true with --new-settings "
+        "reads them separately"
     )
 
 
 class MalformedRowError(TerminalError):
-    """As :class:`UnfitRowError`, if the file cannot be read once more, or is of another format. Data: vertex, file,
-    where."""
+    """A row that does not fit the schema, if the search for its place is impossible. Data: vertex, file, where.
+
+    Otherwise :class:`UnfitRowError` names the place. The search needs a file that can be read again, in a known format.
+    """
 
     template = (
         "the query of vertex {vertex!r} cannot read {file}: {where} does not fit the schema, and the source fails at "
@@ -175,8 +181,10 @@ class MalformedRowError(TerminalError):
 
 
 class UnfitRowError(TerminalError):
-    """A row does not fit the schema, and its source fails at such rows. The row is not shown. Data: vertex, file,
-    where."""
+    """A row that does not fit the schema, of a source that fails at such rows. Data: vertex, file, where.
+
+    The message does not show the row.
+    """
 
     template = (
         "the query of vertex {vertex!r} cannot read {file}: {where} does not fit the schema. Nothing of the batch was "
@@ -186,8 +194,11 @@ class UnfitRowError(TerminalError):
 
 
 class TrailingTextError(TerminalError):
-    """Rows of a JSON file have text after their first value, and the source fails at such rows. The text is not shown.
-    Data: vertex, file, rows."""
+    """Rows of a JSON file with text after their first value, of a source that fails at such rows. Data: vertex, file,
+    rows.
+
+    The message does not show the text.
+    """
 
     template = (
         "the query of vertex {vertex!r} cannot read {file}: there is text after the first JSON value of {rows} rows, "
@@ -198,18 +209,18 @@ class TrailingTextError(TerminalError):
 
 
 class CsvHeaderError(TerminalError):
-    """The header of a CSV file is not that of the schema. Data: vertex, file, problem."""
+    """A CSV file whose header differs from the schema. Data: vertex, file, problem."""
 
     template = (
         "the query of vertex {vertex!r} cannot read {file}: {problem}. Columns of a CSV file are read by position. "
-        "Nothing of the batch was released. Write the file anew under its name, with the columns of the schema in "
+        "Nothing of the batch was released. Write the file again under its name, with the columns of the schema in "
         "their order, and start the job with --resume-failed. If the order is right and only the names differ, give "
         "the source the option enforceSchema=true, which ignores the header"
     )
 
 
 class ExecutorModuleError(TerminalError):
-    """A function of the job needs a module, and a Python worker cannot import it. Data: vertex, module."""
+    """A module that a function of the job needs and that a Python worker cannot import. Data: vertex, module."""
 
     template = (
         "the query of vertex {vertex!r} failed in a Python worker, which has no module {module!r}, or another version "
@@ -221,7 +232,7 @@ class ExecutorModuleError(TerminalError):
 
 
 class ExecutorPythonError(TerminalError):
-    """The Python of the executors cannot run the job's functions. Data: vertex, problem."""
+    """A Python of the executors that cannot run the job's functions. Data: vertex, problem."""
 
     template = (
         "the query of vertex {vertex!r} failed in a Python worker: {problem}. Nothing of the batch was released. "
@@ -231,17 +242,17 @@ class ExecutorPythonError(TerminalError):
 
 
 class GlobNameError(TerminalError):
-    """Spark takes the name of a file for a pattern, and would read the other files of its batch twice."""
+    """A file whose name Spark treats as a pattern, so that it would read other files of the batch twice."""
 
     template = (
-        "source {uid!r} has a file whose name Spark's streaming reader takes for a pattern: {path}. It would read "
-        "other files twice. Nothing of the batch was written. Rename the file and its folders so that they hold none "
-        "of {{ }} [ ] * ? \\, and resume the job."
+        "source {uid!r} has a file whose name Spark's streaming reader treats as a pattern: {path}. It would read "
+        "other files twice. Nothing of the batch was written. Rename the file and its folders so that they contain "
+        "none of {{ }} [ ] * ? \\, and resume the job."
     )
 
 
 class ColonNameError(TerminalError):
-    """Hadoop cannot read a file on a local disk whose name holds a colon."""
+    """A file on a local disk with a colon in its name, which Hadoop cannot read."""
 
     template = (
         "source {uid!r} has a file with a colon in its name, which Spark cannot read from a local disk: {path}. "
@@ -250,26 +261,29 @@ class ColonNameError(TerminalError):
 
 
 class SplitFailedError(TransientError):
-    """What was raised is kept as ``__cause__``."""
+    """A split that could not be read. The original error is its ``__cause__``."""
 
     template = "split {split!r} of source {uid!r} failed: {cause}"
 
 
 class KafkaRowsGoneError(TerminalError):
-    """Spark's own report of it, of a query that runs. Data: vertex, reason."""
+    """Unread rows that are gone from Kafka, found by a running query. Data: vertex, reason."""
 
     template = (
-        "the query of vertex {vertex!r} cannot go on: rows that it has still to read are gone from Kafka. {reason} "
-        "Retention has taken them, or the topic was deleted or made again. Nothing of the batch was released. A retry "
-        "would find the same: run the job under another id, from what is there"
+        "the query of vertex {vertex!r} cannot continue: rows that it has not read are gone from Kafka. {reason} "
+        "Retention has deleted them, or the topic was deleted or created again. Nothing of the batch was released. A "
+        "retry would fail in the same way: run the job under another id, from the rows that are left"
     )
 
 
 class KafkaStartUnfitError(TerminalError):
-    """Spark compares them when a live source begins, which is once. Data: vertex, key."""
+    """Starting offsets that do not name exactly the partitions of the topics. Data: vertex, key.
+
+    Spark compares them only at the first start of a live source.
+    """
 
     template = (
-        "the query of vertex {vertex!r} cannot begin: {key} of its Kafka source has to name each partition of the "
-        "topics that it reads, and no other. Nothing was read. Mend it (the topics have to stay), and go on with "
+        "the query of vertex {vertex!r} cannot start: {key} of its Kafka source must name each partition of the topics "
+        "that it reads, and no other. Nothing was read. Correct it, but keep the topics, and start the job with "
         "--resume-failed"
     )

@@ -1,4 +1,4 @@
-"""Failures of Python workers that lack code or a fit Python: every try would end in them."""
+"""Failures of Python workers that lack code or have an unfit Python. Every retry would fail in the same way."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def lacks_code(vertex: str, error: BaseException) -> CkptError | None:
     """Return the error for a Python worker that cannot run the job's functions; None for any other failure.
 
     Args:
-        vertex: whose query failed.
-        error: as it came out of Spark.
+        vertex: its query failed.
+        error: raised by Spark.
     """
     text = jvm_text(error)
     program = _PROGRAM.search(text)

@@ -1,4 +1,4 @@
-"""How many executors this driver asks its cluster for, while it runs."""
+"""The number of executors that a driver requests from its cluster while it runs."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from airflow_provider_ckpt.spark.task.jvm import is_gone
 log = logging.getLogger(__name__)
 
 COMING = 120.0
-"""Seconds. One that the cluster had begun before fewer were asked for registers so much later at the most."""
+"""Seconds after a request for fewer executors within which executors that were already starting register."""
 _PATIENCE = 5.0
-"""Seconds that a query waits for the call before it begins without: a master that is gone answers after two minutes."""
+"""Seconds that a query waits for the request before it starts anyway. A lost master answers after two minutes."""
 _LOOK = 1.0
 _calls = threading.Lock()
-"""Of one process, as there is one Spark in it. Held while the cluster is called, and by no query that begins."""
+"""Held while the cluster is called, but not by queries that start. There is one for the process, like Spark itself."""
 _last: list[Executors] = []
-"""Who has asked last: a worker that stands by runs one subtask after the other with the same Spark."""
+"""The object of the latest request. A worker on standby runs one subtask after the other with the same Spark."""
 
 
 class Executors:
-    """Of one driver. Its queries share them, so the largest number that one of them was given holds. Spark asks the
-    cluster for as many, and gets them when there is room; those that are too many end, and their tasks run again
-    elsewhere. Safe for use from several threads."""
+    """The executors of one driver. It is safe for use from several threads.
+
+    All queries share the executors, so the largest number that a query was given holds. Spark requests that number, and
+    the cluster starts executors when it has room. Surplus executors are ended, and their tasks run again elsewhere.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._lock = spark, threading.Lock()
@@ -35,20 +37,22 @@ class Executors:
         self._asked: int | None = None
 
     def problem(self) -> str | None:
-        """Why their number cannot be changed here; None if it can."""
+        """Return why the number cannot be changed here; None if it can."""
         context: Any = self._spark.sparkContext
         if context.master.split("[")[0] == "local":
-            return f"its Spark has no executors (master {context.master}): it has to run on a cluster for that"
+            return f"its Spark has no executors (master {context.master}); run the job on a cluster to change them"
         if context.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
             return (
-                "Spark gives and takes its executors (spark.dynamicAllocation.enabled): stop the job, and begin it "
-                "with other limits for that"
+                "Spark adds and removes its executors itself (spark.dynamicAllocation.enabled): to change the limits, "
+                "stop the job and start it with other settings"
             )
         return None
 
     def want(self, uid: str, number: int | None) -> None:
-        """For query ``uid``, which begins; None: as many as there are. Raises nothing of the cluster's: a query runs
-        with the executors that there are."""
+        """Set the number for the query ``uid``, which is about to start. None keeps the current number.
+
+        Errors of the cluster are not raised, because a query can run with the current executors.
+        """
         with self._lock:
             if number is None:
                 self._wanted.pop(uid, None)
@@ -63,8 +67,8 @@ class Executors:
 
     def _ask(self, number: int) -> None:
         problem = self.problem()
-        if problem is not None:  # it could when it was decided: this run has other Spark settings
-            log.warning("%s executors were asked for, and there are as many as there are: %s", number, problem)
+        if problem is not None:  # the change was valid when it was decided, but this run has other Spark settings
+            log.warning("the number of executors stays, although %s were requested: %s", number, problem)
             return
         log.info("asking the cluster for %s executors", number)
         tried = threading.Event()
@@ -72,28 +76,34 @@ class Executors:
         tried.wait(_PATIENCE)
 
     def _keep(self, number: int, tried: threading.Event) -> None:
-        """Ask until it was heard, and end who comes late: Spark ends none that is too many by itself, and knows none
-        that has not registered yet. ``tried``: is told of the first time."""
+        """Repeat the request until it succeeds, and end surplus executors that register late.
+
+        Spark does not end surplus executors by itself. It does not know executors that have not registered.
+
+        Args:
+            number: wanted executors.
+            tried: set after the first try.
+        """
         until, is_asked = time.monotonic() + COMING, False
         while time.monotonic() < until:
             try:
                 with _calls:
                     if not self._holds(number):
                         break
-                    # Spark takes whom it is told to end for one that is wanted less
+                    # Spark lowers the wanted number when it is asked to end an executor, so request the number again
                     if self._end_surplus(number) or not is_asked:
                         self._request(number)
                     is_asked = True
             except Exception as error:
                 if not self._holds(number):
                     break
-                log.warning("the cluster was not told that %s executors are wanted, for now: %s", number, error)
+                log.warning("the request for %s executors failed, and will be repeated: %s", number, error)
             tried.set()
             time.sleep(_LOOK)
         tried.set()
         with self._lock:
             if not is_asked and self._asked == number:
-                self._asked = None  # the next query that begins asks again
+                self._asked = None  # the next query that starts requests again
 
     def _holds(self, number: int) -> bool:
         is_last = self in _last and self._asked == number
@@ -105,7 +115,7 @@ class Executors:
         context._jsc.sc().requestTotalExecutors(number, 0, nowhere)
 
     def _end_surplus(self, number: int) -> bool:
-        """Whether there was one."""
+        """End surplus executors. Return whether there were any."""
         context: Any = self._spark.sparkContext
         spark_context = context._jsc.sc()
         running = sorted(filter(None, spark_context.getExecutorIds().mkString(",").split(",")), key=_age)
@@ -117,5 +127,5 @@ class Executors:
 
 
 def _age(executor: str) -> tuple[int, str]:
-    """The oldest first: they have the state of the queries in their memory, and what Spark has cached."""
+    """Return a key that sorts executors by age. The oldest are kept, because they hold state and cached data."""
     return (int(executor), "") if executor.isdigit() else (0, executor)

@@ -1,6 +1,6 @@
-"""Comparing the files that a query has read with what they are now: a producer may still write to them.
+"""Watch for files that change after a query has read them, because a producer may still write to them.
 
-A few young files are compared a few seconds after they were read, and again after longer pauses. All files are compared
+A few young files are compared some seconds after they were read, and again after longer pauses. All files are compared
 when a bounded source has ended, and when the query ends.
 """
 
@@ -21,18 +21,18 @@ from airflow_provider_ckpt.sparkfiles.seen_files import log_offset, planned_time
 from airflow_provider_ckpt.task.read_files import key_of
 
 NAMED = 20
-"""Files that one report names."""
+"""Greatest number of files that a report names."""
 _POLL = 0.1
 
 
 class FileWatch:
-    """Of one attempt. ``is_due`` is for the driver's loop; the runner's own thread calls the rest."""
+    """The watch of one attempt. The driver's loop calls ``is_due``; the runner's own thread calls the other methods."""
 
     def __init__(self, context: RunContext, publisher: Publisher, is_stopped: Callable[[], bool]) -> None:
         self._context, self._publisher, self._is_stopped = context, publisher, is_stopped
         self._files = publisher.read_files
         self._has_earlier = publisher.log.state.last_batch is not None
-        """An attempt before this one has read files."""
+        """An earlier attempt has read files."""
 
     def is_due(self, now: float) -> bool:
         with self._publisher.lock:
@@ -61,7 +61,7 @@ class FileWatch:
             self._compare(uid, listed(self._context.spark, read), self._planned(uid))
 
     def changes(self, reads: Mapping[str, SourceReads]) -> list[FilesChanged]:
-        """Compare all files of these sources, and return the reports instead of telling them."""
+        """Compare all files of these sources. Return the reports, and do not send them."""
         files = {uid: read for uid, read in reads.items() if read.is_file}
         found = {uid: self._changed(uid, listed(self._context.spark, read), {}) for uid, read in files.items()}
         task_id = self._publisher.publication.task_id
@@ -74,7 +74,7 @@ class FileWatch:
             time.sleep(_POLL)
 
     def _planned(self, uid: str) -> dict[str, int]:
-        """Return when the files that earlier attempts have read were modified last, as their batches were planned."""
+        """Return the modification times of files that earlier attempts have read, as of the plans of their batches."""
         publisher = self._publisher
         last = publisher.log.state.last_batch
         if not self._has_earlier or last is None:

@@ -1,4 +1,4 @@
-"""The folders on full disks: Spark reports a full disk without a path."""
+"""Search for folders on full disks, because Spark reports a full disk without a path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOCAL = "file://"
 
 
 def with_full_disks(cause: str, context: RunContext) -> str:
-    """Return ``cause``. If it is a full disk, name the folders of this run that have no room left."""
+    """Return ``cause``. If it reports a full disk, add the folders of this run that have no room left."""
     if not any(text in cause for text in _FULL):
         return cause
     full = full_folders(_folders(context))
@@ -24,7 +24,7 @@ def with_full_disks(cause: str, context: RunContext) -> str:
 
 
 def full_folders(folders: Iterable[str]) -> list[str]:
-    """Return those of the local folders that lie on a full disk, each once."""
+    """Return the local folders that lie on a full disk, each once."""
     return [folder for folder in dict.fromkeys(folders) if _free(folder) < _LEAST]
 
 
@@ -40,7 +40,10 @@ def _folders(context: RunContext) -> Iterator[str]:
 
 
 def _free(folder: str) -> float:
-    """Return the bytes that are free for this user on the disk of the folder, or of the lowest one that exists."""
+    """Return the bytes that are free for this user on the folder's disk.
+
+    If the folder does not exist, take the nearest folder above it.
+    """
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     try:

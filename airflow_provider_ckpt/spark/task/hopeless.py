@@ -1,4 +1,4 @@
-"""Failures of Spark that every try would end in, until somebody mends what they name."""
+"""Failures of Spark that every retry would repeat until the named cause is fixed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ROWS_GONE = re.compile(
 )
 _START_UNFIT = re.compile(
     r"If (?P<key>startingOffsets) contains specific offsets, you must specify all TopicPartitions"
-    # of offsets the same is said in a batch, whose range is ours
+    # only for timestamps: Spark gives the same message for offsets of a batch, whose range this package has set
     r"|Partitions specified for Kafka (?P<by_time>timestamp based) start offsets don't match what are assigned"
 )
 _COMPUTATION = re.compile(
@@ -63,11 +63,12 @@ _HEADER_LENGTH = re.compile(
 
 
 def hopeless(vertex: str, error: BaseException, files: Sequence[str] = ()) -> CkptError | None:
-    """Return the error for a failure that every try would end in; None for one that may pass, and for an unknown one.
+    """Return the error for a failure that every retry would repeat; None for any other failure.
 
     Args:
-        error: as it came out of Spark.
-        files: what the batch reads, normal paths.
+        vertex: its query failed.
+        error: raised by Spark.
+        files: normal paths of the files that the batch reads.
     """
     text = jvm_text(error)
     gone = _ROWS_GONE.search(text)
@@ -104,7 +105,10 @@ def _in_files(files: Sequence[str]) -> str:
 
 
 def malformed_file(error: BaseException) -> str | None:
-    """Return the URI of the file in which Spark found a malformed row, with its secrets; None for another failure."""
+    """Return the URI of the file in which Spark found a malformed row; None for another failure.
+
+    The URI may contain secrets.
+    """
     found = _MALFORMED.search(jvm_text(error))
     return None if found is None else found["file"]
 
@@ -137,7 +141,8 @@ def _unfit_file(vertex: str, text: str) -> CkptError | None:
 def _header_problem(header: list[str], schema: list[str]) -> str:
     """Return a phrase for the difference.
 
-    A file without a header has a row in this place. So names that are not in the schema are not shown.
+    Names that are not in the schema are not shown. They may be values, because the first line of a file without a
+    header is a row.
     """
     there = {name.lower() for name in header}
     missing = [name for name in schema if name.lower() not in there]

@@ -1,9 +1,9 @@
-"""Live sources that are idle: after ``idle_timeout`` without a row they do not hold the watermark of their query.
+"""Idle live sources. After ``idle_timeout`` without a row they no longer hold the watermark of their query.
 
-Spark takes the least watermark of a query's inputs, and has no idleness. Its tracker accepts a higher watermark between
-two micro-batches, as it does from its own checkpoint when a query resumes. The next micro-batch is planned with it. A
-retry of that micro-batch has the same one. An idle source that has rows again holds the watermark again. Its rows that
-are older than the watermark are late.
+Spark uses the lowest watermark of a query's inputs, and knows no idleness. But its tracker accepts a higher watermark
+between two micro-batches, as it does from a checkpoint when a query resumes. The next micro-batch is planned with that
+watermark, and so is its retry. An idle source that gets rows again holds the watermark again. Its rows that are older
+than the watermark are late.
 """
 
 from __future__ import annotations
@@ -15,8 +15,14 @@ from airflow_provider_ckpt.model.source_times import SourceTimes, TimesByInput
 
 
 class IdleSources:
-    """``timeouts``: source -> its ``idle_timeout`` in seconds. ``raise_watermark``: has the running query go by one, in
-    epoch milliseconds, if it is higher than its own."""
+    """The idle sources of one query.
+
+    Args:
+        timeouts: source -> its ``idle_timeout`` in seconds.
+        raise_watermark: sets the watermark of the running query, in epoch milliseconds, if it is higher than the
+            current one.
+        clock: returns the time in seconds.
+    """
 
     def __init__(
         self,
@@ -30,11 +36,11 @@ class IdleSources:
         self._raised = 0
 
     def begin(self, inputs: Collection[str]) -> None:
-        """A query starts that reads these. No source of it has been idle so far."""
+        """Begin to watch a query that starts. No source counts as idle at that time. ``inputs``: those of the query."""
         self._inputs, self._since, self._raised = frozenset(inputs), self._clock(), 0
 
     def look(self, times: TimesByInput) -> None:
-        """Raise the watermark if idle sources hold it. ``times``: of the batches that are published."""
+        """Raise the watermark if idle sources hold it. ``times``: event times of the published batches."""
         if not self.timeouts:
             return
         watermark = self.watermark(times)
@@ -43,9 +49,9 @@ class IdleSources:
             self._raised = watermark
 
     def watermark(self, times: TimesByInput) -> int | None:
-        """Return the watermark of the sources that are not idle; of all sources the highest if each one is.
+        """Return the lowest watermark of the active sources. If all sources are idle, return their highest watermark.
 
-        None: no source is idle, or one that is not has shown no event time.
+        Return None if no source is idle, or if an active source has shown no event time.
         """
         active = {uid for uid in self._inputs if not self._is_idle(uid, times)}
         marks = [times.get(uid, SourceTimes()).watermark for uid in active or self._inputs]

@@ -1,4 +1,4 @@
-"""What Spark logs about queries that we interrupt: hundreds of lines of stack traces about nothing that went wrong."""
+"""Suppression of Spark's log during an intended stop, which would fill it with hundreds of lines of stack traces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 _POLL = 0.05
 _TRAILING = 5.0
-"""Seconds for the interrupted tasks to end: they log, too."""
+"""Seconds to wait for the end of interrupted tasks, because they log, too."""
 LOGGERS = (
     "org.apache.hadoop.util.Shell",
     "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter",
@@ -26,13 +26,15 @@ LOGGERS = (
     "org.apache.spark.sql.execution.streaming",
     "org.apache.spark.util.Utils",
 )
-"""Whoever says something when a query is interrupted in a batch. The rest of Spark goes on logging."""
+"""Loggers that report the interruption of a query in a batch. Other loggers of Spark stay on."""
 
 
 @contextmanager
 def silenced(spark: SparkSession) -> Iterator[None]:
-    """While it lasts, and until the tasks of what was interrupted have ended, ``LOGGERS`` say nothing. For the end of
-    a run only: what a query failed with by itself is logged by then."""
+    """Switch ``LOGGERS`` off during the block, and until interrupted tasks have ended.
+
+    Use this only at the end of a run. By then, real failures of queries have been logged.
+    """
     levels = _Levels(spark)
     levels.switch_off()
     try:
@@ -43,7 +45,7 @@ def silenced(spark: SparkSession) -> Iterator[None]:
 
 
 def stop_quietly(spark: SparkSession) -> None:
-    """Stop Spark. Its own threads work on for a moment, and would log that Spark is gone."""
+    """Stop Spark with its loggers off, because its threads would log for a moment that Spark is gone."""
     levels = _Levels(spark)
     levels.switch_off()
     try:
@@ -54,17 +56,17 @@ def stop_quietly(spark: SparkSession) -> None:
 
 
 def _stop_state_stores(spark: SparkSession) -> None:
-    """Stop the thread that tidies up state stores: its next turn, up to a minute later, fails without Spark."""
+    """Stop the maintenance thread of state stores. Its next turn, up to a minute later, would fail without Spark."""
     jvm: Any = spark._jvm
     try:
         stores = getattr(jvm.org.apache.spark.sql.execution.streaming.state, "StateStore$")
         getattr(stores, "MODULE$").stop()
-    except (Py4JError, OSError, TypeError):  # the next Spark may have it elsewhere
+    except (Py4JError, OSError, TypeError):  # another version of Spark may have it elsewhere
         pass
 
 
 class _Levels:
-    """Of the loggers of log4j; does nothing if Spark logs through something else."""
+    """The levels of log4j's loggers. Its methods do nothing if Spark logs through another library."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark._jvm
@@ -108,5 +110,5 @@ def _running_tasks(spark: SparkSession) -> int:
     try:
         executors: Any = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
         return sum(executor.numRunningTasks() for executor in executors)
-    except (Py4JError, OSError):  # the JVM has gone: what ended the run is told by whoever met it first
+    except (Py4JError, OSError):  # the JVM has ended, which another part of the driver reports
         return 0

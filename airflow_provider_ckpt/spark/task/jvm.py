@@ -1,4 +1,4 @@
-"""Whether Spark's JVM is there: without it every call fails somewhere, and looks like a mistake of whoever called."""
+"""Check that Spark's JVM still runs. Without it every call fails, and looks like a mistake of its caller."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pyspark import SparkContext
 
 
 def is_gone() -> bool:
-    """Whether Spark was started here, and its JVM is no more."""
+    """Return True if Spark was started in this process and its JVM has ended."""
     context = SparkContext._active_spark_context
     if context is None:
         return False

@@ -1,4 +1,4 @@
-"""What Spark warns of because of the way this package drives it, and nobody can do anything about."""
+"""Filter for warnings of Spark that come from the way this package uses it, and that no user can avoid."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 MESSAGES = (
-    # known before the query starts, and Spark does the right thing by itself
+    # Spark switches adaptive execution off by itself, which is right
     r"spark\.sql\.adaptive\.enabled is not supported in streaming",
     r"Disabling AQE since AQE is not supported in stateful workloads",
-    # an offset log entry of a query without state does not name its partitions
+    # the offset log of a stateless query does not name its shuffle partitions
     r"Conf '.*' was not found in the offset log",
-    # a query is stopped by cancelling its job group, also when no job of it runs any more
+    # a query is stopped by cancelling its job group, even if no job of the query is running
     r"Failed to cancel job group .* Cannot find active jobs for it",
 )
 
@@ -26,18 +26,19 @@ REPEATED = (
     r"\AIncomplete task interrupted: Attempting to kill Python Worker",
     r"\AJob: \S+, Task: \S+, Task attempt \S+ aborted",
 )
-"""Events of a task that fails. Spark logs the task and its cause once more, as ``Lost task …``."""
+"""Events of a failed task. They are redundant, because Spark logs the task and its cause again as ``Lost task …``."""
 
 INTERRUPTED = "java.lang.InterruptedException"
-"""How the message of an error begins that ends a batch of a query that is stopped. Spark recognizes an interruption by
-this name."""
+"""Start of the message of an error that ends the batch of a stopped query. Spark recognizes an interruption by it."""
 
 _DONE = "airflow_provider_ckpt.quiet"
 
 
 def silence(spark: SparkSession) -> None:
-    """Keep those messages out of the driver's log; all others come as before. For a session whose logging nobody has
-    configured; once for a driver."""
+    """Keep :data:`MESSAGES` out of the driver's log.
+
+    Call this only if the user has not configured logging. A second call in the same driver does nothing.
+    """
     ignore_interruptions()
     jvm: Any = spark._jvm
     if jvm.java.lang.System.setProperty(_DONE, "true") is not None:
@@ -49,7 +50,7 @@ def silence(spark: SparkSession) -> None:
 
 
 def ignore_interruptions() -> None:
-    """Keep batches that a stop interrupts out of Py4J's log. Py4J logs every error of a batch with its stack trace."""
+    """Keep interruptions out of Py4J's log, which reports every error of a batch with its stack trace."""
     logging.getLogger("py4j.clientserver").addFilter(_is_no_interruption)
 
 
@@ -58,7 +59,7 @@ def _is_no_interruption(record: logging.LogRecord) -> bool:
 
 
 def message_filter(log4j: Any, patterns: Iterable[str]) -> Any:
-    """Return a filter of log4j that denies messages with one of ``patterns`` in them."""
+    """Return a filter of log4j that denies messages that match any of ``patterns``."""
     result = getattr(log4j.core, "Filter$Result")
     pattern = f"(?s).*(?:{'|'.join(patterns)}).*"
     return log4j.core.filter.RegexFilter.createFilter(pattern, None, False, result.DENY, result.NEUTRAL)

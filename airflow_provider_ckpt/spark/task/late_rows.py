@@ -1,4 +1,4 @@
-"""Rows that Spark drops because they are later than the watermark."""
+"""Count of the rows that Spark drops because they are later than the watermark."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _METRIC = "numRowsDroppedByWatermark"
 
 
 def late_rows_of_batch(spark: SparkSession, vertex: str) -> int:
-    """Return how many rows the stateful operators of this micro-batch have dropped; called after its output is written.
+    """Return the number of rows that the stateful operators of this micro-batch have dropped.
 
-    An aggregation drops rows after each task has aggregated its own, so there may be more input rows.
+    Call this after the output is written. An aggregation drops rows after each task has aggregated its input. So there
+    may be more input rows.
     """
     plan = execution_of_batch(spark, vertex).executedPlan()
     return sum(_metric(node) for node in nodes_from(plan))

@@ -1,4 +1,4 @@
-"""What waits in a live source when a drain has ended it."""
+"""Description of the input that a drain has left unread in a live source."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from airflow_provider_ckpt.task.read_files import key_of
 def left_input(
     spark: SparkSession, folder: SparkFolder, uid: str, reads: SourceReads, offset: str | None
 ) -> str | None:
-    """Return in words what a source has beyond ``offset``, the last one that was published; None: nothing.
+    """Describe the input of a source after ``offset``, its last published offset. Return None if there is none.
 
-    None, too, of a source that reads neither files nor Kafka, and of brokers that do not answer.
+    Return None, too, for a source that reads neither files nor Kafka, and if the brokers do not answer.
     """
     if reads.is_file:
         return _left_files(spark, folder, uid, reads, offset)
@@ -44,7 +44,7 @@ def _left_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | 
         read = offset_object(offset) or {}
         with refused_as(lambda why: DamagedOffsetError(offset=uid, problem=why)):
             ends = {one: int(read.get(one.topic, {}).get(str(one.partition), one.end)) for one in there.partitions}
-    except CkptError:  # it is told for information only
+    except CkptError:  # the description is for information only
         return None
     left = {one: one.end - end for one, end in ends.items()}
     count = sum(rows for rows in left.values() if rows > 0)

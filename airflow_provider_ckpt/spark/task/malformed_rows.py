@@ -2,7 +2,7 @@
 
 A micro-batch counts them while it reads. Spark may count a row twice, when a task or a whole output runs again. So if
 there are any, the files of the batch are read once more for the exact number. A batch without a query, in mode "batch"
-and of a split, is always read once more. So are JSON files, for what Spark's reader drops.
+and of a split, is always read once more. So are JSON files, because Spark's reader drops text silently.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRAILING = "text after the first JSON value, which is not read"
 
 @dataclass(frozen=True)
 class BatchSource:
-    """A source whose reader checks rows. ``relation``: its files, in Spark; ``counts``: it does not fail at them."""
+    """A source whose reader checks rows. ``relation``: its files in Spark; ``counts``: it counts malformed rows."""
 
     uid: str
     relation: Any
@@ -46,7 +46,7 @@ class BatchSource:
 
 
 class _Found(NamedTuple):
-    """Number of rows in a file. ``kind``: what a warning says about them."""
+    """Number of malformed rows in a file. ``kind``: their description in a warning."""
 
     source: str
     file: str
@@ -178,9 +178,11 @@ class MalformedRows:
 
 
 def malformed_of_batch(spark: SparkSession, vertex: str, choose: Choose) -> MalformedRows:
-    """Return the malformed rows of the micro-batch that is calling ``foreachBatch`` in this thread.
+    """Return the malformed rows of the current micro-batch. Call this after its output is written.
 
-    Called after the output of the batch is written. Raises TrailingTextError.
+    Call it in the thread that runs ``foreachBatch``.
+
+    Raises TrailingTextError.
     """
     execution = execution_of_batch(spark, vertex)
     check = BatchCheck(spark, vertex, execution.logical(), choose)
@@ -189,7 +191,7 @@ def malformed_of_batch(spark: SparkSession, vertex: str, choose: Choose) -> Malf
 
 
 def malformed_of_frame(frame: DataFrame, vertex: str) -> MalformedRows:
-    """Return the malformed rows in the files that a batch frame reads. As :func:`malformed_of_batch`."""
+    """Return the malformed rows in the files that a batch frame reads, as :func:`malformed_of_batch` does."""
     check = BatchCheck(frame.sparkSession, vertex, analysed(frame), lambda uid, rows: rows)
     check.refuse_trailing()
     return MalformedRows(check, check.counted(with_unfit=True))

@@ -1,6 +1,6 @@
-"""What ``foreachBatch`` does with a batch: stage it for every sink, write it to the result partition.
+"""Outputs of a batch: it is staged for every sink and written to the result partition.
 
-Each call writes to places that no other call has, not even one for the same batch (R5).
+Each call writes to its own places. Even a second call for the same batch has others (R5).
 """
 
 from __future__ import annotations
@@ -32,8 +32,13 @@ _FOOTER_CHECK = 64 * 1024
 
 @dataclass(frozen=True)
 class PartitionTarget:
-    """``data`` is the folder the files go to, ``root`` the one their paths are relative to; ``persist``: they outlive
-    the job."""
+    """The result partition that a subtask writes.
+
+    Attributes:
+        root: the folder that paths of files are relative to.
+        data: the folder of the files.
+        persist: the files outlive the job.
+    """
 
     root: str
     data: str
@@ -41,11 +46,7 @@ class PartitionTarget:
 
 
 class Outputs:
-    """The outputs of one subtask attempt.
-
-    ``scratch``: folder for a copy that several outputs read. ``wait``: makes the waits of a sink for one batch, given
-    its uid and whether the run is over. ``is_stateful``: the frames come from a query that keeps state.
-    """
+    """The outputs of one attempt of a subtask."""
 
     def __init__(
         self,
@@ -61,8 +62,18 @@ class Outputs:
         sources: SourceContent | None = None,
         quarantines: Mapping[str, str] | None = None,
     ) -> None:
-        """``sources``: those of the vertex. ``quarantines``: source -> the one of ``sinks`` that is given its malformed
-        rows, and nothing else."""
+        """Make the outputs.
+
+        Args:
+            sinks: sink -> its binding.
+            partition: the result partition; None if no other vertex reads the output.
+            scratch: folder for a copy that several outputs read.
+            wait: makes the waits of a sink for one batch, from its uid and a function that returns whether the run is
+                over.
+            is_stateful: the frames come from a query that keeps state.
+            sources: checks the content of the sources' files; None for a vertex without sources.
+            quarantines: source -> the sink that gets its malformed rows and nothing else.
+        """
         self._spark = spark
         self._storage = storage
         self._attempt = attempt
@@ -74,20 +85,23 @@ class Outputs:
         self._wait, self._is_stateful = wait, is_stateful
 
     def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool] = lambda: False) -> Prepared:
-        """Consume the frame exactly once (R18): several outputs read one materialised copy of it.
+        """Consume the frame exactly once (R18). If there are several outputs, they read one materialised copy.
 
-        A sink whose target fails for now is asked again, for the run's ``sink_timeout``. It is given the copy again, or
-        the frame of a query without state: what it has staged of the frame before counts for nothing. The state of a
-        query would already be that of the first time. ``is_over``: the run is over, and nothing is tried again.
+        A sink whose target fails temporarily is called again, for the run's ``sink_timeout``. It gets the copy again,
+        or the frame of a stateless query. Output of its failed calls does not count. The frame of a query with state is
+        not computed again, because the state already includes the first computation.
 
         Malformed rows are counted, and go to their quarantines.
 
-        Raises SinkAnswerError, the error of a file that is not as its source reads it, and what a sink fails with.
+        Args:
+            is_over: returns whether the run is over. Then nothing is tried again.
+
+        Raises SinkAnswerError, the error for a file that its source cannot read, and the errors of sinks.
         """
         return self._with_content(frame, is_over, lambda: self._stage(frame, batch_id, is_over))
 
     def keep_state_of(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool] = lambda: False) -> Prepared:
-        """Consume the frame for the state of its query alone. Only malformed rows are published, and counted."""
+        """Consume the frame only to update the state of its query. Publish and count only malformed rows."""
 
         def consume() -> Prepared:
             frame.write.format("noop").mode("overwrite").save()
@@ -124,7 +138,7 @@ class Outputs:
         source = frame if copy is None else self._read(copy, frame)
         again = copy is not None or not self._is_stateful
         handles = {uid: self._staged(uid, source, batch_id, again, is_over) for uid in self._main}
-        if copy is not None and not files:  # no entry is going to name anything in it
+        if copy is not None and not files:  # no log entry will name a file in it
             self._storage.delete_tree(copy)
         return Prepared(self._attempt, batch_id, files, handles, rows)
 
@@ -147,7 +161,11 @@ class Outputs:
         return wait.call(stage) if again else stage()
 
     def delete_leftovers(self, log: LogReader) -> None:
-        """Of the attempts before. ``log``: of the subtask, opened by this one. See :func:`.delete_leftovers`."""
+        """Delete unpublished files of earlier attempts. See :func:`.delete_leftovers`.
+
+        Args:
+            log: the subtask's log, opened by this attempt.
+        """
         folders = [self._scratch, *(() if self._partition is None else (self._partition.data,))]
         delete_leftovers(self._storage, log, folders, self._sinks)
 
@@ -168,7 +186,7 @@ class Outputs:
         )
 
     def _has_rows(self, path: str, size: int) -> bool:
-        """A file without rows would only wake the consumer for an empty batch."""
+        """Return False for a Parquet file without rows, which would only wake the consumer for an empty batch."""
         if size > _FOOTER_CHECK:
             return True
         try:
@@ -179,7 +197,7 @@ class Outputs:
 
 
 def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
-    """The frame with a row count taken in flight; the count may be asked for after the frame was consumed."""
+    """Return the frame with a row counter, and a function that returns the count after the frame was consumed."""
     observation = Observation()
     observed = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
     return observed, lambda: int(observation.get["rows"])

@@ -1,4 +1,4 @@
-"""A function of a sink, called for each partition of a frame where Spark computes it."""
+"""Calls of a sink's function for each partition of a frame, in the Spark tasks that compute the partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from pyspark.sql import DataFrame
 
 
 def over_partitions(frame: DataFrame, function: Callable[[int, Iterator[Any]], Any]) -> list[Any]:
-    """See :class:`StageRequest`. What it returns comes from the task attempts that Spark counts, and from no other."""
+    """Call the function for each partition of the frame. Return the results of the task attempts that Spark accepts.
+
+    See :class:`StageRequest`.
+    """
     cloudpickle.register_pickle_by_value(sys.modules[function.__module__])  # type: ignore[no-untyped-call]
 
     def called(batches: Iterator[Any]) -> Iterator[Any]:

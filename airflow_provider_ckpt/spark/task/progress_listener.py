@@ -15,34 +15,39 @@ from airflow_provider_ckpt.task.task import Task
 
 
 class ProgressListener(StreamingQueryListener):
-    """A query's progress event comes right after Spark's commit of the batch.
+    """A listener for the progress event of a query, which comes right after Spark's commit of a batch.
 
-    Of the event only the query's id is of interest, and it is asked for in the JVM. PySpark would make a Python object
-    of all of it first: about half a second of two cores for an event, as the end of each Java map in it is an
-    exception for which the class path is searched. The batch would be published so much later.
+    It reads only the query's id, in the JVM. PySpark would first convert the whole event to a Python object. That takes
+    two cores about half a second for an event, because the end of each Java map raises an exception for which the class
+    path is searched. The batch would be published that much later.
     """
 
     def __init__(self, tasks: Mapping[SubtaskId, Task], *, measures: bool = False) -> None:
-        """``tasks``: by subtask, always those of the current attempts: an attempt's query has the id of the one
-        before. ``measures``: the tasks are told how each micro-batch went, too."""
+        """Make a listener.
+
+        Args:
+            tasks: subtask -> the task of its current attempt. The caller keeps it up to date, because the queries of
+                all attempts have the same id.
+            measures: pass measurements of each micro-batch to the tasks.
+        """
         self._tasks, self.measures = tasks, measures
         self._wrapped: Any = None
 
     @property
     def _jlistener(self) -> Any:
-        """What PySpark hands to the JVM. A PySpark that asks for something else calls the methods below."""
+        """The object that PySpark passes to the JVM. A PySpark that does not use it calls the methods below."""
         if self._wrapped is None:
             jvm: Any = SparkContext._jvm
             self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_JavaEvents(self))
         return self._wrapped
 
     def committed(self, query: str) -> None:
-        """``query``: the id of one that has committed a micro-batch, or had nothing to do."""
+        """Pass on that a query has committed a micro-batch or had nothing to do. ``query``: its id."""
         for task in self._of(query):
             task.on_progress()
 
     def measured(self, query: str, progress: SparkProgress | None) -> None:
-        """None: it has had nothing to do for a while."""
+        """Pass on measurements of a micro-batch; None if the query has had nothing to do for a while."""
         for task in self._of(query):
             task.measured(progress)
 
@@ -69,7 +74,7 @@ class ProgressListener(StreamingQueryListener):
 
 
 class _JavaEvents:
-    """Java's interface of a listener, implemented in Python: the events are the JVM's."""
+    """Java's listener interface, implemented in Python. Its events are objects of the JVM."""
 
     def __init__(self, listener: ProgressListener) -> None:
         self._listener = listener
@@ -80,7 +85,7 @@ class _JavaEvents:
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         progress = event.progress()
         query = progress.id().toString()
-        self._listener.committed(query)  # first: nobody waits for the rest
+        self._listener.committed(query)  # first, because the publication waits for it
         if self._listener.measures:
             self._listener.measured(query, SparkProgress.of(progress))
 

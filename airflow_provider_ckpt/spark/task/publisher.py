@@ -1,14 +1,15 @@
-"""Publishes the micro-batches of one vertex: what Spark committed becomes an entry of the subtask's log (R1).
+"""Publication of micro-batches: each batch that Spark has committed becomes an entry of the subtask's log (R1).
 
 A micro-batch is published in this order:
 
 1. ``stage`` stages outputs under fresh names and writes the *prepared* record;
 2. Spark commits the batch (``commits/<b>``);
-3. ``publish_committed`` appends the one entry that makes the batch count. It runs after the query's progress
+3. ``publish_committed`` appends the only entry that makes the batch count. It runs after the query's progress
    event, and at the latest before the next batch stages anything.
 
-Before and after a batch is staged the attempt looks whether the job is still its own (R8). What is appended, and in
-which order, is :class:`GatedPublication`'s; when, and how the query ends, is :class:`RunningQuery`'s.
+Before and after it stages a batch, the attempt checks that no later driver or attempt has fenced it (R8).
+:class:`GatedPublication` decides what is appended, and in which order. :class:`RunningQuery` decides when it is
+appended, and how the query ends.
 """
 
 from __future__ import annotations
@@ -53,9 +54,11 @@ from airflow_provider_ckpt.task.read_files import ReadFiles
 
 
 class Publisher:
-    """Of one attempt of one subtask. ``prepared``: where it notes what it has staged; ``stateful``: whether its query
-    keeps state. Which batch is staged and not published is told by nobody else: ``recover`` says so when the attempt is
-    made, ``stage`` in Spark's thread, and any thread publishes it, under ``lock``."""
+    """The publisher of one attempt of a subtask.
+
+    It keeps the batch that is staged and not published. ``recover`` sets this batch when the attempt is made, and
+    ``stage`` sets it in Spark's thread. Any thread may publish it, under ``lock``.
+    """
 
     def __init__(
         self,
@@ -71,8 +74,15 @@ class Publisher:
         strict: Mapping[str, str] = MappingProxyType({}),
         waits: frozenset[str] = frozenset(),
     ) -> None:
-        """``strict``: input -> a source of its rows that says ``late_rows="fail"``. ``waits``: sources whose files must
-        have settled before they are read (``unfinished_files="wait"``)."""
+        """Make the publisher.
+
+        Args:
+            folder: the Spark folder of the attempt.
+            prepared: keeps the records of staged batches.
+            stateful: the query keeps state.
+            strict: input -> a source of its rows that has ``late_rows="fail"``.
+            waits: sources whose files must have settled before they are read (``unfinished_files="wait"``).
+        """
         self.vertex, self.subtask, self.attempt = vertex, context.subtask, context.attempt
         self.folder = folder
         self.publication = GatedPublication(
@@ -88,14 +98,14 @@ class Publisher:
         self._strict = strict
         self._waits = waits
         self._awaits_since = -1, 0.0
-        """The last batch that has waited for its files, and since when."""
+        """The last batch that waited for its files, and the start of the wait."""
         self._pending: Prepared | None = None
         self._taken: dict[int, tuple[int, int]] = {}
         self.read_files = ReadFiles()
         self._reading: tuple[int, Mapping[str, Sequence[FileStatus]]] = -1, {}
-        """A batch, and the files of sources that it reads."""
+        """The current batch, and source -> the files that the batch reads."""
         self.being_read: tuple[str, ...] = ()
-        """Normal paths of the files that the batch reads which is staged now, or was staged last."""
+        """Normal paths of the files that the current or last batch reads."""
 
     @property
     def lock(self) -> threading.RLock:
@@ -110,11 +120,15 @@ class Publisher:
         return self.publication.inputs
 
     def recover(self, before: Iterable[Prepared | None]) -> None:
-        """Publish the batch that Spark committed but the attempt before did not (R1); catch up with the logs.
+        """Publish the batch that Spark committed and the previous attempt did not publish (R1). Catch up with the logs.
 
-        ``before``: what each earlier attempt prepared last, newest first. It need not be the last attempt that
-        prepared the batch: one may have died after it had copied the commit, and before it published. Raises
-        PreparedLostError.
+        The last attempt need not have prepared the batch. It may have died after it copied the commit from an earlier
+        attempt and before it published.
+
+        Args:
+            before: the last prepared record of each earlier attempt, newest first.
+
+        Raises PreparedLostError.
         """
         with self.lock:
             commit = self.folder.newest_commit()
@@ -129,13 +143,23 @@ class Publisher:
             self.publish_committed()
 
     def check_fenced(self) -> None:
-        """Before a batch is looked at. Raises FencedError or LogFencedError (R8)."""
+        """Check that the attempt is not fenced, before it handles a batch (R8).
+
+        Raises FencedError, LogFencedError.
+        """
         self._context.check_fenced()
 
     def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool], *, only_final: bool = False) -> None:
-        """Stage the batch and prepare it; the one before it is published. Spark's thread, without the lock: it takes as
-        long as the batch does. ``only_final``: of the query only the last batch is published. Raises FencedError or
-        LogFencedError before Spark can commit it (R8)."""
+        """Stage the batch and write its prepared record. The previous batch is already published.
+
+        Spark's thread calls this without the lock, because it takes as long as the batch.
+
+        Args:
+            is_over: returns whether the run is over.
+            only_final: publish only the last batch of the query.
+
+        Raises FencedError or LogFencedError before Spark can commit the batch (R8).
+        """
         self._check_planned(batch_id, is_over)
         if only_final and self.folder.planned_watermark(batch_id) != MAX_WATERMARK:
             prepared = self._outputs.keep_state_of(frame, batch_id, is_over)
@@ -149,7 +173,10 @@ class Publisher:
         self._context.check_fenced()
 
     def publish_committed(self) -> bool:
-        """Append the entry of the prepared batch if Spark has committed it; returns whether it was. Any thread."""
+        """Append the entry of the prepared batch if Spark has committed it. Return whether it was appended.
+
+        Any thread may call this.
+        """
         with self.lock:
             prepared = self._pending
             if prepared is None or not self.folder.is_committed(prepared.batch_id):
@@ -173,14 +200,20 @@ class Publisher:
             return True
 
     def _late_rows(self) -> int:
-        """Raises LateRowsError."""
+        """Return the number of late rows of the current batch.
+
+        Raises LateRowsError if a source fails at them.
+        """
         late = late_rows_of_batch(self._context.run.spark, self.vertex.uid)
         if late and self._strict:
             raise LateRowsError(vertex=self.vertex.uid, rows=late, source=min(self._strict.values()))
         return late
 
     def _times(self) -> dict[str, SourceTimes]:
-        """Raises UnfitEventTimeError."""
+        """Return the event times of the current batch, by input.
+
+        Raises UnfitEventTimeError if a source fails at unfit event times.
+        """
         times = source_times_of_batch(self._context.run.spark, self.vertex.uid)
         for uid in times.keys() & self._strict.keys():
             if times[uid].unfit:
@@ -188,18 +221,22 @@ class Publisher:
         return times
 
     def _follows(self, batch_id: int) -> int:
-        """The folder is asked only if it is not the batch that is published last: each look is a few requests."""
+        """Return the batch before this one. Read the folder only if a batch is missing, because that takes requests."""
         before = batch_id - 1
         return before if before <= self.publication.last_batch() else self.folder.follows(batch_id)
 
     def _watermark(self, batch_id: int) -> int | None:
-        """Windows are closed by the batch that is planned with the watermark, which the one before it has come to."""
+        """Return the watermark of a batch in epoch milliseconds; None if there is none.
+
+        In a query with state it is the watermark that the batch was planned with, because that one closes windows. The
+        previous batch has reached it.
+        """
         if self._stateful:
             return self.folder.planned_watermark(batch_id) or None
         return self.folder.watermark_after(batch_id)
 
     def _check_planned(self, batch_id: int, is_over: Callable[[], bool]) -> None:
-        """What was planned must be there: Spark leaves out files that are gone, and says nothing."""
+        """Check the planned files before they are read, because Spark silently leaves out files that are gone."""
         with self.lock:
             uris = self.inputs.planned(self.folder.offsets(batch_id))
         if uris:
@@ -220,7 +257,10 @@ class Publisher:
                 self._taken = {batch_id - 1: self._taken.get(batch_id - 1, (0, 0)), batch_id: (files, size)}
 
     def _await_settled(self, batch_id: int, uid: str, files: Sequence[FileStatus], is_over: Callable[[], bool]) -> None:
-        """Wait until the files have settled. A batch that begins again has waited before. Raises FilesSettledError."""
+        """Wait until the files have settled. Earlier waits of a restarted batch count.
+
+        Raises FilesSettledError.
+        """
         if self._awaits_since[0] != batch_id:
             self._awaits_since = batch_id, time.monotonic()
         waited = time.monotonic() - self._awaits_since[1]
@@ -231,12 +271,18 @@ class Publisher:
         self.publication.tell(FileAwaited(*self.publication.task_id, uid, shown_path(file.path), seconds))
 
     def _refuse_unfit_files(self) -> None:
-        """Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError."""
+        """Refuse files that Spark would misread.
+
+        Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError.
+        """
         spark, vertex = self._context.run.spark, self.vertex.uid
         if self.vertex.sources:
             refuse_unfit_files(spark, vertex, execution_of_batch(spark, vertex).logical())
 
     def taken(self, batch_id: int) -> tuple[int, int]:
-        """Files and bytes of the input that gave most of them to a batch, of the last two; 0 if nobody measures."""
+        """Return the most files and the most bytes that an input gave to a batch; 0 if nothing is measured.
+
+        Only the last two batches are known.
+        """
         with self.lock:
             return self._taken.get(batch_id, (0, 0))

@@ -1,4 +1,4 @@
-"""The boundary between two micro-batches: a query is brought there before its plan changes, and at its end."""
+"""The boundary between two micro-batches. A query stops there before its plan changes, and at its end."""
 
 from __future__ import annotations
 
@@ -12,21 +12,25 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 
 
 class QueryBoundary:
-    """Of one attempt; the runner's own thread calls all of it. ``build``: builds the query of the current plan; its
-    flag says whether history holds event time. A batch that is planned and not committed runs under the plan it was
-    made for."""
+    """The boundary of one attempt's query. The runner's own thread calls all methods.
+
+    A batch that is planned and not committed runs under the plan that it was made for.
+
+    Args:
+        build: builds the query of the current plan. Its argument says whether history holds event time.
+    """
 
     def __init__(self, query: RunningQuery, folder: SparkFolder, build: Callable[[bool], BuiltQuery]) -> None:
         self._query, self._folder, self._build = query, folder, build
 
     def stand_still(self) -> None:
-        """Stop with newest offsets = newest commits (R2)."""
+        """Stop the query at a boundary: its newest planned batch is its newest committed one (R2)."""
         self._query.stop_after_batch()
         if not self._folder.at_boundary():
             self._run_planned()
 
     def end(self, mode: EndMode, built: BuiltQuery) -> None:
-        """Nothing more is read, and windows fire (R12). ``built``: the query that has run."""
+        """End the query. Read nothing more, and fire the windows (R12). ``built``: the query that has run."""
         if mode == "finish" or self._folder.is_final():
             self._query.stop_after_batch()
             self._finish_planned()
@@ -40,11 +44,14 @@ class QueryBoundary:
         if self._folder.is_final():
             self._run_planned()
         else:
-            self._folder.forget_planned()  # every source is read to its end: the plan can hold late files only
+            self._folder.forget_planned()  # all sources are at their ends, so only late files can be planned
 
     def _fire_windows(self, built: BuiltQuery) -> None:
-        """Flink's MAX_WATERMARK: Spark has no such thing, ``availableNow`` leaves the last windows in state. The same
-        batch outputs the final answer of a query that publishes nothing else."""
+        """Run a final batch at the maximal watermark, which closes the last windows, as Flink's MAX_WATERMARK does.
+
+        Spark's ``availableNow`` would leave these windows in the state. This batch also outputs the answer of a query
+        that publishes only its final answer.
+        """
         commit = self._folder.newest_commit()
         has_last_rows = built.final or (built.watermark and built.stateful)
         if commit is None or not has_last_rows or self._folder.is_final():
@@ -53,6 +60,8 @@ class QueryBoundary:
         self._run_planned()
 
     def _run_planned(self) -> None:
-        """The final batch reads nothing, so nothing is held: Spark refuses two watermarks of a row once event time is
-        past its start."""
+        """Run the planned batch. In the final batch history does not hold event time, because the batch reads nothing.
+
+        With a hold, rows would have two watermarks, and Spark refuses that once event time has passed its start.
+        """
         self._query.run_planned(self._build(not self._folder.is_final()))

@@ -1,18 +1,21 @@
-"""How a query comes to its end: whether that is our doing, and what a batch of it has raised."""
+"""Facts about the end of a query: whether this package has ended it, and the error that a batch has raised."""
 
 from __future__ import annotations
 
 
 class QueryEnd:
-    """Of the queries of one attempt, one after the other.
+    """The end of the current query of an attempt.
 
-    Told by the runner's own thread, which starts them and stops them between two batches (``begin``, ``going_on``,
-    ``expect``, ``interrupt``); by the driver's loop, of one that ran out (``expect``); by the loop or the thread of a
-    restart, of the end of the run (``give_up``); by Spark's thread, of what a batch raised (``batch_failed``). Asked by
-    all of them.
+    These threads set the facts, and all of them read the facts:
 
-    No lock: each fact is one assignment, and ``begin`` takes two of them back while no query runs. That the run is over
-    is a fact of its own, and never taken back: it may be told while the next query is being started.
+    * the runner's own thread, which starts queries and stops them between two batches: ``begin``, ``going_on``,
+      ``expect``, ``interrupt``;
+    * the driver's loop, for a query that has read all of its input: ``expect``;
+    * the driver's loop or the thread of a restart, at the end of the run: ``give_up``;
+    * Spark's thread, for an error of a batch: ``batch_failed``.
+
+    No lock is needed. Each fact is one assignment, and ``begin`` resets two of them while no query runs. The end of the
+    run is a separate fact that is never reset, because it may be set while the next query starts.
     """
 
     def __init__(self) -> None:
@@ -21,48 +24,48 @@ class QueryEnd:
         self._interrupted = False
         self._failure: BaseException | None = None
 
-    # -- what is told
+    # -- facts that are set
 
     def begin(self) -> None:
-        """A query is about to be started: what was said of the one before is over, but that its end is expected."""
+        """Reset the failure and the interruption before a query starts. The end of the query stays expected."""
         self._failure = None
         self._interrupted = False
 
     def going_on(self) -> None:
-        """It runs, and is to run on: if it ends now, it has failed."""
+        """Note that the query runs and must continue. If it ends now, it has failed."""
         self._expected = False
 
     def expect(self) -> None:
-        """It ends, or has ended, and has not failed. Said before it is stopped."""
+        """Note that an end of the query is no failure. Call this before the query is stopped."""
         self._expected = True
 
     def interrupt(self) -> None:
-        """It is about to be stopped by us: what a batch fails with from here on is an interruption."""
+        """Note that this package is about to stop the query. An error of a batch is an interruption from now on."""
         self._interrupted = True
 
     def give_up(self) -> None:
-        """The run is over: all of that, for this query and for any that is being started."""
+        """Note that the run is over. This query, and any query that is starting, is expected to end."""
         self._for_good = True
 
     def batch_failed(self, error: BaseException) -> None:
-        """What ``foreachBatch`` raised; Spark tells it only wrapped."""
+        """Keep the error that ``foreachBatch`` raised, because Spark reports it only in a wrapper."""
         self._failure = error
 
-    # -- what is asked
+    # -- facts that are read
 
     @property
     def is_for_good(self) -> bool:
-        """The run is over."""
+        """True if the run is over."""
         return self._for_good
 
     @property
     def is_expected(self) -> bool:
-        """That it has ended is no failure."""
+        """True if an end of the query is no failure."""
         return self._expected or self._for_good
 
     @property
     def is_interrupted(self) -> bool:
-        """What a batch fails with is an interruption."""
+        """True if an error of a batch is an interruption."""
         return self._interrupted or self._for_good
 
     @property

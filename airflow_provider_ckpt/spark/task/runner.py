@@ -1,4 +1,4 @@
-"""What runs one attempt of one subtask on Spark."""
+"""Any runner of one attempt of a subtask on Spark."""
 
 from __future__ import annotations
 

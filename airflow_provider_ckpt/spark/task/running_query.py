@@ -1,4 +1,4 @@
-"""The Spark query of one runner: started, watched, and brought to stand still at a micro-batch boundary."""
+"""The Spark query of one runner: its start, its batches, and its stop at a micro-batch boundary."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
 from airflow_provider_ckpt.spark.task.session_settings import starting
 
 _STOPPED_WITHIN = 10.0
-"""Seconds that a batch of an overtaken driver waits for its end, which takes the driver's loop a look around."""
+"""Seconds that a batch of an overtaken driver waits until the driver's loop stops the query."""
 _POLL = 0.02
 
 
 def query_failed(vertex: str, error: BaseException, files: Sequence[str] = ()) -> BaseException:
-    """Return ``error`` as one that says first what went wrong; the whole of it is its ``__cause__``.
+    """Return an error whose message begins with the cause. The original error is its ``__cause__``.
 
-    ``files``: what the batch reads, normal paths.
+    Args:
+        vertex: named in the message.
+        error: raised by the query. An error of this package is returned as it is.
+        files: normal paths of the files that the batch reads.
     """
     if isinstance(error, CkptError):
         return error
@@ -52,7 +55,7 @@ def _may_pass(vertex: str, cause: Cause) -> QueryFailedError:
 
 
 def _another(error: CkptError) -> CkptError:
-    """The same, with where it came up and why."""
+    """Return a copy of the error, with its traceback and its causes."""
     other = copy.copy(error).with_traceback(error.__traceback__)
     other.__cause__, other.__context__ = error.__cause__, error.__context__
     other.__suppress_context__ = error.__suppress_context__
@@ -60,14 +63,15 @@ def _another(error: CkptError) -> CkptError:
 
 
 class RunningQuery:
-    """At most one Spark query at a time, over the publisher's folder: what the publisher has staged and published while
-    one runs, and how each comes to its end. ``id``: Spark's, of the last one. ``after_publish``: called, with the
-    publisher's lock held, for each batch that is published from here.
+    """The queries of an attempt, at most one at a time, over the publisher's folder.
 
     The runner's own thread starts queries, and stops them at a boundary: ``run``, ``stop_after_batch``,
-    ``run_planned``. The driver's loop looks at them: ``wait_for_batch``, ``ended``, ``ran_out``, ``failure``. The loop
+    ``run_planned``. The driver's loop polls them: ``wait_for_batch``, ``ended``, ``ran_out``, ``failure``. The loop
     or the thread of a restart ends them for good: ``stop``. Spark calls ``foreach_batch`` in a thread of its own. Any
-    thread calls ``publish_committed``, ``cause`` and ``is_stopped``.
+    thread may call ``publish_committed``, ``cause`` and ``is_stopped``.
+
+    Attributes:
+        id: Spark's id of the last query; None before the first one starts.
     """
 
     def __init__(self, context: RunContext, publisher: Publisher, after_publish: Callable[[], None]) -> None:
@@ -78,15 +82,15 @@ class RunningQuery:
         self._query: StreamingQuery | None = None
         self._state_rows = 0
         self._begins_again = False
-        """A batch waits to be stopped, and to begin again."""
+        """A batch waits for a restart of the query."""
         self._only_final = False
-        """Of the query that runs only the last batch is published."""
+        """Only the last batch of the running query is published."""
         self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
-        """The query before, if a batch of it failed, and with what: the driver's loop may be about to ask."""
+        """The previous query and its error, if a batch of it failed. The driver's loop may still ask for them."""
 
     @property
     def is_stopped(self) -> bool:
-        """For good: the run is over."""
+        """True if the run is over, so that no query starts again."""
         return self._end.is_for_good
 
     def run(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> None:
@@ -94,7 +98,10 @@ class RunningQuery:
         self._end.going_on()
 
     def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
-        """Spark calls it, in its own thread. Who was overtaken publishes and stages nothing more (R8)."""
+        """Publish the previous batch and stage this one. An overtaken driver does neither (R8).
+
+        Spark calls this in a thread of its own.
+        """
         try:
             self._publisher.check_fenced()
             self.publish_committed()
@@ -108,13 +115,16 @@ class RunningQuery:
             if isinstance(error, OvertakenError):
                 self._await_stop(error)
             if self._end.is_interrupted:
-                # Spark overflows the stack on a long message
+                # keep the message short, because Spark overflows its stack on a long one
                 raise RuntimeError(f"{INTERRUPTED}: the query was stopped in a batch") from None
             raise
 
     def _await_stop(self, error: OvertakenError) -> None:
-        """The driver says in one line who has the job, and stops the query. An error that comes out of a batch before
-        is logged by Spark, with its stack traces and ours."""
+        """Report the error, and wait until the driver's loop has stopped the query.
+
+        The driver then logs one line that names the new owner of the job. If the batch raised the error earlier, Spark
+        would log it with all stack traces.
+        """
         report_crash(self._context, self._publisher.subtask, self._publisher.attempt, error)
         self._sleep_until_stopped()
 
@@ -131,8 +141,13 @@ class RunningQuery:
                 self._after_publish()
 
     def wait_for_batch(self, until: float) -> None:
-        """Return between two batches, with the one before published, or when it is ``until`` (of
-        ``time.monotonic``). Raises what publishing raises; the next attempt does it then."""
+        """Wait for the time between two batches, when the previous batch is published.
+
+        This may raise the errors of publishing. Then the next attempt publishes the batch.
+
+        Args:
+            until: latest time to return, of ``time.monotonic``.
+        """
         query, publisher = self._query, self._publisher
         if query is None:
             return
@@ -142,30 +157,30 @@ class RunningQuery:
                 if publisher.log.state.last_batch is not before:
                     return
                 self._published.wait(_POLL)
-            self.publish_committed()  # the event that a batch is committed comes behind the end of its trigger
+            self.publish_committed()  # the event of the commit comes after the end of the trigger
 
     def stop(self) -> None:
-        """Stop where it is: an unpublished batch runs again in the next attempt."""
-        self._end.give_up()  # before the query is looked for: whoever is starting one looks behind that
+        """Stop the query at once. An unpublished batch runs again in the next attempt."""
+        self._end.give_up()  # before the query is read, because a thread that starts a query checks this afterwards
         query = self._query
         if query is not None and not is_gone() and query.isActive:
             query.stop()
 
     def raise_watermark(self, watermark: int) -> None:
-        """Have the next micro-batch planned with this watermark, if the query has a lower one. Epoch milliseconds."""
+        """Plan the next micro-batch with this watermark, in epoch milliseconds, if the query has a lower one."""
         query = self._query
         if query is None or not query.isActive:
             return
         tracker: Any = query._jsq.streamingQuery().watermarkTracker()
-        if tracker is not None and tracker.currentWatermark() < watermark:  # None: it is still reading its checkpoint
+        if tracker is not None and tracker.currentWatermark() < watermark:  # None while the query reads its checkpoint
             tracker.setWatermark(watermark)
 
     def ended(self) -> StreamingQuery | None:
-        """The query, if it ended and nobody here ended it."""
+        """Return the query if it has ended by itself; otherwise None."""
         query = self._query
         if query is None or query.isActive:
             return None
-        # asked for after it was found ended: the runner's thread says so before it stops a query
+        # read this after the query has ended, because the runner's thread sets it before it stops a query
         return None if self._end.is_expected or query is not self._query else query
 
     @property
@@ -174,8 +189,10 @@ class RunningQuery:
         return query is not None and bool(query.isActive)
 
     def stop_to_begin_batch_again(self) -> bool:
-        """Stop the query if files of its batch have become complete: only a new one lists them again. Return whether
-        it was stopped."""
+        """Stop the query if files of its batch have become complete. Only a new query lists them again.
+
+        Return whether it was stopped.
+        """
         query = self._query
         if not self._begins_again or query is None:
             return False
@@ -189,17 +206,17 @@ class RunningQuery:
         """Return how many rows of state the query had after the last micro-batch of this attempt."""
         progress = None if self._query is None else self._query.lastProgress
         operators = [] if progress is None else progress["stateOperators"]
-        if operators:  # a query that has found nothing to do lists none
+        if operators:  # a query without new data lists none
             self._state_rows = sum(int(one["numRowsTotal"]) for one in operators)
         return self._state_rows
 
     def ran_out(self) -> None:
-        """It had read all there was (``availableNow``), and ended."""
+        """Note that the query has read all available data (``availableNow``) and ended."""
         self._end.expect()
         self.publish_committed()
 
     def stop_after_batch(self) -> None:
-        """Stop between two batches if that can be had: right after one is published, or while none runs."""
+        """Stop between two batches if possible: right after one is published, or while none runs."""
         query, publisher = self._query, self._publisher
         if query is None:
             return
@@ -211,14 +228,14 @@ class RunningQuery:
         self.publish_committed()
 
     def run_planned(self, built: BuiltQuery) -> None:
-        """Run exactly the batch that is planned but not committed; ``built``: the plan it was made for."""
+        """Run exactly the batch that is planned but not committed. ``built``: the query that it was planned for."""
         folder = self._publisher.folder
         planned = folder.newest_offsets()
         self._launch(built, {"once": True}).awaitTermination()
         self._end.expect()
         self.publish_committed()
         if planned != folder.newest_commit():
-            # the driver was stopped meanwhile: without this batch there is no boundary, and no end of data
+            # the driver was stopped meanwhile; without this batch there is neither a boundary nor an end of data
             uid = self._publisher.vertex.uid
             raise QueryFailedError(vertex=uid, cause=f"it was stopped in the planned batch {planned}")
 
@@ -226,16 +243,16 @@ class RunningQuery:
         error = query.exception()
         ending = error if error is not None else RuntimeError("it ended without an exception")
         inside = self._end.failure
-        before, failure = self._failed  # looked at last: it is set before what it holds is forgotten
+        before, failure = self._failed  # read this last, because it is set before the current failure is reset
         return self._told(ending, failure if query is before else inside)
 
     def cause(self, error: BaseException) -> BaseException:
-        """What ``foreachBatch`` raised rather than Spark's wrapping of it, in the words of whoever raised it first."""
+        """Return the original error for a failure: the error that ``foreachBatch`` raised, without Spark's wrapper."""
         return self._told(error, self._end.failure)
 
     def _told(self, error: BaseException, inside: BaseException | None) -> BaseException:
         if isinstance(inside, CkptError):
-            return _another(inside)  # raised again, it would hold who raises it
+            return _another(inside)  # a copy, because an error that is raised again keeps more and more frames alive
         failure = error if inside is None else inside
         return query_failed(self._publisher.vertex.uid, failure, self._publisher.being_read)
 
@@ -257,7 +274,7 @@ class RunningQuery:
         is_consumer = not set(publisher.vertex.sources) - plan.without
         folders = [path for read in built.reads.values() for path in read.paths]
         if context.graph.inputs(uid):
-            folders.append(publisher.folder.location)  # the result partitions are below the same root
+            folders.append(publisher.folder.location)  # it lies under the same root as the result partitions
         with starting(context.spark, state_partitions, is_consumer=is_consumer, folders=folders):
             query = (
                 built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
@@ -268,6 +285,6 @@ class RunningQuery:
                 .start()
             )
         self._query, self.id = query, str(query.id)
-        if self._end.is_for_good:  # while it was being started
+        if self._end.is_for_good:  # the run ended while the query started
             query.stop()
         return query

@@ -1,4 +1,4 @@
-"""Pools of Spark's FAIR scheduler: the jobs of one query are in one of its own."""
+"""Pools of Spark's FAIR scheduler. Each query has a pool of its own for its jobs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from pyspark.sql import SparkSession
 
 
 def add_pool(spark: SparkSession, name: str, weight: int | None = None) -> str:
-    """A pool of the FAIR scheduler, as Spark would make it at the first job, with a warning that no file names it.
-    Returns its name: a pool keeps its weight, so one of another weight is another pool."""
+    """Add a pool for a query, and return its name.
+
+    Spark would make the pool at the first job, too, but with a warning that no file names it. The name contains the
+    weight, because the weight of an existing pool cannot be changed.
+    """
     pool = name if weight is None else f"{name}:{weight}"
     if spark.sparkContext.getConf().get("spark.scheduler.mode", "FIFO").upper() != "FAIR":
         return pool

@@ -1,4 +1,4 @@
-"""Settings of Spark's session that one query is to have and the others are not: it takes them when it starts."""
+"""Settings of Spark's session for a single query. A query copies the settings when it starts."""
 
 from __future__ import annotations
 
@@ -13,24 +13,34 @@ _SHUFFLE = "spark.sql.shuffle.partitions"
 POLLING = "spark.sql.streaming.pollingDelay"
 
 LOOK = 90
-"""Milliseconds between two looks of an idle query at what it reads, where the job's conf does not say."""
+"""Milliseconds between two polls of an idle query for new input, unless the job's settings have another number."""
 AFAR = 1000
-"""The same where a look lists a folder that is not on a disk of this machine. An object store takes money for it: $146
-a month at S3's list prices for one source each 90 ms. Workers look at each other as rarely there."""
+"""Milliseconds between two polls that list a folder outside of this machine.
+
+Object stores charge for each listing: $146 a month at S3's list prices for one source at 90 ms. Workers poll each other
+there as rarely.
+"""
 CONSUMER_LOOKS = 2
-"""A query that reads nothing but result partitions waits so many times as long between two looks as one that reads
-sources. Whoever waits for a new row waits for the look of a source first; and most queries of an idle job are such."""
+"""Factor for the time between two polls of a query that reads only result partitions.
+
+A new row waits for the poll of its source first. Most queries of an idle job are such consumers.
+"""
 
 _STARTING = threading.Lock()
-"""A query copies the session's settings when it starts: nobody starts one while they are those of another."""
+"""Held while a query starts, because it copies the session's settings. Another query must not start meanwhile."""
 
 
 @contextmanager
 def starting(
     spark: SparkSession, state_partitions: int | None, *, is_consumer: bool = False, folders: Iterable[str] = ()
 ) -> Iterator[None]:
-    """Every query is started in here. ``state_partitions``: of this one; None: as many as the session says.
-    ``is_consumer``: it reads result partitions alone. ``folders``: what it looks at, as URIs or paths."""
+    """Set the session's settings for a query that starts in this block. Every query must start in such a block.
+
+    Args:
+        state_partitions: number of the query's state partitions; None takes the session's number.
+        is_consumer: the query reads only result partitions.
+        folders: URIs or paths of the folders that it polls.
+    """
     with _STARTING:
         settings = _settings(spark, state_partitions, is_consumer, any(map(_is_afar, folders)))
         before = {key: str(spark.conf.get(key)) for key in settings}
@@ -44,17 +54,17 @@ def starting(
 
 
 def _settings(spark: SparkSession, state_partitions: int | None, is_consumer: bool, is_afar: bool) -> dict[str, str]:
-    """Nobody else starts a query meanwhile: what the session says is not that of another."""
+    """Return the settings for the query. The caller holds the lock, so the session has its own settings."""
     found = {} if state_partitions is None else {_SHUFFLE: str(state_partitions)}
     is_afar = is_afar and spark.conf.get(POLLING) == f"{LOOK}ms"
     if is_afar or is_consumer:
-        session: Any = spark._jsparkSession  # asked for it as text it may be in any unit of time
+        session: Any = spark._jsparkSession  # as text, the setting could have any unit of time
         wait = AFAR if is_afar else session.sessionState().conf().streamingPollingDelay()
         found[POLLING] = f"{CONSUMER_LOOKS * wait if is_consumer else wait}ms"
     return found
 
 
 def _is_afar(folder: str) -> bool:
-    """By its form: a name without a scheme is a path of this machine, as far as anybody can tell here."""
+    """Return whether a folder is outside of this machine, by its form. A name without a scheme counts as local."""
     scheme, _, rest = folder.partition(":")
     return bool(rest) and "/" not in scheme and scheme.lower() != "file"

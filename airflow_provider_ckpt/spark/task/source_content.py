@@ -1,4 +1,4 @@
-"""The content of the files that a batch reads: files that Spark would misread, and malformed rows."""
+"""Checks of the files that a batch reads, for files that Spark would misread and for malformed rows."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ from airflow_provider_ckpt.spark.task.unfit_rows import unfit_content
 
 @dataclass(frozen=True)
 class SourceContent:
-    """Of a vertex with sources. ``streaming``: its batches are micro-batches of a query. ``choose``: leaves out the
-    files that a source does not read."""
+    """Checks of file contents for a vertex with sources.
+
+    Attributes:
+        streaming: its batches are micro-batches of a query.
+        choose: leaves out files that a source does not read.
+    """
 
     spark: SparkSession
     vertex: str
@@ -39,13 +43,16 @@ class SourceContent:
             refuse_unfit_files(self.spark, self.vertex, self._plan(frame))
 
     def unfit(self, frame: DataFrame, error: BaseException) -> CkptError | None:
-        """Return the error for the content of a file at which the batch failed; None if the failure is another one."""
+        """Return the error for a file whose content made the batch fail; None for any other failure."""
         return (
             None if isinstance(error, CkptError) else unfit_content(self.spark, self.vertex, self._plan(frame), error)
         )
 
     def malformed(self, frame: DataFrame) -> MalformedRows:
-        """Return the malformed rows of a batch that was read. Raises TrailingTextError."""
+        """Return the malformed rows of a batch that was read.
+
+        Raises TrailingTextError.
+        """
         if self.streaming:
             return malformed_of_batch(self.spark, self.vertex, self.choose)
         return malformed_of_frame(frame, self.vertex)

@@ -1,4 +1,4 @@
-"""What the rows of a micro-batch have shown of event time, by input of its query."""
+"""Event times of the rows of a micro-batch, by input of its query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROWS, _NEWEST, _AHEAD, _WITHOUT, _BEFORE_1970 = range(5)
 
 
 def source_times_of_batch(spark: SparkSession, vertex: str) -> dict[str, SourceTimes]:
-    """Return what the inputs with rows in this micro-batch have shown; called after its output is written."""
+    """Return the event times of the inputs that had rows in this micro-batch. Call this after its output is written."""
     metrics = execution_of_batch(spark, vertex).observedMetrics().iterator()
     found: dict[str, SourceTimes] = {}
     while metrics.hasNext():

@@ -1,4 +1,4 @@
-"""What was frozen of a vertex's sources, and is not to be had any more."""
+"""Watch for frozen input of a vertex's sources that is gone."""
 
 from __future__ import annotations
 
@@ -20,34 +20,49 @@ Stuck = tuple[BoundedInput | BoundedOffsets, SourceReads]
 
 
 class SourceWatch:
-    """A frozen file that vanished, or a frozen offset that no row will come to, would keep its source from ending, and
-    the job from finishing, for ever."""
+    """A watch for sources that can never end: a frozen file has vanished, or no row will reach a frozen offset.
+
+    Without this watch such a job would run for ever.
+    """
 
     def __init__(self, context: RunContext, vertex: JobVertex, inputs: Inputs) -> None:
         self._context, self._vertex, self._inputs = context, vertex, inputs
 
     def stuck(self, built: BuiltQuery, now: float) -> Iterator[Stuck]:
-        """The sources that may be so, each at most so often as it says. ``now``: of ``time.monotonic``. A look at the
-        memory only; :meth:`refuse` asks."""
+        """Yield the sources that may never end. Each source limits how often it is yielded.
+
+        This only checks facts in memory. :meth:`refuse` checks files and brokers.
+
+        Args:
+            built: the query of the current plan.
+            now: of ``time.monotonic``.
+        """
         for uid, source in self._inputs.bounded.items():
             if uid in built.reads and source.is_stuck(now):
                 yield source, built.reads[uid]
 
     def refuse(self, source: BoundedInput | BoundedOffsets, reads: SourceReads) -> None:
-        """Raises FrozenFilesMissingError, KafkaRowsGoneError. Takes long: it lists files, or asks the broker."""
+        """Refuse a source that can never end. This takes long, because it lists files or asks the broker.
+
+        Raises FrozenFilesMissingError, KafkaRowsGoneError.
+        """
         if isinstance(source, BoundedInput):
             source.refuse_missing(unescaped_path(file) for file in list_files(self._context.spark, reads))
             return
         location = self._context.operators[source.uid].location
         known = self._context.topics.get(source.uid, {})
-        with suppress(KafkaUnreachableError, KafkaRefusedError):  # the query finds out, too, and may get over it
+        with suppress(KafkaUnreachableError, KafkaRefusedError):  # the query also notices, and may recover
             why = why_endless(self._context.spark, source.uid, location, reads.options, known, source.remaining)
             if source.is_hopeless(why):
                 raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=why)
 
     def refuse_made_again(self, built: BuiltQuery) -> None:
-        """An attempt that begins again in the driver would read on in the new topic from the offset of the old one.
-        Raises KafkaRowsGoneError."""
+        """Refuse topics that were deleted and created again since the job was planned.
+
+        Otherwise a restarted attempt would read the new topic from the offset of the old one.
+
+        Raises KafkaRowsGoneError.
+        """
         for uid, read in built.reads.items():
             why = why_made_again(read.topics, self._context.topics.get(uid, {}))
             if why is not None:

@@ -1,4 +1,4 @@
-"""The tasks of a job that are queries of one Spark application, in its driver."""
+"""The gateway to the tasks of a job that run in one Spark application, inside its driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ from airflow_provider_ckpt.task.task import Task
 
 
 class SparkGateway(LocalGateway):
-    """``runners``: by subtask, the unfinished ones; ``restarts``: makes their next attempts."""
+    """The gateway to the tasks in this driver.
+
+    Args:
+        runners: subtask -> its runner, for unfinished subtasks.
+        restarts: makes their next attempts.
+    """
 
     def __init__(self, context: RunContext, runners: Mapping[SubtaskId, Runner], restarts: Restarts) -> None:
         def on_crash(task: Task, error: BaseException) -> None:

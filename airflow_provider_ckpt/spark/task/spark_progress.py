@@ -1,4 +1,4 @@
-"""Of Spark's progress event what somebody may want to know of a micro-batch. Some ten calls of the JVM."""
+"""Measurements of a micro-batch from Spark's progress event. Reading them takes about ten calls of the JVM."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from airflow_provider_ckpt.model.batch_progress import BatchProgress
 
 @dataclass(frozen=True)
 class SparkProgress:
-    """``state``: rows, bytes and partitions of the query's stateful operators; of several the sum, and most
-    partitions. None of a query that keeps no state."""
+    """Measurements of one micro-batch.
+
+    Attributes:
+        duration: in seconds.
+        rows: rows of input.
+        state: rows, bytes and partitions of the query's stateful operators; None if it keeps no state. For several
+            operators, rows and bytes are sums, and partitions are the greatest number.
+    """
 
     batch_id: int
     duration: float
@@ -20,7 +26,7 @@ class SparkProgress:
 
     @classmethod
     def of(cls, progress: Any) -> SparkProgress:
-        """``progress``: Spark's own, in the JVM."""
+        """Read the measurements. ``progress``: Spark's object in the JVM."""
         found = progress.stateOperators()
         operators = [found[number] for number in range(len(found))]
         state = None

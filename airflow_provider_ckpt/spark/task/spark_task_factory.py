@@ -1,4 +1,4 @@
-"""Makes the tasks of one epoch, and the next attempts of those that fail."""
+"""Factory for the tasks of one epoch, and for the next attempts of failed subtasks."""
 
 from __future__ import annotations
 
@@ -28,10 +28,19 @@ from airflow_provider_ckpt.storage.layout import subtask_log_path
 
 
 class SparkTaskFactory:
-    """One per run. ``logs``: by subtask, always those of the current attempts, opened; the next attempt of a subtask
-    puts its own there. ``log_of``: of any subtask, to be read. ``since``: vertex -> the epoch from which on its
-    attempts count. ``thread``: of the vertices of a job in BATCH mode, ``batch``;
-    ``produces_again``: whether its next run produces results that are gone."""
+    """The factory of one run.
+
+    Args:
+        logs: subtask -> the open log of its current attempt. The next attempt of a subtask replaces it.
+        frozen: source -> its frozen end.
+        splits: source -> its frozen splits.
+        schemas: vertex -> the schema of its output.
+        since: vertex -> the first epoch whose attempts count.
+        thread: runs the vertices of a job in BATCH mode.
+        log_of: returns a readable log of any subtask.
+        batch: the job runs in BATCH mode.
+        produces_again: the next run would produce lost results again.
+    """
 
     def __init__(
         self,
@@ -54,13 +63,19 @@ class SparkTaskFactory:
         self._batch, self._produces_again = batch, produces_again
         self._current: dict[SubtaskId, Runner] = {}
         self._late: set[str] = set()
-        """Late files that tasks have read which are gone."""
+        """Late files that replaced tasks have read."""
 
     def make(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, rewinds: bool) -> Runner:
-        """The task of ``attempt``, which has opened the subtask's log, with its Spark folder. What Spark had committed
-        of the attempts before and nobody published is published (R1)."""
+        """Make the task of ``attempt``, with its Spark folder. The attempt must have opened the subtask's log.
+
+        Publish a batch that Spark had committed and that no earlier attempt has published (R1).
+
+        Args:
+            plan: of the vertex.
+            rewinds: the attempt restores a checkpoint.
+        """
         runner = self._make(subtask, attempt, plan, rewinds)
-        if attempt.number:  # else its driver does it for all subtasks at once, when it has made their tasks
+        if attempt.number:  # for the first attempt of an epoch, the driver collects for all subtasks at once
             self._delete_leftovers(subtask, attempt, plan)
         before = self._current.get(subtask)
         self._late |= set() if before is None else before.late_files()
@@ -68,15 +83,15 @@ class SparkTaskFactory:
         return runner
 
     def current(self, subtask: SubtaskId) -> Runner | None:
-        """The task of its current attempt, if it has begun one. Any thread."""
+        """Return the task of the subtask's current attempt; None before the first one. Any thread may call this."""
         return self._current.get(subtask)
 
     def late_files(self) -> set[str]:
-        """Normal paths of files that bounded sources read though they are not in their frozen lists."""
+        """Return normal paths of files that bounded sources read although their frozen lists do not name them."""
         return self._late.union(*(runner.late_files() for runner in self._current.values()))
 
     def changed_files(self) -> list[FilesChanged]:
-        """Return what has changed of the files that the current tasks have read."""
+        """Return the files that have changed since the current tasks read them."""
         return [one for runner in self._current.values() for one in runner.changed_files()]
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Runner | None:
@@ -90,7 +105,7 @@ class SparkTaskFactory:
         by_split = self._context.graph.vertex(subtask.vertex).splits
         goes_on = 0 if void else continues_at(log, batch=self._batch, by_split=by_split)
         log.open(attempt, goes_on, supervised=self._context.supervised, unless_closed=not void)
-        if log.state.closed and not void:  # by the attempt before, while this one came
+        if log.state.closed and not void:  # the previous attempt has closed it meanwhile
             return None
         self._logs[subtask] = log
         return self.make(subtask, attempt, plan, rewinds=False)

@@ -1,8 +1,8 @@
-"""Runs one subtask of a source with splits, in either mode: one split after the other, each one Spark batch job, or
-several as one if they are small.
+"""Runner of one subtask of a source with splits, in either mode.
 
-What comes next is the machine's to say, and which split the coordinator's. The driver's loop calls the commands; splits
-are read, and the log is ended, in one thread of its own.
+It reads one split after the other. Each split is one Spark batch job, or several small splits are one job together. The
+task's machine decides the next step, and the coordinator assigns the splits. The driver's loop calls the commands. A
+thread of the runner reads the splits and ends the log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,12 @@ _POLL = 0.02
 
 
 class SplitRunner(BoundedRunner):
-    """One attempt of one subtask. ``splits``: all of the source, by id; ``schema``: of every one."""
+    """One attempt of one subtask.
+
+    Args:
+        splits: id -> split, for all splits of the source.
+        schema: of the rows of every split.
+    """
 
     _reading: SplitReading
 
@@ -64,7 +69,7 @@ class SplitRunner(BoundedRunner):
         self.close()
 
     def wait_for_batch(self, until: float) -> None:
-        """What is being read may come to its end; no other split is begun."""
+        """Wait until the current splits are read, or until the time is over. Begin no other split."""
         self._is_leaving = True
         while self._works and time.monotonic() < until:
             time.sleep(_POLL)
@@ -74,7 +79,7 @@ class SplitRunner(BoundedRunner):
         self._cancel()
 
     def close(self) -> None:
-        while self._is_stopped and self._works:  # a split is several Spark jobs: each may have begun
+        while self._is_stopped and self._works:  # repeat, because a split may start several Spark jobs
             self._cancel()
             time.sleep(_POLL)
         self._thread.shutdown(wait=True, cancel_futures=True)
@@ -95,7 +100,7 @@ class SplitRunner(BoundedRunner):
         try:
             work()
         except BaseException as error:
-            if not self._is_stopped:  # else it is what we interrupted
+            if not self._is_stopped:  # otherwise the error comes from our cancellation
                 report_crash(self._run, self.subtask, self.attempt, error)
 
     def _deploy(self, plan: VertexPlan) -> None:
@@ -112,7 +117,7 @@ class SplitRunner(BoundedRunner):
         self._reading.end_if_exhausted()
 
     def _read(self, splits: Sequence[Split]) -> None:
-        """The first of them, or several from the first one on, and their entry."""
+        """Read one or more of the splits, from the first one on, and publish their entry."""
         begun, before, batch = time.monotonic(), self._size.now, self._reading.next_batch
         if len(splits) > 1:
             staged = self._stage.together(splits, batch, self._size.patience)

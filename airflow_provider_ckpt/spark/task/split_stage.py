@@ -1,4 +1,4 @@
-"""Stages what splits hold: one alone, or several small ones as one Spark job."""
+"""Staging of the rows of splits: of one split, or of several small splits as one Spark job."""
 
 from __future__ import annotations
 
@@ -28,9 +28,14 @@ log = logging.getLogger(__name__)
 
 
 class SplitStage:
-    """Of one attempt of one subtask of source ``uid``. ``schema``: of every split; ``readers``: as many subtasks share
-    the cores; ``staged``: stages between two looks at the fences (R8); ``is_over``: the run is over. One
-    thread uses it, but for :meth:`cancel`."""
+    """The staging of one attempt of a subtask of source ``uid``. One thread uses it, except for :meth:`cancel`.
+
+    Args:
+        schema: of the rows of every split.
+        readers: number of subtasks that share the cores.
+        staged: stages between two checks of the fences (R8).
+        is_over: returns whether the run is over.
+    """
 
     def __init__(
         self,
@@ -49,21 +54,30 @@ class SplitStage:
         self._running = self._group
 
     def cancel(self) -> None:
-        """The Spark jobs of what is being staged. Any thread."""
+        """Cancel the Spark jobs of the current staging. Any thread may call this."""
         self._cancel(self._running)
 
     def alone(self, split: Split, batch: int) -> Prepared:
-        """Stage the split. Raises SplitFailedError for a failure of the user's function or of Spark, and what
-        :func:`hopeless` returns for one that every try would end in."""
+        """Stage one split.
+
+        Raises SplitFailedError for a failure of the user's function or of Spark. Raises the error of :func:`hopeless`
+        for a failure that every retry would repeat.
+        """
         self._running = self._begin(self._group, split.id)
         return self._staged(lambda: self._stage(split, batch))
 
     def together(self, splits: Sequence[Split], batch: int, patience: float) -> tuple[int, Prepared] | None:
-        """As many of ``splits``, from the first one on, as the user's function gives within a few seconds, and what was
-        staged of them. None if that failed, or took longer than ``patience``, in seconds: which one is at fault shows
-        when each is read alone.
+        """Stage as many of the splits, from the first one on, as the user's function returns within a few seconds.
 
-        Raises what the storage, or a sink, fails with."""
+        Return their number and the staged output. Return None if this failed or took longer than ``patience``. The
+        caller then reads each split alone, which shows the one at fault.
+
+        Args:
+            batch: id of the batch.
+            patience: in seconds.
+
+        Raises errors of the storage and of sinks.
+        """
         first, last = splits[0].id, splits[-1].id
         self._running = self._begin(f"{self._group}-{batch}", f"{len(splits)} splits, {first} to {last}")
         with TimeLimit(patience, self.cancel) as limit:
@@ -86,7 +100,7 @@ class SplitStage:
         log.info("%s of %s are read one by one: together they failed: %s", len(splits), self._operator.uid, error)
 
     def _united(self, splits: Sequence[Split]) -> tuple[int, DataFrame]:
-        """(how many, the first ones; their rows)."""
+        """Return the number of splits that were taken, from the first one on, and their rows."""
         assert self._operator.splits is not None
         if self._operator.splits.batched:
             return len(splits), self._frame(*splits)
@@ -104,7 +118,7 @@ class SplitStage:
     def _stage(self, split: Split, batch: int) -> Prepared:
         try:
             return self._outputs.stage(self._frame(split), batch, self._is_over)
-        except (FunctionFailedError, FunctionFailedForNowError) as error:  # a plan refuses it; here it is of one split
+        except (FunctionFailedError, FunctionFailedForNowError) as error:  # here the failure concerns only this split
             raised: BaseException = error.__cause__ or error
         except CkptError:
             raise

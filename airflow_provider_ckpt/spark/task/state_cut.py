@@ -1,4 +1,4 @@
-"""The state of a query is cut into another number of parts (R21): by Spark's own ``repartition``, on a copy of ours."""
+"""Repartitioning of a query's state (R21), by Spark's own ``repartition`` on a copy of the state."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 
 WHILE_CUT = {
-    # with it Spark looks up each key before it writes it, whether it is new: a third of the time of a cut. The query
-    # that goes on there counts them once, when it first loads the state (0.1 s a million)
+    # with this setting Spark looks up each key before it writes the key, which takes a third of the time. Without it,
+    # the next query counts the keys once, when it first loads the state (0.1 s for a million)
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
 
 
 def cut_anew(spark: SparkSession, folder: SparkFolder, wanted: int | None) -> bool:
-    """Have the state cut into ``wanted`` parts; returns whether it had to be. Own folder only, of a query that does not
-    run, and all that is committed there is published: it makes a batch of its own, behind the newest committed one.
+    """Repartition the state into ``wanted`` parts. Return False if it already has that number.
 
-    Done again by the next attempt if this one dies in it: a batch that is planned and not committed, be it half of a
-    cut or one of the query, is forgotten first. What it was to read is planned again.
+    The folder must be the attempt's own, its query must not run, and all of its committed batches must be published.
+    Spark writes the new state as a batch after the newest committed one.
+
+    If the attempt dies meanwhile, the next attempt repeats this. A batch that is planned and not committed is forgotten
+    first. It is either a half-done repartitioning or a batch of the query, whose input is planned again.
     """
     there = folder.state_partitions()
     if wanted is None or there is None or there == wanted:
         return False
     folder.forget_planned()
     folder.name_shuffle_partitions(there)
-    _ = spark.streams  # registers who coordinates state: in a new driver no query has been started yet that would
-    apart: Any = spark._jsparkSession.cloneSession()  # what is set there no query sees that starts meanwhile
+    _ = spark.streams  # registers the coordinator of state, which in a new driver no query has done
+    apart: Any = spark._jsparkSession.cloneSession()  # queries that start meanwhile must not see its settings
     for key, value in WHILE_CUT.items():
         apart.conf().set(key, value)
     apart.streamingCheckpointManager().repartition(folder.location, wanted, True)

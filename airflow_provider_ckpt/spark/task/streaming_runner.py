@@ -1,13 +1,13 @@
-"""Runs one vertex in STREAMING mode: the life of its Spark query, from its start to the end of data.
+"""Runner of one vertex in STREAMING mode: the life of its Spark query, from its start to the end of data.
 
-What comes next is the machine's to say (``task.machine``); here it is done. Who calls what, in which thread:
+The machine (``task.machine``) decides the next step, and this runner carries it out. These threads call it:
 
 * the driver's loop: ``deploy``, ``trigger``, ``pull_inputs``, ``pause``, ``resume``, ``drain``, ``finish``, ``stop``;
 * Spark's callback threads: ``on_progress``, and the query's ``foreach_batch``;
-* one thread of its own for what takes long (building, stopping at a boundary, starting again, ending).
+* one thread of its own for long work: building, stopping at a boundary, restarting and ending a query.
 
-The query itself is :class:`RunningQuery`'s, where it is stopped is :class:`QueryBoundary`'s, and what its micro-batches
-become is :class:`Publisher`'s.
+:class:`RunningQuery` holds the query, :class:`QueryBoundary` stops it, and :class:`Publisher` publishes its
+micro-batches.
 """
 
 from __future__ import annotations
@@ -69,15 +69,21 @@ from airflow_provider_ckpt.task.phase import TaskPhase
 log = logging.getLogger(__name__)
 
 LEAST_SET_BACK = 1.0
-"""Seconds: a clock that is corrected by less delays a micro-batch by no more."""
+"""Seconds. A clock that is set back by less delays a micro-batch by less, which is acceptable."""
 
 
 class StreamingRunner:
-    """One attempt of one subtask. ``forget_earlier``: called once, when it has published a batch: until then a person
-    may want what the attempt before has left (a query that Spark refuses, a schema that state does not fit).
-    ``make_builder``: of the query with such settings; ``trials``: where queries are tried that may take its place.
-    ``widen``: called before a query is built, with the lock held: its inputs show all that the plan has it read.
-    ``idle_timeouts``: source -> its ``idle_timeout``; see :class:`IdleSources`."""
+    """One attempt of one subtask.
+
+    Args:
+        make_builder: returns the builder of the query with the given settings.
+        trials: tries queries that may replace the current one.
+        forget_earlier: deletes Spark folders of earlier attempts. It is called once, after the first published batch.
+            Until then a person may need them, for example if Spark refuses the query or its schema.
+        widen: adds inputs that the plan has and the attempt lacks. It is called with the lock held before a query is
+            built.
+        idle_timeouts: source -> its ``idle_timeout``; see :class:`IdleSources`.
+    """
 
     def __init__(
         self,
@@ -106,22 +112,22 @@ class StreamingRunner:
         self._sources = SourceWatch(context, self.vertex, self._inputs)
         self._files = FileWatch(context, publisher, lambda: self._query.is_stopped)
         self._reads: dict[str, SourceReads] = {}
-        """Of all queries of this attempt: a source that has ended is looked at, too."""
+        """Source -> its files, for all queries of this attempt, because files of ended sources are compared, too."""
         self._looks_at_files = False
         self._wall = WallClock()
         self._told_published: bool | None = None
-        """What the last ReadingBegun said."""
+        """The value of the last ReadingBegun; None before the first one."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
 
     @property
     def query_id(self) -> str | None:
         return self._query.id
 
-    # ---- for who tries another version of the job; any thread
+    # ---- for trials of another version of the job; any thread
 
     @property
     def edges(self) -> Mapping[str, EdgeInput]:
-        """What it reads of others, by channel."""
+        """Channel -> the input that it reads from another vertex."""
         return self._inputs.edges
 
     @property
@@ -130,13 +136,13 @@ class StreamingRunner:
             return self._publication.plan
 
     def trials_of(self, context: RunContext, vertex: JobVertex) -> Trials:
-        """Of queries which go on from what this one keeps."""
+        """Return trials of queries that resume from the state of this one."""
         return self._trials.of(context, vertex)
 
     # ---- the driver's loop: commands
 
     def deploy(self, plan: VertexPlan) -> None:
-        """Start the query, or go straight to the end if nothing is left to read."""
+        """Start the query, or end the data at once if nothing is left to read."""
         self._submit(functools.partial(self._deploy, plan))
 
     def trigger(self, checkpoint: int) -> None:
@@ -154,7 +160,7 @@ class StreamingRunner:
         raise AssertionError(f"{self.subtask}: a query is handed no splits")
 
     def prepare(self, trial: str, plan: VertexPlan) -> None:
-        """In a thread of its own: the query of now is not to wait for it."""
+        """Try the query of another plan in a separate thread, so that the current query does not wait for it."""
         with self._lock:
             now, before, task_id = self._built, self._publication.plan.settings, self._publication.task_id
         if now is None:
@@ -174,7 +180,7 @@ class StreamingRunner:
     # ---- the driver's loop: the rest
 
     def pull_inputs(self) -> None:
-        """Read on in the producers' logs; snapshot where a barrier is due, feed what may be read."""
+        """Read new entries of the producers' logs. Take a snapshot at a barrier, and feed batches that may be read."""
         if not self._inputs.edges:
             return
         with self._lock:
@@ -182,22 +188,25 @@ class StreamingRunner:
             self._advance()
 
     def wait_for_batch(self, until: float) -> None:
-        """Return between two batches, or when it is ``until`` (of ``time.monotonic``)."""
+        """Wait for the time between two batches, at most until ``until`` (of ``time.monotonic``)."""
         self._query.wait_for_batch(until)
 
     def stop(self) -> None:
-        """Stop the query where it is: an unpublished batch runs again in the next attempt."""
+        """Stop the query at once. An unpublished batch runs again in the next attempt."""
         self._query.stop()
         self._trials.stop()
 
     def close(self) -> None:
-        """Returns when the runner's threads have ended: nothing of this attempt runs on behind the driver."""
+        """Wait until the runner's threads have ended, so that nothing of this attempt outlives the driver."""
         self._trials.close()
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def check(self) -> None:
-        """Raise what ended the query, if it was not us. Called by the driver's loop all the time: what is committed
-        is published then if its event was lost (Spark's queue of events drops some when it is full)."""
+        """Check the query, its sources and its files. Raise the error of a query that has ended by itself.
+
+        The driver's loop calls this repeatedly. It also publishes a committed batch whose event was lost, because
+        Spark's queue of events drops events when it is full.
+        """
         if not self._query.is_stopped:
             self._query.publish_committed()
         self._look_at_sources(time.monotonic())
@@ -217,7 +226,9 @@ class StreamingRunner:
         raise self._query.failure(ended)
 
     def _look_at_the_clock(self) -> None:
-        """Spark's trigger waits on the machine's: until it is again what it was, if it is set back."""
+        """Restart the query if the machine's clock was set back. Spark's trigger would wait until the old time is
+        reached.
+        """
         back = self._wall.set_back()
         if self._trigger_interval and not self._ends_by_itself and back > max(self._trigger_interval, LEAST_SET_BACK):
             self._submit(functools.partial(self._run_again, back))
@@ -239,27 +250,27 @@ class StreamingRunner:
             self._submit(self._compare_due_files)
 
     def changed_files(self) -> list[FilesChanged]:
-        """Return what has changed of the files that were read, as reports. For a run that stops: no thread works."""
+        """Return reports of files that have changed since they were read. For a stopped run, when no thread works."""
         return self._files.changes(self._reads)
 
     def late_files(self) -> set[str]:
-        """Normal paths of files that bounded sources read though they are not in the frozen lists."""
+        """Return normal paths of files that bounded sources read although the frozen lists do not name them."""
         return {path for source in self._inputs.bounded_files.values() for path in source.late}
 
     # ---- Spark's callback threads
 
     def on_progress(self) -> None:
-        """An event may come late: the run is over, and the next attempt publishes the batch."""
+        """Publish the committed batch. After the end of the run, leave that to the next attempt."""
         if not self._query.is_stopped:
             self._guard(self._query.publish_committed)
 
     def on_idle(self) -> None:
-        """Report once that the query has found nothing to read, unless it has published a batch before."""
+        """Report once that the query has nothing to read, unless it has published a batch before."""
         if not self._query.is_stopped:
             self._tell_begun(published=False)
 
     def measured(self, progress: SparkProgress | None) -> None:
-        """None: the query has had nothing to do for a while. Behind :meth:`on_progress`."""
+        """Report measurements, after :meth:`on_progress`. None: the query has had nothing to do for a while."""
         if self._query.is_stopped:
             return
         found = None
@@ -291,7 +302,11 @@ class StreamingRunner:
 
     @property
     def _hastens_checkpoints(self) -> bool:
-        """Rows of a live source are to be released soon, and the barrier comes to this query from nowhere else."""
+        """True if published batches bring the next checkpoint forward, so that rows of a live source are released soon.
+
+        This holds only for a query without result partitions as inputs, because those inputs bring the barriers
+        otherwise.
+        """
         is_live = set(self.vertex.sources) - set(self.vertex.bounded_sources)
         return bool(self._context.is_beside_job_master and is_live and not self._inputs.edges)
 
@@ -302,13 +317,16 @@ class StreamingRunner:
         return Seen(self._inputs.ended(), self._edges_ended(), self._publication.last_batch())
 
     def _edges_ended(self) -> bool:
-        """All that will ever come in by the edges was fed; ``availableNow`` takes what is there for the end."""
+        """Return True if all inputs from other vertices have ended and were fed.
+
+        With ``availableNow``, Spark takes the available data for the end.
+        """
         without = self._publication.plan.without
         return all(edge.ended for edge in self._inputs.edges.values() if edge.edge.uid not in without)
 
     @property
     def _runs_out(self) -> bool:
-        """A bounded source without a frozen end: ``availableNow`` says where it ends, at each start."""
+        """True for a bounded source without a frozen end. Spark's ``availableNow`` sets its end at each start."""
         return bool(set(self.vertex.bounded_sources) - set(self._inputs.bounded) - self._publication.plan.without)
 
     @property
@@ -316,7 +334,7 @@ class StreamingRunner:
         return self._runs_out or self._machine.reads_what_is_there
 
     def _carry_out(self, actions: Iterable[Action]) -> None:
-        """What takes long is handed to the runner's own thread, in order."""
+        """Carry out the actions in order. Long ones run in the runner's own thread."""
         for action in actions:
             match action:
                 case BuildQuery(plan):
@@ -366,12 +384,12 @@ class StreamingRunner:
             self._carry_out(self._machine.planned(reads, runs_out=self._runs_out, seen=self._seen()))
 
     def _followed_inputs(self, built: BuiltQuery) -> frozenset[str]:
-        """Return the inputs whose watermarks the query goes by; none while it reads one that ends."""
+        """Return the inputs whose watermarks the query uses; none while it reads a bounded input."""
         without = self._publication.plan.without
         edges = [edge for edge in self._context.graph.inputs(self.vertex.uid) if edge.uid not in without]
         ends = set(self.vertex.bounded_sources) - without
         if ends or any(self._context.graph.vertex(edge.producer).bounded for edge in edges):
-            return frozenset()  # it holds event time
+            return frozenset()  # the bounded input holds event time
         inputs = self._current_builder().inputs
         return frozenset(uid for uid, frame in inputs.items() if watermark_over(built.frame, leaf_ids(frame)))
 
@@ -387,27 +405,31 @@ class StreamingRunner:
         self._query.run(self._built, {"availableNow": True} if self._ends_by_itself else {"processingTime": interval})
 
     def _run_again(self, back: float) -> None:
-        """At a boundary. Whoever wants it to stand still, or its end, comes in this thread, too."""
+        """Restart the query at a boundary. Pauses and ends run in this thread, too, so they cannot interfere.
+
+        Args:
+            back: seconds by which the machine's clock was set back.
+        """
         with self._lock:
             if self._machine.phase is not TaskPhase.RUNNING:
                 return
-        log.warning("the machine's clock was set back by %.0f s: the query of %s begins again", back, self.subtask)
+        log.warning("the machine's clock was set back by %.0f s: the query of %s is restarted", back, self.subtask)
         self._boundary.stand_still()
         self._begin()
 
     def _read_what_is_there(self) -> None:
         with self._lock:
-            if self._machine.phase is not TaskPhase.RUNNING:  # it does so when it resumes
+            if self._machine.phase is not TaskPhase.RUNNING:  # a paused query does so when it resumes
                 return
-        self._query.state_rows()  # the next query knows none before it has had a batch
+        self._query.state_rows()  # keep the number, because the next query has none before its first batch
         self._boundary.stand_still()
         self._begin()
 
     def _begin_batch_again(self) -> None:
         with self._lock:
-            if self._machine.phase is not TaskPhase.RUNNING:  # else the planned batch is run before it stands still
+            if self._machine.phase is not TaskPhase.RUNNING:  # a pause runs the planned batch itself
                 return
-        if not self._query.is_active:  # a drain may have begun it again before
+        if not self._query.is_active:  # a drain may have restarted it already
             self._begin()
 
     def _stand_still(self) -> None:
@@ -417,7 +439,7 @@ class StreamingRunner:
             self._carry_out(self._machine.stood_still(-1 if commit is None else commit))
 
     def _end(self, mode: EndMode) -> None:
-        """End of data: nothing more is read; windows fire; the end goes into the log (R11)."""
+        """End the data: read nothing more, fire the windows, and append the end to the log (R11)."""
         if self._built is None:
             self._built = self._build_anew()
             self._reads = {**self._reads, **self._built.reads}
@@ -428,7 +450,10 @@ class StreamingRunner:
             self._carry_out(self._machine.data_ended())
 
     def _look_back(self, mode: EndMode, built: BuiltQuery) -> None:
-        """Report what was not read, and what is lost with the end. Raises UnfinishedFilesError."""
+        """Report unread input, and state that is lost with the end.
+
+        Raises UnfinishedFilesError.
+        """
         self._files.look_at_all(self._reads, wait=True)
         if mode == "drain":
             self._report_left()
@@ -443,7 +468,7 @@ class StreamingRunner:
                 self._leave(f"the drain has ended source {uid}, and left {left}")
 
     def _report_timers(self, built: BuiltQuery) -> None:
-        """State that waits for processing time has nothing to wait for any more."""
+        """Report state that waits for processing time, because the end discards it."""
         rows = self._query.state_rows() if built.stateful else 0
         if rows and any(one.has_timers for one in kept_state(built.frame)):
             self._leave(
@@ -458,7 +483,7 @@ class StreamingRunner:
         self._files.look(self._reads)
 
     def _look_at_ended(self, uid: str) -> None:
-        """Files of a bounded source that ended, as long as the query goes on."""
+        """Compare the files of a bounded source that has ended while its query continues."""
         if uid in self._reads:
             self._files.look_at_all({uid: self._reads[uid]}, wait=False)
 
@@ -469,14 +494,14 @@ class StreamingRunner:
         return self._context.options.trigger_interval if chosen is None else chosen
 
     def _current_builder(self) -> QueryBuilder:
-        """Of the plan of now; one that goes straight to its end has built nothing yet."""
+        """Return the builder for the current plan. Make it if none exists, as in an attempt that ends at once."""
         if self._builder is None:
             settings = self._publication.plan.settings
             self._builder, self._settings = self._make_builder(settings), settings
         return self._builder
 
     def _build_anew(self, hold: bool = True) -> BuiltQuery:
-        """``hold``: history holds event time."""
+        """Build the query of the current plan again. ``hold``: history holds event time."""
         return self._current_builder().build(self._publication.plan.without, hold=hold)
 
     def _submit(self, work: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""Makes the runner of a subtask in STREAMING mode: its log, its Spark folder, what it reads, what it writes."""
+"""Factory for the runner of a subtask in STREAMING mode, with its Spark folder, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -64,12 +64,23 @@ from airflow_provider_ckpt.task.read_files import key_of
 
 
 class StreamingRunnerFactory:
-    """One per run. ``aligned``: barrier alignment of the inputs; ``aligned_timeout`` in seconds. ``whole``: what a
-    batch of a producer gave is read in one batch, however large it is. Its files are in no order of event time (Spark
-    packs what it reads by size): read in several, the first ones would make rows of the others late (R13).
-    ``stateful``: vertices whose queries keep state. ``changing``: vertices whose rows replace earlier ones; each of
-    their batches is read as a whole, and alone. ``logs``: by subtask, always those of the current attempts that are
-    written here; ``log_of``: of any subtask, to be read."""
+    """The factory of one run.
+
+    Args:
+        logs: subtask -> the log of its current attempt, if that attempt writes in this process.
+        sinks: sink -> its binding.
+        frozen: source -> its frozen end.
+        schemas: vertex -> the schema of its output.
+        unions: vertex -> its known unions.
+        log_of: returns a readable log of any subtask.
+        aligned: align the barriers of the inputs.
+        aligned_timeout: in seconds.
+        whole: read each batch of a producer as one batch, however large it is. Its files are in no order of event time,
+            because Spark packs its input by size. If it were read in parts, the first parts would make rows of the
+            others late (R13).
+        stateful: vertices whose queries keep state.
+        changing: vertices whose rows replace earlier ones. Each of their batches is read as a whole, and alone.
+    """
 
     def __init__(
         self,
@@ -97,9 +108,16 @@ class StreamingRunnerFactory:
     def make(
         self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, since: int, *, rewinds: bool
     ) -> StreamingRunner:
-        """Makes the subtask's Spark folder. Its log is opened by ``attempt``: those before are fenced. ``since``: the
-        epoch from which on attempts of the vertex count. ``rewinds``: it goes back to what a checkpoint covers, which
-        is what its log shows; else it goes on from what is published."""
+        """Make the runner of an attempt, with its Spark folder.
+
+        The attempt must have opened the subtask's log, so that earlier attempts are fenced.
+
+        Args:
+            plan: of the vertex.
+            since: the first epoch whose attempts of the vertex count.
+            rewinds: go back to the batches that a checkpoint covers, as the log shows them; otherwise resume after the
+                published batches.
+        """
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
         home = subtask_path(context.job_id, subtask.vertex, subtask.number)
         log = self._logs[subtask]
@@ -107,8 +125,8 @@ class StreamingRunnerFactory:
         previous = folders.previous(log.records(), attempt, since)
         last = log.state.last_batch
         folders.refuse_lost(previous, last, rewinds=rewinds)  # before anything is fed, published or deleted
-        # before the folder is complete: a restore that was interrupted is repeated until every folder is
-        anew = rewinds or previous is None  # else some query of the subtask has read what counts
+        # before the folder is complete, because an interrupted restore is repeated until every folder is complete
+        anew = rewinds or previous is None  # otherwise an earlier query of the subtask has read batches that count
         edges = {
             key: e
             for key, e in self._edges(subtask, attempt, plan, anew=anew).items()
@@ -140,12 +158,12 @@ class StreamingRunnerFactory:
         publisher.recover(() if rewinds else map(prepared.read, before(log.records(), attempt, since)))
         if plan.settings is not None:
             cut_anew(context.spark, folder, plan.settings.state_partitions)
-        of_attempt.check_fenced()  # nothing was appended yet that would have told
+        of_attempt.check_fenced()  # so far no append has shown whether the attempt is fenced
         folders.delete_before(attempt, keep=gone_on)
         prepared.delete_before(attempt)
         forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
         widen = functools.partial(self._widen, subtask, publisher.inputs)
-        # of one that died in it; who is overtaken cleans up yet: not what a later attempt tries
+        # trials of an attempt that died; an overtaken attempt must not delete trials of a later attempt
         delete_trials_before(context.storage, f"{home}/trial", attempt)
         trials = Trials(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
         return StreamingRunner(
@@ -166,7 +184,7 @@ class StreamingRunnerFactory:
         return {uid: timeout for uid, timeout in timeouts.items() if timeout is not None}
 
     def _strict_inputs(self, vertex: JobVertex) -> dict[str, str]:
-        """Return the inputs of a vertex with rows of sources that say ``late_rows="fail"``, each with such a source."""
+        """Return input -> one of its sources with ``late_rows="fail"``, for inputs with rows of such sources."""
         operators, graph = self._context.operators, self._context.graph
         sources = {uid: {uid} for uid in vertex.sources}
         sources |= {edge.uid: {*graph.upstream_sources(edge.producer)} for edge in graph.inputs(vertex.uid)}
@@ -176,7 +194,7 @@ class StreamingRunnerFactory:
         return {one: uids[0] for one, uids in strict.items() if uids}
 
     def _widen(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
-        """Have ``inputs`` show the channels, too, that the plan has and they have not. See :meth:`Inputs.read_also`."""
+        """Add channels to ``inputs`` that the plan has and they lack. See :meth:`Inputs.read_also`."""
         known = {one.edge.uid: one for one in inputs.edges.values() if one.edge.uid not in plan.without}
         new: dict[str, EdgeInput] = {}
         for channel in self._channels(subtask, plan):
@@ -194,7 +212,7 @@ class StreamingRunnerFactory:
         return channels(self._context.graph.rescaled(plan.parallelism), subtask)
 
     def _edges(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, anew: bool) -> dict[str, EdgeInput]:
-        """By channel."""
+        """Make the inputs from other vertices, by channel. ``anew``: start their feeds from scratch."""
         last = self._logs[subtask].state.last_batch
         found: dict[str, EdgeInput] = {}
         of_subtask = self._channels(subtask, plan)
@@ -202,7 +220,7 @@ class StreamingRunnerFactory:
         for channel in of_subtask:
             read = 0 if last is None else last.inputs.get(channel.key, 0)
             feed = feeds[channel.key]
-            start = max(feed.fed + 1, read - 1)  # after a reset; the entry at the edge may have been read in part
+            start = max(feed.fed + 1, read - 1)  # less one after a reset, because that entry may have been read in part
             log = self._log_for(channel)
             for number, record in log.records(max(0, read - 1))[:1]:
                 if number == read - 1 and isinstance(record, Batch):
@@ -214,7 +232,7 @@ class StreamingRunnerFactory:
     def _feeds(
         self, of_subtask: Iterable[Channel], vertex: str, attempt: AttemptId, *, anew: bool
     ) -> dict[str, ChannelFeed]:
-        """By channel: those of one edge are one feed, which lies with the first producer."""
+        """Make the feeds, by channel. The channels of an edge share one feed, in the first producer's partition."""
         context = self._context
         found: dict[str, ChannelFeed] = {}
         for edge in context.graph.inputs(vertex):
@@ -250,7 +268,14 @@ class StreamingRunnerFactory:
     def builder(
         self, vertex: JobVertex, edges: Mapping[str, EdgeInput], settings: VertexSettings | None
     ) -> QueryBuilder:
-        """Raises UnfitLogicError."""
+        """Make the builder of a vertex's query.
+
+        Args:
+            edges: channel -> input from another vertex.
+            settings: of the vertex; None if requests have changed none.
+
+        Raises UnfitLogicError.
+        """
         context, settings = self._context, settings or VertexSettings()
         limit = read_limit(context.options)
         guard = EventTimeGuard(observes=vertex.uid in self._stateful)
@@ -267,7 +292,7 @@ class StreamingRunnerFactory:
             producer, location = locations[uid]
             schema = self._schemas[producer]
             reader = context.spark.readStream.name(uid).schema(plain(schema))
-            # recursive: the files lie below the folder of the feed, and no partition columns are read off their paths
+            # recursive, because the files lie below the feed's folder and their paths must give no partition columns
             options: dict[str, Any] = {**READ, "recursiveFileLookup": True, "maxFileAge": NEVER_FORGOTTEN}
             if not self._whole and producer not in self._changing:
                 limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)

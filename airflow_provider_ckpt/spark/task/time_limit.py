@@ -1,4 +1,4 @@
-"""What is cancelled if it takes too long."""
+"""A time limit after which work is cancelled."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ _AGAIN = 0.1
 
 
 class TimeLimit:
-    """A context: ``cancel`` is called in a thread of its own when ``seconds`` have passed, and again and again until
-    the context is left: what is cancelled may be several Spark jobs, one after the other."""
+    """A context that calls ``cancel`` in a thread of its own when ``seconds`` have passed.
+
+    It repeats the call until the context is left, because the work may be several Spark jobs, one after the other.
+    """
 
     def __init__(self, seconds: float, cancel: Callable[[], None]) -> None:
         self._seconds, self._cancel = seconds, cancel

@@ -1,7 +1,7 @@
 """Text after the JSON value of a row, such as a second value in the same line.
 
 Spark's reader stops after the first value, and drops the rest silently. So the files of a batch are read once more, as
-text. A comma or a closing bracket after the value holds no data, and is passed over.
+text. A comma or a closing bracket after the value holds no data, and is ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BOM, _LONGEST = "\ufeff", 2**31 - 1
 _MAY_HAVE_MORE = r"[}\]]\s*+(?:[^\s,}\]]|,\s*+\S)"
 """Matches each text that goes beyond its first object or array. Only rows that match are parsed again."""
 _OF_THE_FILE = frozenset({"path", "paths", "encoding", "charset", "linesep", "multiline", "compression"})
-"""Options of a reader that say nothing about one value."""
+"""Options of a reader that concern the whole file, and not a single value."""
 _OTHER_CHARSETS = frozenset({"UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32"})
 _LIKE_UTF_8 = frozenset({"UTF-8", "UTF8", "US-ASCII", "ASCII"})
 
@@ -68,8 +68,8 @@ class TrailingText:
 def trailing_text(spark: SparkSession, relation: Any, choose: Callable[[DataFrame], DataFrame]) -> TrailingText | None:
     """Return the check of a relation of JSON files.
 
-    None if it is no such relation, or if its charset is one that Spark's functions do not know. ``choose``: leaves out
-    files.
+    Return None for a relation of another format, and for a charset that Spark's functions do not know. ``choose``:
+    leaves out files.
     """
     options = {str(one._1()).lower(): str(one._2()) for one in each(relation.options().toSeq())}
     charset = (options.get("encoding") or options.get("charset") or "UTF-8").upper()
@@ -119,9 +119,9 @@ def _is_single(text: Column) -> Column:
 
 
 def _has_more(text: Column, schema: StructType, options: Mapping[str, str]) -> Column:
-    """Return whether Spark reads a row of the text, and drops what follows it.
+    """Return whether Spark reads a row of the text and drops the rest.
 
-    A row that Spark itself takes for malformed is left to it.
+    A row that Spark itself finds malformed does not count here.
     """
     given = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     first = F.from_json(text, StructType([*schema.fields, StructField(_CORRUPT, StringType())]), given)

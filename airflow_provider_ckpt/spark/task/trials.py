@@ -1,5 +1,4 @@
-"""Queries that may take the place of the one that runs: made, compared and tried, and nothing of it is seen
-(R21)."""
+"""Trials of queries that may replace the running one. A trial builds, compares and runs a query invisibly (R21)."""
 
 from __future__ import annotations
 
@@ -35,15 +34,14 @@ from airflow_provider_ckpt.storage.removal import best_effort
 log = logging.getLogger(__name__)
 
 LAST_TRIAL = 10.0
-"""Seconds that a trial gets when its attempt is over, or the next one is to begin: the function it calls is a user's,
-and may never return."""
+"""Seconds to wait for a trial when its attempt is over or the next trial waits. Its user function may never return."""
 
 MakeBuilder = Callable[[VertexSettings | None], QueryBuilder]
 
 
 @dataclass(frozen=True)
 class TriedQuery:
-    """``settings``, ``without``: of the plan that it was made for."""
+    """A query that was tried, with the ``settings`` and ``without`` of its plan."""
 
     settings: VertexSettings
     without: frozenset[str]
@@ -55,9 +53,13 @@ class TriedQuery:
 
 
 class Trials:
-    """Of one attempt of a subtask, one after the other, in threads of their own. ``folder``: of the query that runs;
-    ``path``: where copies of it are made, each with its name behind. ``reads_whole``: no limit holds for the
-    result partitions that it reads."""
+    """The trials of one attempt of a subtask. They run one after the other, in threads of their own.
+
+    Args:
+        folder: the Spark folder of the running query.
+        path: prefix of the paths of its copies.
+        reads_whole: batches of result partitions are read as a whole, so no read limit holds for them.
+    """
 
     def __init__(
         self, context: RunContext, vertex: JobVertex, folder: SparkFolder, path: str, *, reads_whole: bool
@@ -80,55 +82,69 @@ class Trials:
         make_builder: MakeBuilder,
         tell: Callable[[Report], None],
     ) -> None:
-        """``now``, ``before``: what runs, and with which settings. Answers ReconfigurationPrepared or
-        ReconfigurationUnfit by ``tell``. Returns at once."""
+        """Try the query of a plan, and return at once.
+
+        Args:
+            task_id: of the attempt.
+            trial: names the trial in the answer.
+            plan: the plan to try.
+            now: the running query.
+            before: the settings of the running query; None if requests have changed none.
+            make_builder: returns the builder of a query with the given settings.
+            tell: called with ReconfigurationPrepared or ReconfigurationUnfit.
+        """
 
         def run() -> None:
             try:
                 with self._turn():
                     digests = self._try(trial, plan, now, before or VertexSettings(), make_builder)
-            except BaseException as error:  # a file may raise KeyboardInterrupt, and this thread is nobody else's
+            except BaseException as error:  # a user's file may raise anything, and only this thread would see it
                 tell(ReconfigurationUnfit(*task_id, trial, told(error)))
             else:
                 tell(ReconfigurationPrepared(*task_id, trial, digests))
 
         if not self._is_stopped:
-            # a daemon: one that hangs keeps neither the next attempt nor the driver from their end
+            # a daemon, so that a hanging trial delays neither the next attempt nor the end of the driver
             thread = threading.Thread(target=run, name=f"ckpt-trial-{self._vertex.uid}", daemon=True)
             self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
             thread.start()
 
     def take(self, plan: VertexPlan) -> TriedQuery | None:
-        """The query that was tried last, if it is that of the plan: it can be started as it is, and its functions need
-        not be called again while the subtask stands still. Once."""
+        """Return the last tried query if it belongs to the plan, and forget it.
+
+        It can start as it is. So its functions need not be called again while the subtask is paused.
+        """
         tried, self._tried = self._tried, None
         return tried if tried is not None and tried.is_of(plan) else None
 
     def stop(self) -> None:
-        """The attempt is over."""
+        """Stop the running trial, and start no more trials, because the attempt is over."""
         self._is_stopped = True
         query = self._query
         if query is not None and not is_gone() and query.isActive:
             query.stop()
 
     def close(self) -> None:
-        """Returns when nothing is tried any more, or :data:`LAST_TRIAL` is over."""
+        """Wait until no trial runs, at most for :data:`LAST_TRIAL`."""
         self._is_stopped = True
         until = time.monotonic() + LAST_TRIAL
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
             if thread.is_alive():
-                log.warning("%s has not ended within %g s, and is left behind", thread.name, LAST_TRIAL)
+                log.warning("%s has not ended within %g s, and is abandoned", thread.name, LAST_TRIAL)
 
     def of(self, context: RunContext, vertex: JobVertex) -> Trials:
-        """Those of another version of the job, on what this one has."""
+        """Return trials for another version of the job, on copies of this query's folder."""
         return Trials(context, vertex, self._folder, self._path, reads_whole=self._reads_whole)
 
     # ---- the threads
 
     def start_on_copy(self, trial: str, settings: VertexSettings, other: BuiltQuery) -> None:
-        """State that does not fit shows in the first batch: one without rows, on a copy of the state of now. So does an
-        option of a source that Spark reads when the query is started."""
+        """Run one batch without rows on a copy of the current state.
+
+        This batch fails if the state does not fit. It also fails at an unfit option of a source, because Spark reads
+        options when a query starts.
+        """
         copy = SparkFolder(self._folder.storage, f"{self._path}-{trial}")
         try:
             copy.copy_from(self._folder)
@@ -146,9 +162,12 @@ class Trials:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """A function that never returns would have whatever is asked for behind it blamed for taking too long."""
+        """Wait for the end of the previous trial. Fail if it does not return, so that the next one is not blamed.
+
+        Raises UnfitQueryError.
+        """
         if not self._one_at_a_time.acquire(timeout=LAST_TRIAL):
-            problem = "what was tried before has not returned yet: ask again, or stop the job and ask its next run"
+            problem = "an earlier trial has not ended: try again, or stop the job and change its next run"
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
         try:
             yield
@@ -158,7 +177,7 @@ class Trials:
     def _try(
         self, trial: str, plan: VertexPlan, now: BuiltQuery, before: VertexSettings, make_builder: MakeBuilder
     ) -> Mapping[str, str]:
-        """Returns the digests of its functions. Raises whatever speaks against it."""
+        """Try the query, and return the digests of its functions. Raise the reason against it."""
         settings = read_anew(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
         self._context.check_declared([uid for uid in before.logic if uid not in settings.logic])
         builder = make_builder(settings)
@@ -166,7 +185,7 @@ class Trials:
         is_read = bool(self._context.graph.outputs(self._vertex.uid))
         is_another = (settings.logic, settings.digests) != (before.logic, before.digests)
         check_fits(self._vertex.uid, now, other, is_read=is_read, is_edited=is_another)
-        # what it has by now is not asked for: the file source that a limit was given for may have ended since
+        # check only limits that change: the file source of an existing limit may have ended since
         if _limits(settings) != _limits(before):
             self._check_limits(other)
         if settings.state_partitions != before.state_partitions:
@@ -185,7 +204,7 @@ class Trials:
         if any(reads.is_file for reads in other.reads.values()) or (edges and not self._reads_whole):
             return
         problem = (
-            "what its producers give is read as a whole, as the job follows event time: no limit holds for it"
+            "it reads batches of its producers as a whole, because the job uses event time: no limit holds for them"
             if edges
             else "it reads no files, and no limit of bytes or files holds for anything else"
         )
@@ -198,24 +217,36 @@ class Trials:
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _check_committed(self) -> None:
-        """Before that there is nothing to try it on: what Spark refuses when a query starts would end the job."""
+        """Refuse another function before the first committed batch, because there is no state to try it on.
+
+        Without a trial, a refusal by Spark would end the job.
+
+        Raises UnfitQueryError.
+        """
         if self._folder.newest_commit() is None:
-            problem = "no micro-batch of it is committed yet, so there is nothing to try another function on; ask again"
+            problem = (
+                "it has committed no micro-batch, so there is no state to try another function on; try again later"
+            )
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _check_state(self, other: BuiltQuery) -> None:
         if not other.stateful:
-            raise UnfitQueryError(vertex=self._vertex.uid, problem="it keeps no state that could be cut anew")
+            raise UnfitQueryError(vertex=self._vertex.uid, problem="it keeps no state that could be repartitioned")
         if self._folder.state_partitions() is None:
-            problem = "no micro-batch of it is committed yet, so there is no state to cut anew; ask again"
+            problem = "it has committed no micro-batch, so there is no state to repartition; try again later"
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _check_parts(self, copy: SparkFolder, wanted: int | None) -> None:
-        """Spark cuts whatever it is told to, and what an operator that keeps one part does not find there is lost."""
+        """Refuse a number of state parts that Spark does not use.
+
+        Spark repartitions any state. But an operator that uses only one part would lose the state in the others.
+
+        Raises UnfitQueryError.
+        """
         if wanted is not None and not self._is_stopped and copy.parts_of_state() != {wanted}:
             shown = " and ".join(map(str, sorted(copy.parts_of_state())))
             problem = (
-                f"Spark runs it on state in {shown} parts, not {wanted}: an operator without keys has one part alone"
+                f"Spark runs it on state in {shown} parts, not {wanted}: an operator without keys uses only one part"
             )
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 

@@ -40,13 +40,13 @@ _UNSIGNED = DecimalType(20, 0)
 
 
 def unfit_content(spark: SparkSession, vertex: str, plan: Any, error: BaseException) -> CkptError | None:
-    """Return the error for the content of a file at which Spark failed; None if the failure is another one.
+    """Return the error for a file whose content made Spark fail; None for any other failure.
 
-    The malformed row is logged, because it must not reach the journal.
+    The malformed row is only logged, because it must not reach the journal.
 
     Args:
-        plan: the plan that failed, analysed.
-        error: as it came out of Spark.
+        plan: the analysed plan that failed.
+        error: raised by Spark.
     """
     if isinstance(error, CkptError):
         return None
@@ -57,7 +57,7 @@ def unfit_content(spark: SparkSession, vertex: str, plan: Any, error: BaseExcept
         if _UNREADABLE in jvm_text(error):
             return next(_unfit_column(spark, vertex, plan), None)
         return None
-    except PySparkException as again:  # the failure itself is told then
+    except PySparkException as again:  # then the caller reports the original failure
         log.warning("the file that Spark failed at cannot be read again (%s)", type(again).__name__)
         return None
 
@@ -76,7 +76,10 @@ def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterat
 
 
 def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[FileColumnTypeError]:
-    """Spark reads an unsigned number as a decimal. At any other type it fails, and names neither file nor column."""
+    """Yield the error for a column of unsigned numbers that the source does not read as a decimal.
+
+    Spark fails at such a column, and names neither file nor column.
+    """
     for relation, files in _relations(plan):
         wanted = [one for one in _schema(relation).fields if not isinstance(one.dataType, DecimalType)]
         for file in files if str(relation.fileFormat().toString()) == "Parquet" else ():

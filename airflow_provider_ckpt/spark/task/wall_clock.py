@@ -1,4 +1,4 @@
-"""The machine's clock, where Spark goes by it."""
+"""Detection of a machine's clock that was set back, because Spark's triggers use that clock."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Callable
 
 
 class WallClock:
-    """Notices that somebody has set it back. Spark's trigger waits on it for the next interval: for as long as it was
-    set back no micro-batch would begin, and nothing would tell."""
+    """A watch for a clock that was set back.
+
+    Spark's trigger waits by this clock for the next interval. So no micro-batch would begin for the time by which the
+    clock was set back, and nothing would report that.
+    """
 
     def __init__(self, wall: Callable[[], float] | None = None, steady: Callable[[], float] = time.monotonic) -> None:
         self._wall, self._steady = wall or (lambda: time.time()), steady
         self._ahead = self._now()
 
     def set_back(self) -> float:
-        """By how many seconds, since this was asked last; less than 0 if it was set forward."""
+        """Return by how many seconds the clock was set back since the last call; negative if it was set forward."""
         before, self._ahead = self._ahead, self._now()
         return before - self._ahead
 

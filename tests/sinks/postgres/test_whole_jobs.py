@@ -91,14 +91,14 @@ def test_a_server_that_is_a_standby_for_some_seconds_ends_no_run(job: PostgresJo
         job.world.run("ALTER ROLE airflow SET default_transaction_read_only = on")
         try:
             job.put(1)
-            wait_until(lambda: "sink table: waiting since 1 s" in run.text(), run.tail)
+            wait_until(lambda: "sink table: has waited 1 s" in run.text(), run.tail)
         finally:
             with psycopg.connect(
                 job.world.url, autocommit=True, options="-c default_transaction_read_only=off"
             ) as connection:
                 connection.execute("ALTER ROLE airflow RESET default_transaction_read_only")
         assert run.wait(300) == ExitCode.FINISHED, run.tail()
-        assert "sink table: waiting since 0 s, could not " in run.text()
+        assert "sink table: has waited 0 s, could not " in run.text()
         assert "SQLSTATE 25006, ReadOnlySqlTransaction" in run.text()
     assert job.ids() == [*range(20)]
     assert job.file_rows() == 20
