@@ -316,7 +316,7 @@ def test_a_document_of_several_lines_is_malformed_as_a_whole(
 
     run = world.run(reading(world, document), mode=mode)
     assert run.status == "FAILED"
-    assert "a row (read as null: id, k, name) does not fit" in str(run.cause)
+    assert "a row (no JSON object) does not fit" in str(run.cause)
     assert 'begins with \'{"id":\\n "x\\x1b[2J"}' in caplog.text
 
 
@@ -325,7 +325,7 @@ def test_a_row_with_too_many_values_fails(world: World, mode: str) -> None:
     (Path(world.path("in")) / "1.csv").write_text("1,1,a\n3,3,c,d\n")
     run = world.run(reading(world, csv), mode=mode)
     assert run.status == "FAILED"
-    assert "/in/1.csv: a row with too many values does not fit" in str(run.cause)
+    assert "/in/1.csv: a row (too many values) does not fit" in str(run.cause)
 
 
 # ---- quarantine

@@ -21,6 +21,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import analysed, each
 from airflow_provider_ckpt.spark.query.malformed import COUNTED, FAILING, METRIC, malformed_only, quarantined
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.errors import TrailingTextError
+from airflow_provider_ckpt.spark.task.malformed_reason import malformed_reason
 from airflow_provider_ckpt.spark.task.trailing_text import rows_with_trailing_text
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
@@ -155,7 +156,9 @@ class MalformedRows:
     def _of(self, uid: str) -> Iterator[DataFrame]:
         for source in self.check.sources():
             if source.uid == uid:
-                yield quarantined(self.check.unfit(source), f"{COUNTED}{uid}")
+                column = f"{COUNTED}{uid}"
+                reason = malformed_reason(self.check.spark, source.relation, column)
+                yield quarantined(self.check.unfit(source), column, reason)
                 if (trailing := self.check.trailing(source)) is not None:
                     yield trailing
 
