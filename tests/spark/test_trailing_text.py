@@ -75,7 +75,7 @@ def found_in(spark: SparkSession, world: World, *options: tuple[str, Any]) -> li
     """Return the rows with text after their value."""
     reader = reader_of(spark, "batch", on_malformed="count")
     frame = reader.schema(SCHEMA).options(**dict(options)).json(world.path("in"))
-    check = BatchCheck(spark, "rows", analysed(frame), lambda uid, rows: rows)
+    check = BatchCheck(spark, "rows", analysed(frame), lambda uid, rows: rows, {})
     [source] = check.sources()
     rows = check.trailing(source)
     assert rows is not None
@@ -162,7 +162,7 @@ def test_rows_are_counted(world: World, mode: str, caplog: pytest.LogCaptureFixt
 
 
 @MODES
-def test_rows_go_to_quarantine(world: World, mode: str) -> None:
+def test_rows_go_to_quarantine(world: World, mode: str, caplog: pytest.LogCaptureFixture) -> None:
     put(world, "a.json", '{"id":0}', TWO, '{"id":"x"}')
     put(world, "b.json", TRAILING)
     run = world.run(reading(world, on_malformed="quarantine"), mode=mode)
@@ -175,6 +175,7 @@ def test_rows_go_to_quarantine(world: World, mode: str) -> None:
         (TRAILING, reason),
     ]
     assert world.state().malformed_rows() == {"rows": 3}
+    assert "which is not read, and the whole lines go to the quarantine bad: in file:" in caplog.text
 
 
 def test_rows_of_history_do_not_count_for_the_live_source_of_its_folder(world: World) -> None:
