@@ -443,8 +443,8 @@ REMOTE = (
         "remote-claims-abandoned",
         "W4",
         "Master.take_over.admit",
-        "    self._refuse_abandoned()  # whoever",
-        "    pass  # whoever",
+        "    self._refuse_abandoned()  # a successor",
+        "    pass  # a successor",
         (
             "tests/remote/test_abandoned.py::"
             "test_one_that_is_abandoned_just_before_its_claim_takes_nothing_from_its_successor",
@@ -692,7 +692,7 @@ REMOTE = (
         "standby-takes-unseen",
         "W14",
         "Standby._seen",
-        "    self._find()  # who has come in their place may be at work already, and shows so before it begins\n",
+        "    self._find()  # a replacement may be at work already: it writes its outbox before it begins\n",
         "",
         ("tests/remote/test_standby.py::test_one_that_has_come_in_its_place_is_left_alone",),
         "a restarted worker loses its subtask to a standby worker, which loses it to the next one",
@@ -719,7 +719,7 @@ REMOTE = (
         "worker-begins-unseen",
         "W14",
         "Worker._begin",
-        "        self._correspondence.deliver()  # who stands by takes what was begun and has nobody\n",
+        "        self._correspondence.deliver()  # standby workers take every subtask that was begun and has no living worker\n",
         "        pass\n",
         ("tests/remote/test_worker.py::test_it_shows_itself_before_it_begins_anything",),
         "a standby worker takes subtasks that another worker has started without announcing itself",
