@@ -220,6 +220,7 @@ class OutputAheadError(InvalidInputError):
 
 class OutputLostError(InvalidInputError):
     template = (
-        "sink {sink!r} knows of {known} as its last released checkpoint, and the journal of {released}: its folder, or "
-        "the records of its releases, were taken away or emptied. Bring them back, or run the job under another id"
+        "sink {sink!r} knows of {known} as its last released checkpoint, and the journal of {released}: its folder or "
+        "table, or the records of its releases, were taken away or emptied. Bring them back, or run the job under "
+        "another id"
     )
