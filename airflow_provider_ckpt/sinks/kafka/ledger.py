@@ -31,11 +31,12 @@ _IDS = 16_384
 
 @dataclass(frozen=True)
 class LedgerRecord:
-    """``rows``: of the whole release, in each of its records."""
+    """``rows``: of the whole release, in each of its records. ``topic``: id of the topic of the rows."""
 
     checkpoint: int
     rows: int
     ids: tuple[str, ...]
+    topic: str
 
     def encoded(self, context: SinkContext) -> bytes:
         return encode_document(
@@ -46,6 +47,7 @@ class LedgerRecord:
             checkpoint=self.checkpoint,
             rows=self.rows,
             ids=list(self.ids),
+            topic=self.topic,
         )
 
     @classmethod
@@ -56,10 +58,11 @@ class LedgerRecord:
             read_field(body, "checkpoint", reader(Count)),
             read_field(body, "rows", reader(Count)),
             tuple(read_field(body, "ids", reader(list[str]))),
+            read_field(body, "topic", reader(str)),
         )
 
 
-def records_of(checkpoint: int, rows: int, ids: Iterable[str]) -> list[LedgerRecord]:
+def records_of(checkpoint: int, rows: int, ids: Iterable[str], topic: str) -> list[LedgerRecord]:
     """Of one release. A sink that waits for its gate, or for the end, releases more batches at once than one record can
     name."""
     found, width = [list[str]()], 0
@@ -69,7 +72,7 @@ def records_of(checkpoint: int, rows: int, ids: Iterable[str]) -> list[LedgerRec
             width = 0
         found[-1].append(one)
         width += len(one)
-    return [LedgerRecord(checkpoint, rows, tuple(some)) for some in found]
+    return [LedgerRecord(checkpoint, rows, tuple(some), topic) for some in found]
 
 
 def ledger_name(context: SinkContext, topic: str) -> str:
