@@ -719,7 +719,7 @@ REMOTE = (
         "worker-begins-unseen",
         "W14",
         "Worker._begin",
-        "        self._correspondence.deliver()  # standby workers take every subtask that was begun and has no living worker\n",
+        "        self._correspondence.deliver()  # standby workers take",
         "        pass\n",
         ("tests/remote/test_worker.py::test_it_shows_itself_before_it_begins_anything",),
         "a standby worker takes subtasks that another worker has started without announcing itself",
