@@ -720,7 +720,7 @@ REMOTE = (
         "W14",
         "Worker._begin",
         "        self._correspondence.deliver()  # standby workers take",
-        "        pass\n",
+        "        pass  # standby workers take",
         ("tests/remote/test_worker.py::test_it_shows_itself_before_it_begins_anything",),
         "a standby worker takes subtasks that another worker has started without announcing itself",
     ),
