@@ -74,13 +74,6 @@ class ModuleSpace(MetaPathFinder):
             found.update(f"{name}\0{digest_of([ast.parse(source)])}\0".encode("utf-8", "surrogatepass"))
         return found.hexdigest()[:16]
 
-    def digest_of_sources(self) -> str:
-        """Return the digest of the first releases that had one, which covers each letter."""
-        found = hashlib.sha256()
-        for name, source in sorted(self._sources.items()):
-            found.update(f"{name}\0{len(source)}\0{source}\0".encode("utf-8", "surrogatepass"))
-        return found.hexdigest()[:16]
-
     def run_file(self, path: str, stem: str) -> ModuleType:
         """Run a file and return its module, under the name with which its helpers would import it."""
         name = f"{self.name}.{re.sub(r'[^0-9A-Za-z_]', '_', stem)}"

@@ -33,19 +33,17 @@ class Version:
         job: The job.
         package: Package of its modules. Their functions are pickled by value, because no executor can import them.
         digest: Digest of the code that was read, including the modules that came with it.
-        first_digest: Digest as the first releases computed it.
         forget: Removes its modules, if none of them is used.
     """
 
     job: Job
     package: ModuleType
     digest: str
-    first_digest: str
     forget: Callable[[], None]
 
     def is_of(self, digest: str | None) -> bool:
         """Return whether the version has that digest. None matches any version."""
-        return digest in (None, self.digest, self.first_digest)
+        return digest in (None, self.digest)
 
 
 def load_version(
@@ -81,7 +79,7 @@ def load_version(
                     raise no_module(reference, missing) from error
             raise import_error(reference, error, "" if path is None else os.path.dirname(path) + os.sep) from error
         check_job(reference, module, name, given)
-    return Version(getattr(module, name), space.package, space.digest(), space.digest_of_sources(), space.close)
+    return Version(getattr(module, name), space.package, space.digest(), space.close)
 
 
 def _of_folder(folder: str, check: Callable[[str], None] | None) -> ModuleSpace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.model.json_form import LATER, own_form, reader, to_json
+from airflow_provider_ckpt.model.json_form import LATER
 from airflow_provider_ckpt.model.limits import Pid
 
 
@@ -18,8 +18,7 @@ class Worker:
     host: str | None = None
     boot_id: str | None = None
     pid: Pid | None = None
-    started: str | None = field(default=None, metadata=own_form(to_json, reader(str | float | None)))
-    """A number in journals of the first release."""
+    started: str | None = None
     application_id: str | None = None
     """Spark's application id."""
     pid_namespace: str | None = field(default=None, metadata=LATER)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from airflow_provider_ckpt.partitions.log_state import kept_below
 from airflow_provider_ckpt.partitions.subtask_entries import numbered, subtask_entries
-from airflow_provider_ckpt.storage.log_files import HEAD_VERSION
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -36,5 +35,4 @@ class LogTruncation:
         records = numbered(entries.load())
         self._check_fenced()
         kept = kept_below(records, head, unreleased_from)
-        is_folded = kept == kept_below(records, head, None)  # earlier releases keep exactly these in memory
-        return entries.truncate(head, besides=kept, version=1 if is_folded else HEAD_VERSION)
+        return entries.truncate(head, besides=kept)

@@ -19,16 +19,24 @@ class OpenWindows:
         watermark: its watermark in epoch milliseconds.
         newest: event time of its newest row in epoch milliseconds.
         unread: inputs whose end the windows wait for.
+        awaited: live inputs whose next row moves event time for the first time. The rows that they gave while an input
+            held event time do not move it later.
     """
 
     vertex: str
     watermark: int | None
     newest: int
     unread: tuple[str, ...]
+    awaited: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.unread:
             return f"windows of {self.vertex} are open until {' and '.join(self.unread)} is read to its end"
+        if self.awaited:
+            return (
+                f"windows of {self.vertex} are open until the next row of {' and '.join(self.awaited)} comes: rows "
+                f"that were read beside history do not move event time (newest row: {shown_time(self.newest)})"
+            )
         after = f" that end after {shown_time(self.watermark)}" if self.watermark else ""
         closing = "a window closes when event time passes its end"
         return f"windows of {self.vertex}{after} are open: {closing} (newest row: {shown_time(self.newest)})"
@@ -46,7 +54,9 @@ def open_windows(state: JobState, held: Iterable[HeldWindows] = ()) -> list[Open
         mark = marks.get(vertex)
         is_closed = mark is not None and mark >= MAX_WATERMARK
         if newest is not None and vertex in going and not is_closed and _has_windows(state, vertex):
-            found.append(OpenWindows(vertex, mark, newest, _unread(state, vertex)))
+            unread = _unread(state, vertex)
+            awaited = () if mark or unread else _awaited(state, vertex)
+            found.append(OpenWindows(vertex, mark, newest, unread, awaited))
     return found
 
 
@@ -66,16 +76,37 @@ def _has_windows(state: JobState, vertex: str) -> bool:
 
 
 def _unread(state: JobState, vertex: str) -> tuple[str, ...]:
-    """Return the bounded sources that keep the watermark of the query at its start."""
-    graph, recorded = state.graph(), None if state.plan is None else state.plan.definition
-    in_order = {uid for uid, source in recorded.sources.items() if source.in_order} if recorded else set()
-    of_vertex = next((one for one in graph.vertices if one.uid == vertex), None)
-    ended = {*state.dropped.get(vertex, ()), *state.ended.get(vertex, ()), *in_order}
-    if of_vertex is None:
+    """Return the bounded inputs that hold the watermark of the query at its start."""
+    ended = {*state.dropped.get(vertex, ()), *state.ended.get(vertex, ())}
+    return tuple(producer for uid, producer in _holding(state, vertex).items() if uid not in ended)
+
+
+def _awaited(state: JobState, vertex: str) -> tuple[str, ...]:
+    """Return the live inputs of a query that was last read with an input that held its watermark.
+
+    Empty if the query has had a batch since, or if no input ever held the watermark.
+    """
+    dropped, holding = state.dropped.get(vertex, {}), _holding(state, vertex)
+    done = state.checkpoints.get(state.last_completed)
+    batches = [shot.batch_id for name, shot in done.subtasks.items() if name.vertex == vertex] if done else []
+    newest = max((one for one in batches if one is not None), default=-1)
+    if not any(newest <= dropped.get(uid, newest) for uid in holding):
         return ()
-    producers = {edge.uid: edge.producer for edge in graph.inputs(vertex) if graph.vertex(edge.producer).bounded}
-    unread = [uid for uid in of_vertex.bounded_sources if uid not in ended]
-    return (*unread, *(producer for uid, producer in producers.items() if uid not in ended))
+    graph = state.graph()
+    live = [uid for uid in graph.vertex(vertex).sources if uid not in graph.vertex(vertex).bounded_sources]
+    return (*live, *(one.producer for one in graph.inputs(vertex) if not graph.vertex(one.producer).bounded))
+
+
+def _holding(state: JobState, vertex: str) -> dict[str, str]:
+    """Return the bounded inputs that hold the watermark of the query while they are read: uid -> producer."""
+    graph, recorded = state.graph(), None if state.plan is None else state.plan.definition
+    of_vertex = next((one for one in graph.vertices if one.uid == vertex), None)
+    if of_vertex is None:
+        return {}
+    in_order = {uid for uid, source in recorded.sources.items() if source.in_order} if recorded else set()
+    bounded = [edge for edge in graph.inputs(vertex) if graph.vertex(edge.producer).bounded]
+    edges = {edge.uid: edge.producer for edge in bounded if set(graph.upstream_sources(edge.producer)) - in_order}
+    return {**{uid: uid for uid in of_vertex.bounded_sources if uid not in in_order}, **edges}
 
 
 def batches(state: JobState) -> Mapping[str, int]:

@@ -16,6 +16,8 @@ _LINES = 50
 
 def told_of(event: JobReconciled) -> str:
     """Return the recovery in one sentence."""
+    if not event.reset and not any(_kept(event)):
+        return "the runs before finished no part of the job; it runs from the start"
     kept = ", ".join(_kept(event)) or "nothing"
     again = [f"{one.subtask} ({_why(one)})" for one in event.reset[:_SHOWN]]
     if len(event.reset) > _SHOWN:

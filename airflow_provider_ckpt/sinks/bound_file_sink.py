@@ -242,12 +242,13 @@ class BoundFileSink(BoundSink):
         newest = self._log.catch_up()
         return 0 if newest is None or is_gone(self._storage) else newest.checkpoint
 
-    def emptied(self) -> Manifest | None:
-        """Return the last release if none of its files is in the folder. A reader may have deleted them."""
+    def emptied(self) -> str | None:
         newest = self._log.catch_up()
         if newest is None or not newest.files:
             return None
-        return None if any(self._storage.exists(file.path) for file in newest.files[:_LOOKED_FOR]) else newest
+        if any(self._storage.exists(file.path) for file in newest.files[:_LOOKED_FOR]):
+            return None
+        return f"no file of its last release, checkpoint {newest.checkpoint}, is in its folder"
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         removed, each = [], EachByItself()

@@ -231,6 +231,7 @@ class OutputAheadError(InvalidInputError):
 
 class OutputLostError(InvalidInputError):
     template = (
-        "sink {sink!r} has {known} as its last released checkpoint, and the journal has {released}: its folder, or "
-        "the records of its releases, were deleted or emptied. Bring them back, or run the job under another id"
+        "sink {sink!r} has {known} as its last released checkpoint, and the journal has {released}: its folder or "
+        "table, or the records of its releases, were deleted or emptied. Bring them back, or run the job under "
+        "another id"
     )

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.storage.storage import Storage
 
 MANIFEST = "file-manifest"
-VERSION = 2
+VERSION = 1
 _REMEMBERED = 256  # manifests; a release reads only the few that were appended since its batches were staged
 
 
@@ -52,11 +52,6 @@ class Manifest:
     def size(self) -> int:
         """Return the bytes of all files."""
         return sum(file.size for file in self.files)
-
-    @property
-    def version(self) -> int:
-        """Return the oldest format version that can express the manifest. Version 1 has no ``supersedes``."""
-        return 2 if self.supersedes else 1
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -116,7 +111,7 @@ class ManifestLog:
     def append(self, manifest: Manifest) -> bool:
         """Append after the last entry seen. Return False if another process did; then call :meth:`catch_up`."""
         with self._log.lock:
-            if not self._log.append(manifest.version, manifest.to_json()):
+            if not self._log.append(manifest.to_json()):
                 return False
             self._remember(self._log.length() - 1, manifest)
             return True

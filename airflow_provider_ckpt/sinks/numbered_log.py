@@ -35,7 +35,7 @@ class NumberedLog(Generic[T]):
         storage: holds the folder.
         folder: path of the folder.
         kind: document kind of the entries.
-        version: newest version that is read.
+        version: version that is written, and the newest that is read.
         parse: makes a value of an entry's body, and raises UnknownFormError for a damaged one.
     """
 
@@ -68,11 +68,11 @@ class NumberedLog(Generic[T]):
             self._length = number + 1
             return value
 
-    def append(self, version: int, body: dict[str, Any]) -> bool:
+    def append(self, body: dict[str, Any]) -> bool:
         """Append after the last entry seen. Return False if another process did; then call :meth:`next`."""
         with self.lock:
             number, writer = self.length(), secrets.token_hex(8)
-            data = encode_document(self._kind, version, number=number, writer=writer, body=body)
+            data = encode_document(self._kind, self._version, number=number, writer=writer, body=body)
             try:
                 self._storage.create(self._path(number), data)
             except AlreadyExistsError:

@@ -16,6 +16,7 @@ Life of a sink, and who calls what::
     job is new          BoundSink.check_target()     the driver, before anything is written
     every start         BoundSink.check_rows(...)    the same
                         BoundSink.prepare()          the process about to stage, before the first batch
+    a run begins        BoundSink.emptied()          the driver, which warns
     foreachBatch        BoundSink.stage(...)         the Spark driver, once a batch and attempt of it
     checkpoint done     BoundSink.release(...)       any process that hosts the sink; needs no Spark (R16)
                         BoundSink.release_together() instead, of sinks that share a transaction
@@ -318,6 +319,13 @@ class BoundSink(ABC):
         It is read from the target, not from memory. A sink need not record a checkpoint that released nothing. So the
         result may lag behind the journal by empty checkpoints, and releasing nothing twice is harmless.
         """
+
+    def emptied(self) -> str | None:
+        """Return what shows that the target has lost the rows that were released to it; None: nothing shows that.
+
+        Called in the driver when a run begins, which warns: a reader may have deleted what it has read. Reads only.
+        """
+        return None
 
     @abstractmethod
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:

@@ -69,7 +69,7 @@ class TurnLog:
     def append(self, turn: Turn) -> bool:
         """Append a turn. Return False if another process appended one since :meth:`catch_up`; then call it again."""
         with self._log.lock:
-            if not self._log.append(VERSION, turn.to_json()):
+            if not self._log.append(turn.to_json()):
                 return False
             self._turns.append(turn)
             return True

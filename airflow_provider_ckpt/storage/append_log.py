@@ -307,9 +307,7 @@ class AppendLog:
 
     # ---- truncation
 
-    def truncate(
-        self, head: int, keep: KeepRule | None = None, besides: Collection[int] = (), version: int = 1
-    ) -> frozenset[int]:
+    def truncate(self, head: int, keep: KeepRule | None = None, besides: Collection[int] = ()) -> frozenset[int]:
         """Move the head up to ``head`` and delete what lies below. Return the numbers below the head that stay.
 
         Nothing happens if the head is already there or beyond. A crash during the deletion leaves entries below the
@@ -319,7 +317,6 @@ class AppendLog:
             head: the new head.
             keep: the rule for entries that are never deleted, instead of the log's own.
             besides: numbers of entries that stay until the next truncation.
-            version: the oldest version of a head record whose readers know such entries.
 
         Raises NoSuchHeadError if ``head`` is beyond the entries read.
         """
@@ -331,7 +328,7 @@ class AppendLog:
             listing = self._files.list()
             if head > listing.head:
                 kept = self._kept.below(head, listing, keep, besides)
-                if self._files.write_head(head, kept, version):
+                if self._files.write_head(head, kept):
                     listing = replace(listing, head=head, kept=kept, head_records=(*listing.head_records, head))
                 else:
                     listing = self._files.list()  # the existing record decides what is kept

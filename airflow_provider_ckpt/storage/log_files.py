@@ -28,8 +28,6 @@ from airflow_provider_ckpt.storage.storage import Storage
 _ENTRY = re.compile(r"(\d{8,})\.json")
 _HEAD = re.compile(r"head-(\d{8,})\.json")
 _PACK = re.compile(r"pack-(\d{8,})-(\d{8,})\.json")
-HEAD_VERSION = 2
-"""Version of head records. Version 2 keeps entries that releases with version 1 would skip."""
 _LISTS = 20
 _COUNT = reader(Count)
 _COUNTS = reader(tuple[Count, ...])
@@ -193,13 +191,13 @@ class LogFiles:
         head = self.newest_head()
         return head if head > number else None
 
-    def write_head(self, head: int, kept: tuple[int, ...], version: int = 1) -> bool:
+    def write_head(self, head: int, kept: tuple[int, ...]) -> bool:
         """Create a head record.
 
         Return False if one exists: an own one from before a crash, or that of another truncation with *its* kept
         entries.
         """
-        data = encode_document(f"{self._kind}-head", max(version, self._version), head=head, kept=[*kept])
+        data = encode_document(f"{self._kind}-head", self._version, head=head, kept=[*kept])
         try:
             self._storage.create(self._head_path(head), data)
         except AlreadyExistsError:
@@ -227,7 +225,7 @@ class LogFiles:
         except ObjectNotFoundError:
             return None
         with refused_as(lambda problem: self._corrupt_head(uri, head, problem)):
-            record = decode_document(data, f"{self._kind}-head", max(HEAD_VERSION, self._version), uri=uri)
+            record = decode_document(data, f"{self._kind}-head", self._version, uri=uri)
             if read_field(record, "head", _COUNT) != head:
                 raise DamagedFormError(what=f"it says that the head is {record['head']}")
             kept: tuple[int, ...] = read_field(record, "kept", _COUNTS)

@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.client.garbage_collection import collect_garbage
 from airflow_provider_ckpt.client.job_client import list_jobs
+from airflow_provider_ckpt.errors import kind_and_text
 from airflow_provider_ckpt.journal import journal as journals
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.storage.errors import StorageDeniedError
@@ -96,5 +97,5 @@ def test_so_is_an_error_of_the_code_that_reads_it(
     monkeypatch.setattr(journals.Journal, "replay", failing)
     states = {one.job_id: one.damage for one in list_jobs(root)}
     assert (states["a"], states["c"]) == ([], [])
-    assert states["b"] == [f"its journal cannot be read: {type(error).__name__}: {error}"]
+    assert states["b"] == [f"its journal cannot be read: {kind_and_text(error)}"]
     assert list(collect_garbage(root).problems) == ["b"]

@@ -403,7 +403,7 @@ _DEFINITIONS = ("", "-with-event-time", "-with-gates", "-with-kept-state", "-wit
 
 def _formats() -> Iterator[Format]:
     yield _file("root-v1/ckpt-root.json", "ckpt-root.json", read_root, "")
-    for log in ("append-log-v1", "append-log-v2"):
+    for log in ("append-log-v1", "append-log-v1-keeps-more"):
         for file in sorted((GOLDEN / log).iterdir()):
             read = lambda storage: AppendLog(storage, "log", format="test", pack=2).load()  # noqa: E731
             yield _file(f"{log}/{file.name}", f"log/{file.name}", read)
@@ -441,11 +441,11 @@ def _formats() -> Iterator[Format]:
         _ledger,
         golden="kafka-sink-v1/ledger-record.json",
     )
-    for version in ("v1", "v2"):
-        yield _numbered(_file(f"sinks-{version}/manifest-00000000.json", MANIFEST, _manifests), 0)
-    turns = {f"~turns/{n:08d}.json": (GOLDEN / f"sinks-v2/turn-{n:08d}.json").read_bytes() for n in range(3)}
+    for name in ("manifest-00000000", "manifest-that-supersedes"):
+        yield _numbered(_file(f"sinks-v1/{name}.json", MANIFEST, _manifests), 0)
+    turns = {f"~turns/{n:08d}.json": (GOLDEN / f"sinks-v1/turn-{n:08d}.json").read_bytes() for n in range(3)}
     for number in range(3):
-        one = _file(f"sinks-v2/turn-{number:08d}.json", f"~turns/{number:08d}.json", lambda s: TurnLog(s).catch_up())
+        one = _file(f"sinks-v1/turn-{number:08d}.json", f"~turns/{number:08d}.json", lambda s: TurnLog(s).catch_up())
         yield _numbered(one, number, turns)
     for name in ("intent-00000000", "intent-upsert"):
         yield _numbered(_file(f"lakes-v1/{name}.json", INTENT, _intents), 0)

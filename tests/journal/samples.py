@@ -38,8 +38,7 @@ GRAPH = JobGraph(
     edges=(JobEdge("rates__daily", producer="rates", consumer="daily", operator="daily"),),
 )
 
-WORKER = Worker(host="driver-1", boot_id="b-1", pid=4711, started=99.5, application_id="app-1")  # type: ignore[arg-type]
-"""``started`` is a number as in the golden copies; a driver writes a text."""
+WORKER = Worker(host="driver-1", boot_id="b-1", pid=4711, started="99", application_id="app-1")
 
 
 def folded(*events: ev.Event, job_id: str = "orders") -> JobState:

@@ -52,5 +52,6 @@ def test_a_person_is_told_what_was_kept_and_what_is_run_again_and_why() -> None:
     ]
 
 
-def test_a_run_that_finds_all_says_so() -> None:
-    assert told_of(ev.JobReconciled(2, (), {}, (), 1.0)) == "kept from earlier runs: nothing; run again: nothing"
+def test_a_run_that_finds_nothing_finished_says_that_it_runs() -> None:
+    told = told_of(ev.JobReconciled(2, (), {}, (), 1.0))
+    assert told == "the runs before finished no part of the job; it runs from the start"

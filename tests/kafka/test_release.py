@@ -14,6 +14,8 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 
+from airflow_provider_ckpt.journal.kinds.checkpoints import CheckpointReleased
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.sinks.errors import StagedElsewhereError
 from airflow_provider_ckpt.sinks.kafka.errors import (
     KafkaLedgerLostError,
@@ -22,10 +24,12 @@ from airflow_provider_ckpt.sinks.kafka.errors import (
     KafkaRowRefusedError,
     KafkaSettingsError,
     KafkaTargetError,
+    KafkaTopicLostError,
     KafkaUnavailableError,
 )
 from airflow_provider_ckpt.sinks.kafka.kafka_sink import KafkaSink
 from airflow_provider_ckpt.sinks.kafka.ledger import ledger_name
+from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput
 from airflow_provider_ckpt.testing.released_rows import SCHEMA, expected, ids_of
 from airflow_provider_ckpt.testing.staging import stage
@@ -168,6 +172,32 @@ def test_a_ledger_that_is_gone_is_not_taken_for_one_in_which_nothing_is_released
             target.bind().release([first, second], 2)
         if problem == "is gone":
             sink.prepare()
+    assert target.read() == expected(ids_of(1))
+
+
+def test_r9_a_topic_that_is_gone_or_was_made_again_after_a_release_is_refused_at_the_next_start(
+    spark: SparkSession, target: Topic, sink: KafkaRowSink, topics: Topics
+) -> None:
+    counts = sink.release([staged(spark, sink, 1)], 1)
+    state = JobState("orders", releases={1: CheckpointReleased(1, 1.0, {"lake": counts})})
+    refuse_lost_output(state, {"lake": target.bind()})
+    topics.delete(target.name)
+    with pytest.raises(KafkaTopicLostError, match="was deleted since checkpoint 1 was released to it"):
+        refuse_lost_output(state, {"lake": target.bind()})
+    topics.make(2, target.name)
+    with pytest.raises(KafkaTopicLostError, match="was deleted and made again since checkpoint 1"):
+        refuse_lost_output(state, {"lake": target.bind()})
+    assert target.read() == []
+
+
+def test_a_topic_that_was_made_again_before_the_first_release_is_the_one_that_has_the_rows(
+    spark: SparkSession, target: Topic, sink: KafkaRowSink, topics: Topics
+) -> None:
+    handle = staged(spark, sink, 1)
+    topics.delete(target.name)
+    topics.make(2, target.name)
+    sink.release([handle], 1)
+    assert target.bind().last_released() == 1
     assert target.read() == expected(ids_of(1))
 
 

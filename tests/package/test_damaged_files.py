@@ -129,7 +129,7 @@ READERS: list[tuple[str, str, Read]] = [
     ("append-log-v1/00000000.json", "00000000.json", append_log),
     ("append-log-v1/00000004.json", "00000004.json", append_log),
     ("append-log-v1/head-00000003.json", "head-00000003.json", append_log),
-    *[(f"append-log-v2/{name}.json", f"{name}.json", append_log)
+    *[(f"append-log-v1-keeps-more/{name}.json", f"{name}.json", append_log)
       for name in ("00000000", "00000001", "00000003", "00000004", "head-00000003")],
     *[(f"subtask-log-v1/{n:08d}.json", f"log/{n:08d}.json", lambda s, _: void(SubtaskLog(s, "log").load()))
       for n in range(7)],
@@ -146,8 +146,8 @@ READERS: list[tuple[str, str, Read]] = [
     ("kafka-sink-v1/handle.json", "handle.json", kafka_handle),
     ("kafka-sink-v1/ledger-record.json", "ledger.json", lambda s, n: void(LedgerRecord.decoded(s.read(n), n))),
     ("sinks-v1/manifest-00000000.json", SINK, manifests),
-    ("sinks-v2/manifest-00000000.json", SINK, manifests),
-    *[(f"sinks-v2/turn-{n:08d}.json", f"~turns/{n:08d}.json", turns) for n in range(3)],
+    ("sinks-v1/manifest-that-supersedes.json", SINK, manifests),
+    *[(f"sinks-v1/turn-{n:08d}.json", f"~turns/{n:08d}.json", turns) for n in range(3)],
     ("lakes-v1/lake-handle.json", "handle.json", lake_handle),
     ("lakes-v1/intent-00000000.json", "_ckpt/orders/lake/intents/00000000.json", intents),
     ("lakes-v1/intent-upsert.json", "_ckpt/orders/lake/intents/00000000.json", intents),

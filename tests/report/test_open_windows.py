@@ -13,6 +13,7 @@ from airflow_provider_ckpt.journal.events import (
     PlanRecorded,
     SinkReleased,
     SourceDropped,
+    SourceEnded,
 )
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition, VertexDefinition
@@ -31,6 +32,11 @@ WINDOWS = KeptState("Aggregate", ("window",), (("live",),))
 OPEN = (
     "windows of counts that end after 2026-02-25 11:00:00Z are open: a window closes when event time passes its end "
     "(newest row: 2026-02-25 12:00:00Z)"
+)
+
+AWAITED = (
+    "windows of counts are open until the next row of live comes: rows that were read beside history do not move event "
+    "time (newest row: 2026-02-25 12:00:00Z)"
 )
 
 
@@ -55,6 +61,9 @@ class Run:
 
     def drop_history(self) -> None:
         self.tell(SourceDropped("counts", "history", 0, NOON))
+
+    def end_history(self) -> None:
+        self.tell(SourceEnded("counts", "history", 0, NOON))
 
     def complete(self, watermark: int | None, *, batch: int | None = 1, finished: bool = False) -> None:
         """Complete a checkpoint after a micro-batch whose newest row is of noon."""
@@ -81,6 +90,10 @@ class Run:
         return [line["message"] for line in self.lines if not line.get("quiet")][1:]
 
 
+def shown_windows(run: Run) -> str:
+    return str(dict(summary(run.state))["open windows"])
+
+
 def test_the_first_checkpoint_without_rows_says_which_windows_are_open() -> None:
     run = Run()
     run.drop_history()
@@ -102,6 +115,27 @@ def test_windows_that_wait_for_history_name_it() -> None:
     run.complete(HOUR_BEFORE)
     run.release(after=1.0)
     assert run.shown[-1] == f"checkpoint 2 released no row: {OPEN}", "it is another reason now"
+
+
+def test_windows_that_only_the_next_live_row_closes_name_its_source() -> None:
+    run = Run()
+    run.end_history()
+    run.complete(0, batch=0)
+    run.release()
+    assert run.shown[-1] == f"checkpoint 1 released no row: {AWAITED}"
+    run.drop_history()
+    run.complete(0, batch=0)
+    run.release(after=700.0)
+    assert run.shown[-1] == f"checkpoint 2 released no row: {AWAITED}"
+    assert dict(summary(run.state))["open windows"] == AWAITED
+    run.complete(0, batch=1)
+    assert "when event time passes its end" in shown_windows(run), "a live row has come"
+
+
+def test_windows_of_a_query_without_history_await_no_row() -> None:
+    run = Run(in_order=True)
+    run.complete(0, batch=0)
+    assert "when event time passes its end" in shown_windows(run)
 
 
 def test_windows_of_history_in_order_do_not_wait_for_its_end() -> None:

@@ -110,7 +110,7 @@ def test_ledgers_of_two_sinks_and_of_two_topics_have_two_names() -> None:
 
 
 def test_a_ledger_record_reads_as_it_was_written_by_the_first_release() -> None:
-    record = LedgerRecord(12, 5, ("a1-3-n1", "a1-4-n2"))
+    record = LedgerRecord(12, 5, ("a1-3-n1", "a1-4-n2"), "id-of-topic")
     data = (GOLDEN / "ledger-record.json").read_bytes()
     assert LedgerRecord.decoded(data, "uri") == record
     assert record.encoded(CONTEXT) == data

@@ -200,7 +200,7 @@ def test_a_manifest_of_version_1_is_read(golden_books: Storage) -> None:
 
 
 def test_a_manifest_of_a_newer_version_is_refused(golden_books: Storage) -> None:
-    data = json.dumps({**golden("manifest-00000000.json"), "version": 3}).encode()
+    data = json.dumps({**golden("manifest-00000000.json"), "version": 2}).encode()
     golden_books.create(f"{manifests_folder('orders', 'lake')}/00000000.json", data)
     with pytest.raises(NewerFormatError):
         read_manifests(GOLDEN_URI)

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.spark import worker_run
 from airflow_provider_ckpt.spark.worker_run import WorkerRun
+from airflow_provider_ckpt.storage.memory import MemoryStorage
 
 A = SubtaskId("a/0")
 
@@ -58,7 +59,6 @@ def test_between_standing_by_and_working(monkeypatch: pytest.MonkeyPatch, is_tak
     monkeypatch.setattr(WorkerRun, "_run", run)
     monkeypatch.setattr(worker_run, "begin_warm_up", lambda spark, on_warm, stateful: None)
     work = WorkerRun(("a/0",), Timing(0.1), handlers.append, standby=True)
-    nothing: Any = None
-    work._stand_by(prepared, nothing, journal, (A,), lambda line: None)
+    work._stand_by(prepared, MemoryStorage(""), journal, (A,), lambda line: None)
     assert left == ([] if is_taken else ["the worker"])
     assert len(handlers) == 1

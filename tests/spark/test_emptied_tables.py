@@ -1,11 +1,16 @@
-"""A table of files that somebody empties while its job is stopped."""
+"""A table that somebody empties or drops while its job is stopped."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt import SqlSink
+from airflow_provider_ckpt.sinks.database.errors import TableLostError
 from tests.spark.harness import Run, World
 from tests.spark.jobs import mixed
 
@@ -13,7 +18,12 @@ pytestmark = pytest.mark.slow
 
 
 def warned(run: Run) -> list[str]:
-    return [line["message"] for line in run.of("warning") if "its last release" in line["message"]]
+    return [line["message"] for line in run.of("warning") if "If the table was emptied" in line["message"]]
+
+
+def asked(file: Path, statement: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(file, isolation_level=None)) as database:
+        return database.execute(statement).fetchall()
 
 
 def test_a_start_warns_of_a_table_that_was_emptied(world: World) -> None:
@@ -28,3 +38,34 @@ def test_a_start_warns_of_a_table_that_was_emptied(world: World) -> None:
     [told] = warned(run)
     assert told.startswith("sink out: no file of its last release, checkpoint ")
     assert len([*Path(world.path("out")).glob("part-*")]) > 0
+
+
+def test_r9_a_dropped_table_is_refused_and_an_emptied_one_is_warned_of(world: World) -> None:
+    file = world.base / "shop.db"
+    file.touch()
+    table = SqlSink("clicks", url=f"sqlite:///{file}", create=True)
+
+    def count() -> int:
+        return sum(state.get("rows", 0) for one in world.state().releases.values() for state in one.sinks.values())
+
+    world.put_ids("history", 1, 2)
+    world.put_ids("live", 1, 2, 1000)
+    stopped = world.run(mixed(world, sink=lambda path: table), world.ask("stop", lambda: count() == 4))
+    assert (stopped.status, warned(stopped)) == ("STOPPED", [])
+    rows = asked(file, "SELECT id, k, twice FROM clicks ORDER BY id")
+    assert [row[0] for row in rows] == [0, 1, 1000, 1001]
+
+    asked(file, "DROP TABLE clicks")
+    world.put_ids("live", 1, 2, 2000)
+    written = world.everything_under_root()
+    with pytest.raises(TableLostError, match=r"there is no table main\.clicks, and its ledger"):
+        world.run(mixed(world, sink=lambda path: table))
+    assert world.everything_under_root() == written
+    assert asked(file, "SELECT name FROM sqlite_master WHERE name = 'clicks'") == []
+
+    asked(file, "CREATE TABLE clicks (id BIGINT, k BIGINT, twice BIGINT)")
+    run = world.run(mixed(world, sink=lambda path: table), world.ask("drain", lambda: True))
+    assert (run.status, run.cause) == ("FINISHED", None)
+    [told] = warned(run)
+    assert told.startswith("sink out: table main.clicks is empty, and checkpoint ")
+    assert asked(file, "SELECT id FROM clicks ORDER BY id") == [(2000,), (2001,)]

@@ -17,6 +17,7 @@ OURS = [
     "Conf 'spark.sql.streaming.internal.stateStore.partitions' was not found in the offset log. Using existing "
     "session conf value '2'.",
     "Failed to cancel job group 8de751f3-9822-417d-9d0a-20b9dbe467eb. Cannot find active jobs for it.",
+    "The read limit MaxBytes: 134217728 for FileStreamSource[file:/landing/live] is ignored when Trigger.Once is used.",
 ]
 OTHERS = ["Lost task 0.0 in stage 1.0", "Cannot find active jobs", "Query q [id = 1] terminated with error"]
 

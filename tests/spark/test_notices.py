@@ -15,7 +15,13 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.spark.notices import not_as_given, resumes_with_edited_code, suggests_fewer_partitions
+from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.spark.notices import (
+    finds_table_empty,
+    not_as_given,
+    resumes_with_edited_code,
+    suggests_fewer_partitions,
+)
 from airflow_provider_ckpt.spark.query.job_plan import JobPlan
 
 
@@ -26,6 +32,15 @@ def test_a_function_that_the_run_goes_without_is_told_and_one_that_was_read_is_n
         "b was given v2.py:job while it was in v; it has left that query, and runs without it"
     ]
     assert [*not_as_given({"v": read}, {"v": read})] == []
+
+
+def test_a_target_that_fails_for_a_moment_does_not_end_the_run_that_looks_whether_it_was_emptied() -> None:
+    def fails() -> str:
+        raise DatabaseUnreachableError(sink="a", job="orders", doing="look for rows in its table", cause="a lock")
+
+    sinks: Any = {"a": SimpleNamespace(emptied=fails), "b": SimpleNamespace(emptied=lambda: "table b is empty")}
+    [told] = finds_table_empty(sinks)
+    assert told.startswith("sink b: table b is empty. This is right if a reader deletes what it has read. If ")
 
 
 def test_an_edit_of_a_query_that_keeps_state_is_told_at_the_start() -> None:

@@ -310,7 +310,7 @@ def test_what_goes_while_the_job_runs_is_made_again_by_the_next_run(world: World
 
     died = world.run(job_of(world, read), storage=HookedEntries(world.storage, '"type": "EndOfData"', lose))
     assert died.status == "RESTARTING"
-    assert "the next run produces it again" in str(died.cause)
+    assert "the next run produces every missing file again" in str(died.cause)
     read.asked.clear()
     ends(world, read)
     assert len(set(read.asked) - {"part-0"}) <= 1

@@ -90,3 +90,18 @@ def test_a_stop_names_the_windows_that_it_leaves_open(world: World) -> None:
     assert run.status == "FINISHED"
     assert sorted((row["id"], row["n"]) for row in world.released()) == [(0, 10), (10, 10)]
     assert "open" not in run.lines[-1]["message"]
+
+
+def test_windows_that_history_leaves_open_are_closed_by_the_next_live_row(world: World) -> None:
+    """A row's id is its event time in seconds. A live row that is read beside history does not move event time."""
+    world.put_ids("history", 2, 10)
+    world.put_ids("live", 1, 1, start=100)
+    left_out = lambda: bool(world.state().dropped) and world.read_up_to("counts", "live") == 0  # noqa: E731
+    run = world.run(windows(world), world.ask("stop", left_out))
+    assert run.status == "STOPPED"
+    assert world.released() == []
+    assert "windows of counts are open until the next row of live comes" in run.lines[-1]["message"]
+    world.put_ids("live", 1, 1, start=101)
+    run = world.run(windows(world), world.ask("stop", lambda: world.released_count() > 0))
+    assert run.status == "STOPPED"
+    assert [(row["id"], row["n"]) for row in world.released()] == [(0, 10), (10, 10)]

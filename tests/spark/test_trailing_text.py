@@ -76,7 +76,7 @@ def found_in(spark: SparkSession, world: World, *options: tuple[str, Any]) -> li
     """Return the rows with text after their value."""
     reader = reader_of(spark, "batch", on_malformed="count")
     frame = reader.schema(SCHEMA).options(**dict(options)).json(world.path("in"))
-    check = BatchCheck(spark, "rows", analysed(frame), lambda uid, rows: rows)
+    check = BatchCheck(spark, "rows", analysed(frame), lambda uid, rows: rows, {})
     [source] = check.sources()
     trailing = check.trailing(source)
     assert trailing is not None
@@ -163,7 +163,7 @@ def test_rows_are_counted(world: World, mode: str, caplog: pytest.LogCaptureFixt
 
 
 @MODES
-def test_rows_go_to_quarantine(world: World, mode: str) -> None:
+def test_rows_go_to_quarantine(world: World, mode: str, caplog: pytest.LogCaptureFixture) -> None:
     put(world, "a.json", '{"id":0}', TWO, '{"id":"x"}')
     put(world, "b.json", TRAILING)
     run = world.run(reading(world, on_malformed="quarantine"), mode=mode)
@@ -171,11 +171,12 @@ def test_rows_go_to_quarantine(world: World, mode: str) -> None:
     assert world.released_ids() == [0, 1, 3]
     reason = "text after the first JSON value is not read"
     assert sorted((row["row"], row["reason"]) for row in world.released("bad")) == [
-        ('{"id":"x"}', "read as null: id, name"),
+        ('{"id":"x"}', "read as null: id"),
         (TWO, reason),
         (TRAILING, reason),
     ]
     assert world.state().malformed_rows() == {"rows": 3}
+    assert "which is not read, and the whole lines go to the quarantine bad: in file:" in caplog.text
 
 
 def test_rows_of_history_do_not_count_for_the_live_source_of_its_folder(world: World) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.model.errors import DamagedFormError
-from airflow_provider_ckpt.storage import log_files
 from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.errors import (
     BelowHeadError,
@@ -38,7 +37,7 @@ from tests.support.checksum import without_checksum
 from tests.support.syscalls import refusing
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "append-log-v1"
-KEEPS_MORE = GOLDEN.parent / "append-log-v2"
+KEEPS_MORE = GOLDEN.parent / "append-log-v1-keeps-more"
 
 
 def is_open(entry: Entry) -> bool:
@@ -769,7 +768,7 @@ def test_the_golden_log_is_read(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("golden", "more"), [(GOLDEN, {}), (KEEPS_MORE, {"besides": [1], "version": 2})])
+@pytest.mark.parametrize(("golden", "more"), [(GOLDEN, {}), (KEEPS_MORE, {"besides": [1]})])
 def test_a_new_log_looks_like_the_golden_one(
     storage: Storage, monkeypatch: pytest.MonkeyPatch, golden: Path, more: dict[str, Any]
 ) -> None:
@@ -787,15 +786,9 @@ def test_a_new_log_looks_like_the_golden_one(
     written.delete_tree("")
 
 
-def test_a_head_that_keeps_more_than_an_earlier_release_knows_of_is_refused_by_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Otherwise it would follow the part it understands and skip the other entries."""
-    keeps_more = open_storage(KEEPS_MORE)
-    assert [entry.number for entry in AppendLog(keeps_more, "", format="test", keep=is_open).load()] == [0, 1, 3, 4]
-    monkeypatch.setattr(log_files, "HEAD_VERSION", 1)
-    with pytest.raises(NewerFormatError):
-        AppendLog(keeps_more, "", format="test", keep=is_open).load()
+def test_a_log_that_keeps_more_is_read() -> None:
+    log = AppendLog(open_storage(KEEPS_MORE), "", format="test", keep=is_open)
+    assert [entry.number for entry in log.load()] == [0, 1, 3, 4]
 
 
 class SlowToDelete(WrappedStorage):

@@ -254,14 +254,6 @@ def test_r21_so_is_one_that_has_no_such_file(prepared: Prepared) -> None:
         prepared.check_logic(LARGE)
 
 
-def test_r21_a_digest_of_an_earlier_release_is_understood(prepared: Prepared) -> None:
-    """The earlier digest covers every character of the file."""
-    reference = prepared.write(OTHER, "two")
-    settings = VertexSettings(logic={"large": reference}, digests={"large": load_version(reference).first_digest})
-    prepared.journal.write(Reconfigured(1, {"large": settings}, 3.0))
-    prepared.check_logic(LARGE)
-
-
 def test_r21_who_plans_anew_tells_what_it_has_read(prepared: Prepared) -> None:
     """The function's file was edited before a new run. The new run and its workers use the edited file."""
     reference = prepared.write(OTHER, "two")

@@ -79,6 +79,14 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         """Return the problems of the table as it is now, the most serious first; None if there is no table."""
 
     @abstractmethod
+    def _is_there(self, connection: C) -> bool:
+        """Return True if there is something of the table's name."""
+
+    @abstractmethod
+    def _is_empty(self, connection: C) -> bool:
+        """Return True if the table, which is there, has no row. False if that cannot be seen within seconds."""
+
+    @abstractmethod
     def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
         """Stage the rows. Return the earlier ledger entry, the staging table's name and the partitions' answers."""
 
@@ -251,9 +259,19 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
                 yield from self._problems(connection, columns) or ()
 
     def last_released(self) -> int:
+        """Raises TableLostError: the ledger outlives the table, and ``create=True`` would make an empty one."""
         with self._transaction("read its ledger") as connection:
             row = self._ledger.row(connection)
+            if not self._is_there(connection):
+                self._rules.refuse_lost(row)
         return 0 if row is None else row.last
+
+    def emptied(self) -> str | None:
+        with self._transaction("look for rows in its table") as connection:
+            row = self._ledger.row(connection)
+            if row is None or not row.rows or not self._is_empty(connection):
+                return None
+        return f"table {self._table} is empty, and checkpoint {row.last} was released to it"
 
     # ---- after a release
 

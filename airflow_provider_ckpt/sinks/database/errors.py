@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, TransientError
+from airflow_provider_ckpt.sinks.errors import OutputLostError
 
 
 class DriverPackageMissingError(InvalidInputError):
@@ -21,6 +22,17 @@ class TableMismatchError(InvalidInputError):
     """
 
     template = "sink {sink!r} of job {job!r} cannot write to table {table}: {problem}. {advice}."
+
+
+class TableLostError(OutputLostError):
+    """The table is not there, and the sink has released rows to it. Data: sink, job, table, ledger, released."""
+
+    template = (
+        "sink {sink!r} of job {job!r}: there is no table {table}, and its ledger {ledger} says that checkpoint "
+        "{released} was released to it. Was the table dropped or renamed, or may the user of the connection not see "
+        "it? A new table would lack the rows that were released. Bring the table back, or run the job under another "
+        "id. To continue without these rows, create the table yourself"
+    )
 
 
 class DatabaseUnfitError(InvalidInputError):

@@ -14,6 +14,7 @@ from airflow_provider_ckpt.sinks.database.errors import (
     ReleaseRefusedError,
     RowsRefusedError,
     StagedRowsMissingError,
+    TableLostError,
     TableMismatchError,
 )
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
@@ -36,6 +37,11 @@ class Failures:
     def mismatch(self, problem: str, advice: str) -> TableMismatchError:
         return TableMismatchError(
             sink=self.context.uid, job=self.context.job_id, table=self.table, problem=problem, advice=advice
+        )
+
+    def table_lost(self, released: int) -> TableLostError:
+        return TableLostError(
+            sink=self.context.uid, job=self.context.job_id, table=self.table, ledger=self.ledger, released=released
         )
 
     def unfit(self, problem: str) -> DatabaseUnfitError:

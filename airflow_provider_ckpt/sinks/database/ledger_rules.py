@@ -132,6 +132,12 @@ class LedgerRules:
             earlier_mode=row.mode,
         )
 
+    def refuse_lost(self, row: LedgerRow | None) -> None:
+        """Refuse a sink whose table is not there if rows were released to it. An empty release of ``replace`` has
+        none. Raises TableLostError."""
+        if row is not None and row.rows:
+            raise self.failures.table_lost(row.last)
+
     def refuse_superseded(self, row: LedgerRow) -> None:
         if row.superseded_by is not None:
             raise DatabaseTableSupersededError(

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, StagedFilesM
 from airflow_provider_ckpt.sinks.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.kafka.calls import ReleaserFenced
 from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
-from airflow_provider_ckpt.sinks.kafka.errors import KafkaTargetError, KafkaUnavailableError
+from airflow_provider_ckpt.sinks.kafka.errors import KafkaTargetError, KafkaTopicLostError, KafkaUnavailableError
 from airflow_provider_ckpt.sinks.kafka.ledger import Ledger, LedgerRecord, records_of, released_ids
 from airflow_provider_ckpt.sinks.kafka.rows import TopicLimits
 from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _TRIES = 3
 """Attempts of a release that another releaser has fenced."""
 _DEFAULT_LIMIT = 1_048_588
+_NO_ID = "A" * 22
+"""Id of a topic of brokers that give none: they are older than Kafka 2.8."""
 
 
 class BoundKafkaSink(BoundSink):
@@ -61,6 +63,8 @@ class BoundKafkaSink(BoundSink):
         self._at_staging: tuple[str, int] | None = None
         """The ledger's id, and an offset that it had reached before any later batch was staged."""
         self._limits: TopicLimits | None = None
+        self._topic_id = ""
+        """Id of the topic that ``_limits`` are of."""
 
     def __repr__(self) -> str:
         return f"BoundKafkaSink({self._context.uid!r}, {self._topic!r}, {self._client!r})"
@@ -103,6 +107,7 @@ class BoundKafkaSink(BoundSink):
             raise self._refused("the brokers do not let this user write to it")
         largest = int(found.settings.get("max.message.bytes", _DEFAULT_LIMIT))
         needs_key = "compact" in found.settings.get("cleanup.policy", "")
+        self._topic_id = found.id
         self._limits = TopicLimits(self._topic, largest, found.partitions, needs_key)
         return self._limits
 
@@ -198,7 +203,7 @@ class BoundKafkaSink(BoundSink):
         since = min(handle["since_offset"] for handle in staged)
         ledgers = frozenset(handle["ledger"] for handle in staged)
         if self._transactions is None:
-            limits = self._limits or self._check_topic()
+            limits = self._check_topic()  # the ledger is to name the topic of now
             self._transactions = self._client.transactions(self._transactional_id, limits.largest)
         self._catch_up(since, ledgers)
         return self._transactions
@@ -211,7 +216,7 @@ class BoundKafkaSink(BoundSink):
     def _write(self, transactions: Transactions, waiting: Sequence[Handle], checkpoint: int) -> int:
         transactions.begin()
         rows = sum(transactions.send(self._topic, self._staging.messages(one, checkpoint)) for one in waiting)
-        records = records_of(checkpoint, rows, [handle["id"] for handle in waiting])
+        records = records_of(checkpoint, rows, [handle["id"] for handle in waiting], self._topic_id)
         for record in records:
             transactions.record(self._ledger.name, record.encoded(self._context))
         transactions.commit()
@@ -233,8 +238,25 @@ class BoundKafkaSink(BoundSink):
             )
 
     def last_released(self) -> int:
+        """Raises KafkaTopicLostError: the ledger outlives the topic."""
         newest = self._ledger.newest()
-        return 0 if newest is None else newest.checkpoint
+        if newest is None:
+            return 0
+        self._refuse_lost(newest)
+        return newest.checkpoint
+
+    def _refuse_lost(self, newest: LedgerRecord) -> None:
+        found = self._client.topic(self._topic)
+        if found is not None and (found.id == newest.topic or newest.topic == _NO_ID):
+            return
+        raise KafkaTopicLostError(
+            sink=self._context.uid,
+            job=self._context.job_id,
+            topic=self._topic,
+            servers=self._client.servers,
+            problem="was deleted" if found is None else "was deleted and made again",
+            released=newest.checkpoint,
+        )
 
     # ---- garbage
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, TransientError
+from airflow_provider_ckpt.sinks.errors import OutputLostError
 
 
 class KafkaClientMissingError(InvalidInputError):
@@ -50,6 +51,16 @@ class KafkaRowRefusedError(TerminalError):
     template = (
         "sink {sink}: a row of batch {handle} {problem}; no release could write it to {topic}. Nothing of the batch "
         "was staged: {advice}, or leave such rows out, and resume with --resume-failed"
+    )
+
+
+class KafkaTopicLostError(OutputLostError):
+    """The topic is not the one that rows were released to. Data: sink, job, topic, servers, problem, released."""
+
+    template = (
+        "sink {sink!r} of job {job!r}: topic {topic} at {servers} {problem} since checkpoint {released} was released "
+        "to it, so the rows that were released are gone. Nothing was written. Run the job under another id, from its "
+        "input"
     )
 
 

@@ -30,11 +30,15 @@ _IDS = 16_384
 
 @dataclass(frozen=True)
 class LedgerRecord:
-    """A record of a release. ``rows`` counts the whole release, in each of its records."""
+    """A record of a release.
+
+    ``rows`` counts the whole release, in each of its records. ``topic`` is the id of the topic of the rows.
+    """
 
     checkpoint: int
     rows: int
     ids: tuple[str, ...]
+    topic: str
 
     def encoded(self, context: SinkContext) -> bytes:
         return encode_document(
@@ -45,6 +49,7 @@ class LedgerRecord:
             checkpoint=self.checkpoint,
             rows=self.rows,
             ids=list(self.ids),
+            topic=self.topic,
         )
 
     @classmethod
@@ -58,10 +63,11 @@ class LedgerRecord:
             read_field(body, "checkpoint", reader(Count)),
             read_field(body, "rows", reader(Count)),
             tuple(read_field(body, "ids", reader(list[str]))),
+            read_field(body, "topic", reader(str)),
         )
 
 
-def records_of(checkpoint: int, rows: int, ids: Iterable[str]) -> list[LedgerRecord]:
+def records_of(checkpoint: int, rows: int, ids: Iterable[str], topic: str) -> list[LedgerRecord]:
     """Return the records of one release.
 
     There are several if one record cannot name all batches, for example after a gate or for ``release="final"``.
@@ -73,7 +79,7 @@ def records_of(checkpoint: int, rows: int, ids: Iterable[str]) -> list[LedgerRec
             width = 0
         found[-1].append(one)
         width += len(one)
-    return [LedgerRecord(checkpoint, rows, tuple(some)) for some in found]
+    return [LedgerRecord(checkpoint, rows, tuple(some), topic) for some in found]
 
 
 def ledger_name(context: SinkContext, topic: str) -> str:

@@ -85,7 +85,7 @@ class IntentLog:
     def append(self, number: int, intent: Intent) -> bool:
         """Append an intent as entry ``number``. Return False if another process did; then call :meth:`catch_up`."""
         with self._log.lock:
-            if self._log.length() != number or not self._log.append(VERSION, to_json(intent)):
+            if self._log.length() != number or not self._log.append(to_json(intent)):
                 return False
             self._remember(number, intent)
             return True

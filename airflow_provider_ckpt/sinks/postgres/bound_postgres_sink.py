@@ -87,6 +87,18 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         table = read_table(connection, self._table)
         return None if table is None else self._problems_of(columns, table)
 
+    def _is_there(self, connection: Connection) -> bool:
+        return read_table(connection, self._table) is not None
+
+    def _is_empty(self, connection: Connection) -> bool:
+        """A policy may hide all rows from this user. Dead rows can make the search for a live one long."""
+        table = read_table(connection, self._table)
+        if table is None or table.hides_rows:
+            return False
+        connection.execute("SELECT set_config('statement_timeout', '10s', true)")
+        target = sql.Identifier(self._table.schema, self._table.name)
+        return connection.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(target)).rowcount == 0
+
     def _problems_of(self, columns: Columns, table: TargetTable) -> Iterable[Problem]:
         return problems(columns, table, self._settings.mode, self._settings.key)
 
@@ -99,7 +111,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         def make() -> tuple[LedgerRow, dict[str, str]]:
             with self._transaction("make a staging table") as connection:
                 row = self._known(connection)
-                target = self._target(connection, columns)
+                target = self._target(connection, columns, row)
                 create_staging(connection, staging, self._table, target, columns, own)
                 # The staging table's own types are read, because the target may have been altered in between.
                 types = types_of(connection, TableName(self._schema, name))
@@ -109,10 +121,11 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         row, types = self._made_patiently(request, make)
         return row, name, copy_rows(frame, request, self._database, staging, columns, types, own, self._failures)
 
-    def _target(self, connection: Connection, columns: Columns) -> TargetTable:
-        """Return the table as it is now, because it may have been altered since the job began."""
+    def _target(self, connection: Connection, columns: Columns, row: LedgerRow) -> TargetTable:
+        """Return the table as it is now, because it may have been altered or dropped since the job began."""
         table = read_table(connection, self._table)
         if table is None:
+            self._rules.refuse_lost(row)
             self._check_creatable(connection)
             self._ledger.lock_target(connection, alone=True)  # excludes another subtask that creates it
             table = read_table(connection, self._table)

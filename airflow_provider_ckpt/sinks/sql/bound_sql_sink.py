@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, MetaData, Table
+from sqlalchemy import Connection, MetaData, Table, literal, select
 from sqlalchemy.schema import CreateTable, DropTable
 
 from airflow_provider_ckpt.sinks.database.bound_database_sink import Answers, BoundDatabaseSink
@@ -113,6 +113,13 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         table = self._dialect.read_table(connection, self._table)
         return None if table is None else self._problems_of(connection, columns, table)
 
+    def _is_there(self, connection: Connection) -> bool:
+        return self._dialect.read_table(connection, self._table) is not None
+
+    def _is_empty(self, connection: Connection) -> bool:
+        any_row = select(literal(1)).select_from(known_table(self._table, [])).limit(1)
+        return connection.execute(any_row).first() is None
+
     def _problems_of(self, connection: Connection, columns: Columns, table: SqlTable) -> Iterable[Problem]:
         yield from problems(columns, table, self._dialect, self._settings.key)
         yield from self._trigger_writes(connection).problems()
@@ -150,7 +157,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
     def _make(self, name: str, request: StageRequest, columns: Columns) -> tuple[LedgerRow, Table, SqlTable]:
         with self._transaction("look at its table") as connection:
             row = self._known(connection)
-            target = self._target(connection, columns)
+            target = self._target(connection, columns, row)
             self._ledger.note_staged(connection, request.id, name)
         staging = staging_table_of(TableName(self._schema, name), target, columns)
         with self._transaction("make a staging table") as connection:
@@ -170,10 +177,11 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
                 "local[n], or MySQL, MariaDB or PostgreSQL"
             )
 
-    def _target(self, connection: Connection, columns: Columns) -> SqlTable:
-        """Return the table as it is now, because it may have been altered since the job began."""
+    def _target(self, connection: Connection, columns: Columns, row: LedgerRow) -> SqlTable:
+        """Return the table as it is now, because it may have been altered or dropped since the job began."""
         table = self._dialect.read_table(connection, self._table)
         if table is None:
+            self._rules.refuse_lost(row)
             self._check_creatable(connection)
             create_target(connection, self._table, columns, self._settings.key, self._made_types(connection, columns))
             table = self._dialect.read_table(connection, self._table)

@@ -67,8 +67,7 @@ class LogicLoader:
 
         Raises what a call raises.
         """
-        version = self._version(reference, digest)
-        return str(digest) if digest is not None and version.is_of(digest) else version.digest
+        return self._version(reference, digest).digest
 
     def as_read(self, settings: Settings) -> dict[str, VertexSettings]:
         """Return ``settings`` with the digests of the versions that this process has read, for other processes."""

@@ -157,18 +157,10 @@ def malformed_only(frame: DataFrame, column: str) -> DataFrame:
     return frame.where(_malformed(F.col(quoted(column)), names).isNotNull())
 
 
-def quarantined(rows: DataFrame, column: str) -> DataFrame:
+def quarantined(rows: DataFrame, column: str, reason: Column) -> DataFrame:
     """Return malformed rows in the columns of a quarantine. ``rows``: result of :func:`malformed_only`."""
-    names, file = [name for name in rows.columns if name != column], rows.metadataColumn("_metadata")["file_path"]
-    reason = F.concat(F.lit("read as null: "), F.array_join(null_columns(names), ", "))
-    why = F.when(F.size(null_columns(names)) > 0, reason).otherwise(F.lit("too many values"))
-    return rows.select(file.alias("file"), F.col(quoted(column)).alias("row"), why.cast("string").alias("reason"))
-
-
-def null_columns(names: list[str]) -> Column:
-    """Return the names of the columns that are null."""
-    read = F.coalesce(F.json_object_keys(as_json(names)), F.array().cast("array<string>"))
-    return F.array_except(F.array(*map(F.lit, names)), read)
+    file = rows.metadataColumn("_metadata")["file_path"]
+    return rows.select(file.alias("file"), F.col(quoted(column)).alias("row"), reason.alias("reason"))
 
 
 def quoted(name: str) -> str:

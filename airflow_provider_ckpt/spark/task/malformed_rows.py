@@ -21,6 +21,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import analysed, each
 from airflow_provider_ckpt.spark.query.malformed import COUNTED, FAILING, METRIC, malformed_only, quarantined
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.errors import TrailingTextError
+from airflow_provider_ckpt.spark.task.malformed_reason import malformed_reason
 from airflow_provider_ckpt.spark.task.trailing_text import TrailingText, trailing_text
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
@@ -61,12 +62,14 @@ class BatchCheck:
     Attributes:
         plan: the analysed plan that reads them.
         choose: leaves out the files that a source does not read.
+        quarantines: source -> the sink that is given its malformed rows.
     """
 
     spark: SparkSession
     vertex: str
     plan: Any
     choose: Choose
+    quarantines: Mapping[str, str]
 
     def sources(self) -> Iterator[BatchSource]:
         for leaf in each(self.plan.collectLeaves()):
@@ -111,7 +114,7 @@ class BatchCheck:
         found = [_Found(*one) for one in rows.count().collect()]
         for source, kind in sorted({(one.source, one.kind) for one in found}):
             files = {one.file: one.rows for one in found if (one.source, one.kind) == (source, kind)}
-            log.warning("%s", _warning(source, kind, files))
+            log.warning("%s", _warning(source, kind, files, self.quarantines.get(source)))
         return {
             uid: sum(one.rows for one in found if one.source == uid) for uid in sorted({one.source for one in found})
         }
@@ -172,12 +175,16 @@ class MalformedRows:
     def _of(self, uid: str) -> Iterator[DataFrame]:
         for source in self.check.sources():
             if source.uid == uid:
-                yield quarantined(self.check.unfit(source), f"{COUNTED}{uid}")
+                column = f"{COUNTED}{uid}"
+                reason = malformed_reason(self.check.spark, source.relation, column)
+                yield quarantined(self.check.unfit(source), column, reason)
                 if (trailing := self.check.trailing(source)) is not None:
                     yield trailing.rows()
 
 
-def malformed_of_batch(spark: SparkSession, vertex: str, choose: Choose) -> MalformedRows:
+def malformed_of_batch(
+    spark: SparkSession, vertex: str, choose: Choose, quarantines: Mapping[str, str]
+) -> MalformedRows:
     """Return the malformed rows of the current micro-batch. Call this after its output is written.
 
     Call it in the thread that runs ``foreachBatch``.
@@ -185,14 +192,14 @@ def malformed_of_batch(spark: SparkSession, vertex: str, choose: Choose) -> Malf
     Raises TrailingTextError.
     """
     execution = execution_of_batch(spark, vertex)
-    check = BatchCheck(spark, vertex, execution.logical(), choose)
+    check = BatchCheck(spark, vertex, execution.logical(), choose, quarantines)
     check.refuse_trailing()
     return MalformedRows(check, check.counted(with_unfit=any(_observed(execution.observedMetrics()))))
 
 
-def malformed_of_frame(frame: DataFrame, vertex: str) -> MalformedRows:
+def malformed_of_frame(frame: DataFrame, vertex: str, quarantines: Mapping[str, str]) -> MalformedRows:
     """Return the malformed rows in the files that a batch frame reads, as :func:`malformed_of_batch` does."""
-    check = BatchCheck(frame.sparkSession, vertex, analysed(frame), lambda uid, rows: rows)
+    check = BatchCheck(frame.sparkSession, vertex, analysed(frame), lambda uid, rows: rows, quarantines)
     check.refuse_trailing()
     return MalformedRows(check, check.counted(with_unfit=True))
 
@@ -209,8 +216,17 @@ def _file(frame: DataFrame) -> Column:
     return frame.metadataColumn("_metadata")["file_path"]
 
 
-def _warning(source: str, kind: str, files: Mapping[str, int]) -> str:
+def _warning(source: str, kind: str, files: Mapping[str, int], sink: str | None) -> str:
     named = [redact_uri(file) for file in sorted(files)[:_NAMED]]
     more = f" and {counted(len(files) - _NAMED, 'more file')}" if len(files) > _NAMED else ""
     rows = counted(sum(files.values()), "malformed row")
-    return f"source {source} gave {rows} in this batch, with {kind}: in {', '.join(named)}{more}"
+    return f"source {source} gave {rows} in this batch, {_what(kind, sink)}: in {', '.join(named)}{more}"
+
+
+def _what(kind: str, sink: str | None) -> str:
+    """Return what a warning says about rows. ``sink``: their quarantine."""
+    if sink is None:
+        return f"with {kind}"
+    if kind == _UNFIT:
+        return f"which do not fit its schema and go to the quarantine {sink}"
+    return f"with {kind}, and the whole lines go to the quarantine {sink}"

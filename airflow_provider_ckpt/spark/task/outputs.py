@@ -121,7 +121,7 @@ class Outputs:
             if unfit is None:
                 raise
             raise unfit from None
-        return self._with_malformed(prepared, sources.malformed(frame), is_over)
+        return self._with_malformed(prepared, sources.malformed(frame, self._quarantines), is_over)
 
     def _stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool]) -> Prepared:
         nonce = uuid.uuid4().hex[:12]

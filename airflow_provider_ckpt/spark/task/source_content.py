@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,14 +49,14 @@ class SourceContent:
             None if isinstance(error, CkptError) else unfit_content(self.spark, self.vertex, self._plan(frame), error)
         )
 
-    def malformed(self, frame: DataFrame) -> MalformedRows:
-        """Return the malformed rows of a batch that was read.
+    def malformed(self, frame: DataFrame, quarantines: Mapping[str, str]) -> MalformedRows:
+        """Return the malformed rows of a batch that was read. Raises TrailingTextError.
 
-        Raises TrailingTextError.
+        ``quarantines``: source -> the sink that is given its malformed rows. A warning names it.
         """
         if self.streaming:
-            return malformed_of_batch(self.spark, self.vertex, self.choose)
-        return malformed_of_frame(frame, self.vertex)
+            return malformed_of_batch(self.spark, self.vertex, self.choose, quarantines)
+        return malformed_of_frame(frame, self.vertex, quarantines)
 
     def _plan(self, frame: DataFrame) -> Any:
         return execution_of_batch(self.spark, self.vertex).logical() if self.streaming else analysed(frame)

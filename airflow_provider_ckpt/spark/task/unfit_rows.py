@@ -18,11 +18,12 @@ from pyspark.sql.types import DecimalType, StringType, StructType
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.spark.query.analysed_plan import each
 from airflow_provider_ckpt.spark.query.file_index import index_of
-from airflow_provider_ckpt.spark.query.malformed import malformed_only, null_columns
+from airflow_provider_ckpt.spark.query.malformed import malformed_only
 from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types, stored_schema
 from airflow_provider_ckpt.spark.task.causes import jvm_text
 from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, UnfitRowError
 from airflow_provider_ckpt.spark.task.hopeless import malformed_file
+from airflow_provider_ckpt.spark.task.malformed_reason import UNKNOWN, malformed_reason
 from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob, normal_path
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
@@ -66,13 +67,11 @@ def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterat
     reading = [one for one, files in _relations(plan) if normal_path(file) in map(normal_path, files)]
     for relation in reading:
         frame = _with_malformed(spark, relation, file)
-        names = [name for name in frame.columns if name != _COLUMN]
-        nulls = F.slice(null_columns(names), 1, _NAMED)
-        for row, columns in malformed_only(frame, _COLUMN).select(F.substring(_COLUMN, 1, _SHOWN), nulls).take(1):
+        reason = malformed_reason(spark, relation, _COLUMN, most=_NAMED)
+        for row, why in malformed_only(frame, _COLUMN).select(F.substring(_COLUMN, 1, _SHOWN), reason).take(1):
             shown = redact_uri(file)
             log.error("the row that does not fit the schema, in %s, begins with %s", shown, ascii(row))
-            where = f"a row (read as null: {', '.join(columns)})" if columns else "a row with too many values"
-            yield UnfitRowError(vertex=vertex, file=shown, where=where)
+            yield UnfitRowError(vertex=vertex, file=shown, where="a row" if why == UNKNOWN else f"a row ({why})")
 
 
 def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[FileColumnTypeError]:

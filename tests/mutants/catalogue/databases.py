@@ -12,6 +12,7 @@ _DIES_IN_STAGE = "test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen
 _AT_ONCE = (f"{_CRASHES}::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",)
 _BOTH_OR_NONE = "test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_in_none"
 _RETURNED = ("tests/sinks/sql/test_returned.py",)
+_DROPPED = ("tests/sinks/sql/test_dropped_tables.py",)
 _LEDGER = (
     f"{_RULES}::test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing",
     f"{_RULES}::test_a_ledger_of_an_older_backup_is_refused",
@@ -143,6 +144,33 @@ DATABASES = (
         "    if True:",
         _RETURNED,
         "the ledger of a sink that changed its table still names the old one, and a later sink empties the new table",
+    ),
+    Mutant(
+        "dropped-table-is-made-again-at-the-start",
+        "R9",
+        "BoundDatabaseSink.last_released",
+        "if not self._is_there(connection):",
+        "if False:",
+        _DROPPED,
+        "a job continues with an empty table after its table was dropped, and the run ends with exit code 0",
+    ),
+    Mutant(
+        "dropped-table-is-made-again-by-a-batch",
+        "R9",
+        "BoundSqlSink._target",
+        "        self._rules.refuse_lost(row)\n",
+        "",
+        _DROPPED,
+        "a table that was dropped while the job runs is made again without the rows that were released",
+    ),
+    Mutant(
+        "table-without-released-rows-counts-as-lost",
+        "R9",
+        "LedgerRules.refuse_lost",
+        "if row is not None and row.rows:",
+        "if row is not None and row.last:",
+        _DROPPED,
+        "a job that has released no row never runs again after its empty table was dropped",
     ),
     Mutant(
         "table-of-a-sink-that-was-only-prepared",

@@ -252,6 +252,15 @@ JOURNAL = (
         "`ckpt run` takes the job from a driver on another host without being asked to",
     ),
     Mutant(
+        "windows-await-a-live-row-that-has-come",
+        "-",
+        "open_windows:_awaited",
+        "newest <= dropped.get(uid, newest)",
+        "newest >= 0",
+        ("tests/report/test_open_windows.py",),
+        "the reason for open windows says that a live row is awaited, although event time moves",
+    ),
+    Mutant(
         "open-windows-unsaid",
         "-",
         "StatusReporter._is_due",

@@ -428,15 +428,6 @@ _WHAT_IS_NEEDED = (
         "a release in the one-process form relies on the writer's memory, which has dropped unreleased entries",
     ),
     Mutant(
-        "earlier-releases-pass-over-what-is-kept",
-        "R7",
-        "LogTruncation.truncate",
-        "version=1 if is_folded else HEAD_VERSION)",
-        "version=1)",
-        _TRUNCATION,
-        "an earlier version of the package that resumes the job releases the kept rows to no sink",
-    ),
-    Mutant(
         "many-behind-a-shut-gate-kept-apart",
         "R7",
         "log_head.times",

@@ -314,7 +314,7 @@ RESCALING = (
         "rescaled-worker-taken-by-one-that-was-stopped",
         "W14",
         "Worker._follow",
-        "        self._check_attempts()  # whoever runs by now what was run here runs the new one, too\n",
+        "        self._check_attempts()  # a worker that has taken over these subtasks also runs the new one\n",
         "",
         _OF_A_WORKER,
         "a worker that was paused takes the new subtask from its successor, and both leave",

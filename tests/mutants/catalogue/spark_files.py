@@ -153,6 +153,15 @@ _EVENT_TIME = (
         "the count of malformed rows is that of the last micro-batch",
     ),
     Mutant(
+        "an-absent-value-blamed",
+        "-",
+        "_Row._of_csv",
+        "row[name].isNotNull() & F.col(quoted(field.name)).isNull()",
+        "F.col(quoted(field.name)).isNull()",
+        ("tests/spark/test_malformed_reason.py::test_the_reasons_of_csv_rows",),
+        "the reason of a malformed row names a column that is only empty",
+    ),
+    Mutant(
         "malformed-rows-in-columns-that-nobody-uses-missed",
         "R1",
         "query.malformed:as_json",

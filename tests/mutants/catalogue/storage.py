@@ -568,9 +568,9 @@ _APPEND_LOG = (
         "head-after-the-deletion",
         "R3",
         "AppendLog.truncate",
-        "            if self._files.write_head(head, kept, version):",
+        "            if self._files.write_head(head, kept):",
         "            self._files.delete_below_head(replace(listing, head=head, kept=kept))\n"
-        "            if self._files.write_head(head, kept, version):",
+        "            if self._files.write_head(head, kept):",
         _LOG,
         "a crash during a truncation leaves a log with a gap, which counts as damaged for ever",
     ),

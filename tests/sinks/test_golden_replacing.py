@@ -1,4 +1,4 @@
-"""Golden copies of the output of a replacing sink: the manifest of version 2, and the turns."""
+"""Golden copies of the output of a replacing sink: its first manifest, and the turns."""
 
 from __future__ import annotations
 
@@ -46,20 +46,18 @@ def test_what_is_written_is_what_it_was(lake: Lake) -> None:
     }
     shown = {path: {**document, "writer": "0123456789abcdef"} for path, document in written.items()}
     for name in TURN_FILES:
-        assert shown[f"{TURNS}/{name.removeprefix('turn-')}"] == golden(f"sinks-v2/{name}")
+        assert shown[f"{TURNS}/{name.removeprefix('turn-')}"] == golden(f"sinks-v1/{name}")
     path = f"{manifests_folder('orders~g1', 'lake')}/00000000.json"
-    assert shown[path] == golden("sinks-v2/manifest-00000000.json")
-    versions = {document["version"] for other, document in shown.items() if "manifests" in other and other != path}
-    assert versions == {1}
+    assert shown[path] == golden("sinks-v1/manifest-that-supersedes.json")
 
 
-def test_both_versions_of_a_manifest_are_read(lake: Lake) -> None:
+def test_a_manifest_is_read_with_and_without_what_it_supersedes(lake: Lake) -> None:
     put(lake, f"{manifests_folder('orders', 'lake')}/00000000.json", "sinks-v1/manifest-00000000.json")
-    (old,) = read_manifests(lake.uri)
-    assert (old.job_id, old.supersedes) == ("orders", ())
-    put(lake, f"{manifests_folder('orders~g1', 'lake')}/00000000.json", "sinks-v2/manifest-00000000.json")
+    (first,) = read_manifests(lake.uri)
+    assert (first.job_id, first.supersedes) == ("orders", ())
+    put(lake, f"{manifests_folder('orders~g1', 'lake')}/00000000.json", "sinks-v1/manifest-that-supersedes.json")
     for name in TURN_FILES:
-        put(lake, f"{TURNS}/{name.removeprefix('turn-')}", f"sinks-v2/{name}")
+        put(lake, f"{TURNS}/{name.removeprefix('turn-')}", f"sinks-v1/{name}")
     prefix = "part-orders~g1-lake-00000001-n1"
     files = (ReleasedFile(f"{prefix}-00000.txt", 3), ReleasedFile(f"{prefix}-00001.txt", 5))
     assert read_manifests(lake.uri) == [Manifest("orders~g1", "lake", 3, 2, ("a1-1-n1",), files, NAMES)]
@@ -73,6 +71,6 @@ def test_both_versions_of_a_manifest_are_read(lake: Lake) -> None:
 
 
 def test_a_turn_of_a_newer_version_is_refused(lake: Lake) -> None:
-    put(lake, f"{TURNS}/00000000.json", "sinks-v2/turn-00000000.json", version=2)
+    put(lake, f"{TURNS}/00000000.json", "sinks-v1/turn-00000000.json", version=2)
     with pytest.raises(NewerFormatError):
         lake.new("orders")

@@ -1,0 +1,176 @@
+"""Why rows of CSV and JSON files are malformed.
+
+Spark reports only that a row is malformed. So the text of the row is parsed once more, with a schema that can fail for
+one reason only. A column that is null need not be at fault: the value may be absent, or empty.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType, VariantType
+
+from airflow_provider_ckpt.spark.query.analysed_plan import each
+from airflow_provider_ckpt.spark.query.malformed import quoted
+
+NO_OBJECT = "no JSON object"
+TOO_FEW = "too few values"
+TOO_MANY = "too many values"
+UNKNOWN = "does not fit the schema"
+_OWN = "__ckpt_"
+_CORRUPT = "__ckpt_corrupt"
+_NOTHING = StructType([StructField("__ckpt_nothing", StringType())])
+"""Fits each object."""
+_END = "__ckpt_end"
+"""Value that is appended to a CSV row, to find the number of its values."""
+_OF_THE_FILE = frozenset({"path", "paths", "encoding", "charset", "linesep", "multiline", "compression"})
+"""Options of a reader that do not matter for a single row."""
+_LIKE_UTF_8 = frozenset({"UTF-8", "UTF8", "US-ASCII", "ASCII"})
+_NESTED = (ArrayType, MapType, StructType, VariantType)
+"""Types whose value may be faulty in part, and is not null then."""
+
+
+def malformed_reason(spark: SparkSession, relation: Any, column: str, most: int | None = None) -> Column:
+    """Return the reason of malformed rows of a relation of files.
+
+    Args:
+        column: the name of the column with the text of the row.
+        most: faulty columns that are named; None: all.
+    """
+    return _Row(spark, relation, column).reason(most)
+
+
+@dataclass(frozen=True)
+class _Row:
+    spark: SparkSession
+    relation: Any
+    column: str
+
+    def reason(self, most: int | None) -> Column:
+        is_json = str(self.relation.fileFormat().toString()) == "JSON"
+        why = self._of_json(most) if is_json else self._of_csv(most)
+        return F.coalesce(why, F.lit(UNKNOWN)).cast("string")
+
+    @property
+    def _text(self) -> Column:
+        return F.col(quoted(self.column))
+
+    def _fields(self) -> list[StructField]:
+        """Return the columns that come from the text."""
+        fields = StructType.fromJson(json.loads(self.relation.dataSchema().json())).fields
+        return [StructField(one.name, one.dataType) for one in fields if not one.name.startswith(_OWN)]
+
+    def _given(self) -> dict[str, str]:
+        return {str(one._1()).lower(): str(one._2()) for one in each(self.relation.options().toSeq())}
+
+    def _options(self) -> dict[str, str]:
+        kept = {key: value for key, value in self._given().items() if key not in _OF_THE_FILE}
+        return {**kept, "mode": "PERMISSIVE", "columnnameofcorruptrecord": _CORRUPT}
+
+    def _of_json(self, most: int | None) -> Column:
+        """Return the reason; null if several rows may be in the text, or if its charset is not that of Spark."""
+        given = self._given()
+        if (given.get("encoding") or given.get("charset") or "UTF-8").upper() not in _LIKE_UTF_8:
+            return F.lit(None)
+        fields, text, options = self._fields(), self._text, self._options()
+
+        def faults(keys: Column) -> Column:
+            return F.flatten(F.array(*(_faults(text, keys, field, options) for field in fields)))
+
+        given_keys = F.map_keys(
+            F.map_filter(F.from_json(text, "map<string, string>", options), lambda key, value: value.isNotNull())
+        )
+        of_columns = _named(_once(F.coalesce(given_keys, _none()), faults), most)
+        is_array = self._text.rlike(r"^[\s\ufeff]*\[")
+        no_object = ~_fits(self._text, _NOTHING, self._options())
+        return F.when(~is_array, F.when(no_object, F.lit(NO_OBJECT)).otherwise(of_columns))
+
+    def _of_csv(self, most: int | None) -> Column:
+        fields, options = self._fields(), self._options()
+        names = [f"c{at}" for at in range(len(fields))]
+        schema = ", ".join(f"{name} string" for name in [*names, _CORRUPT])
+        text = F.regexp_replace(self._text, r"[\r\n]+$", "")
+        longer = F.concat(text, F.lit(self._separator() + _END))
+
+        def count(row: Column) -> Column:
+            values = F.array(*(row[name] for name in names)).cast("array<string>")
+            has_end = F.exists(values, lambda value: value.endswith(_END))
+            return F.when(F.coalesce(has_end, F.lit(False)), F.lit(TOO_FEW)).otherwise(F.lit(TOO_MANY))
+
+        def of_columns(row: Column) -> Column:
+            faults = [
+                F.when(row[name].isNotNull() & F.col(quoted(field.name)).isNull(), F.lit(field.name))
+                for name, field in zip(names, fields, strict=True)
+            ]
+            return _named(F.array_compact(F.array(*faults).cast("array<string>")), most)
+
+        def why(row: Column) -> Column:
+            counted = _once(F.from_csv(longer, schema, options), count)
+            return F.when(row[_CORRUPT].isNotNull(), counted).otherwise(of_columns(row))
+
+        return _once(F.from_csv(text, schema, options), why)
+
+    def _separator(self) -> str:
+        given = self._given()
+        jvm: Any = self.spark._jvm
+        separator = given.get("sep", given.get("delimiter", ","))
+        return str(jvm.org.apache.spark.sql.catalyst.csv.CSVExprUtils.toDelimiterStr(separator))
+
+
+def _named(columns: Column, most: int | None) -> Column:
+    """Return the reason that names columns; null if there is none."""
+    shown = columns if most is None else F.slice(columns, 1, most)
+    return F.when(F.size(columns) > 0, F.concat(F.lit("read as null: "), F.array_join(shown, ", ")))
+
+
+def _once(value: Column, use: Callable[[Column], Column]) -> Column:
+    """Return ``use(value)``. Spark computes ``value`` once for a row, however often ``use`` names it.
+
+    Otherwise each place would have a parser of its own, and wide rows would fill the memory.
+    """
+    return F.transform(F.array(value), use)[0]
+
+
+def _none() -> Column:
+    return F.array().cast("array<string>")
+
+
+def _faults(text: Column, keys: Column, field: StructField, options: Mapping[str, str]) -> Column:
+    """Return the faulty value of a column as an array, or the paths of faulty values in it.
+
+    ``keys``: the names in the JSON object whose values are not null.
+    """
+    if isinstance(field.dataType, _NESTED):
+        return _faults_within(text, [], field, options)
+    is_faulty = F.col(quoted(field.name)).isNull() & F.array_contains(keys, field.name)
+    return F.when(is_faulty, F.array(F.lit(field.name))).otherwise(_none())
+
+
+def _faults_within(text: Column, above: list[str], field: StructField, options: Mapping[str, str]) -> Column:
+    """Return the paths of the faulty values of a field of a JSON object, as an array."""
+    path = [*above, field.name]
+    itself = F.array(F.lit(".".join(path)))
+    if isinstance(field.dataType, StructType) and field.dataType.fields:
+        inner = [_faults_within(text, path, one, options) for one in field.dataType.fields]
+        is_object = _fits(text, _wrapped(path, _NOTHING), options)
+        return F.when(is_object, F.flatten(F.array(*inner))).otherwise(itself)
+    is_faulty = ~_fits(text, _wrapped(above, StructType([field])), options)
+    return F.when(is_faulty, itself).otherwise(_none())
+
+
+def _wrapped(path: list[str], inner: StructType) -> StructType:
+    """Return the schema of objects that hold one object each, the innermost of the type ``inner``."""
+    for name in reversed(path):
+        inner = StructType([StructField(name, inner)])
+    return inner
+
+
+def _fits(text: Column, schema: StructType, options: Mapping[str, str]) -> Column:
+    """Return whether the text is an object of the schema. Fields that the schema lacks are passed over."""
+    with_corrupt = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
+    return F.from_json(text, with_corrupt, dict(options))[_CORRUPT].isNull()

@@ -1,0 +1,108 @@
+"""Tables that somebody drops, or empties, after rows were released to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from airflow_provider_ckpt.journal.kinds.checkpoints import CheckpointReleased
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.sinks.database.errors import TableLostError
+from airflow_provider_ckpt.sinks.errors import OutputLostError
+from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
+from tests.sinks.databases import rows_of
+from tests.sinks.sql.world import World, staged
+
+
+def released_once(world: World, **given: Any) -> JobState:
+    """Release two rows as checkpoint 3. Return the state of the job's journal."""
+    sink = world.new(**given)
+    counts = sink.release([staged(sink, 1)], 3)
+    assert world.rows() == rows_of(1)
+    return JobState("orders", releases={3: CheckpointReleased(3, 1.0, {"lake": counts})})
+
+
+@pytest.mark.parametrize(
+    "given", [{"create": True}, {}, {"create": True, "mode": "upsert", "key": ["id"]}], ids=["create", "none", "upsert"]
+)
+def test_r9_a_dropped_table_that_has_released_rows_is_refused_and_is_not_made_again(
+    world: World, given: dict[str, Any]
+) -> None:
+    state = released_once(world, **{**given, "create": True})
+    world.run(f"DROP TABLE {world.schema}orders")
+    sink = world.bind(**given)
+    acts: list[Callable[[], Any]] = [
+        lambda: refuse_lost_output(state, {"lake": sink}),  # before Spark starts
+        sink.last_released,
+        lambda: staged(sink, 2),  # the table was dropped while the job runs
+    ]
+    for act in acts:
+        with pytest.raises(TableLostError, match=r"checkpoint 3 was released to it.* Bring the table back"):
+            act()
+    assert (world.staged(), world.staging_tables()) == ([], 0)
+    with pytest.raises(Exception, match="orders"):
+        world.rows()
+
+
+def test_r9_a_renamed_table_is_refused_until_it_has_its_name_again(world: World) -> None:
+    state = released_once(world, create=True)
+    world.run(f"ALTER TABLE {world.schema}orders RENAME TO {world.schema}archive")
+    with pytest.raises(OutputLostError):
+        refuse_lost_output(state, {"lake": world.bind(create=True)})
+    world.run(f"ALTER TABLE {world.schema}archive RENAME TO {world.schema}orders")
+    sink = world.bind(create=True)
+    refuse_lost_output(state, {"lake": sink})
+    sink.release([staged(sink, 2)], 4)
+    assert world.rows() == rows_of(1, 2)
+
+
+def test_r9_a_table_that_was_dropped_with_its_ledger_is_refused_by_what_the_journal_knows(world: World) -> None:
+    state = released_once(world, create=True)
+    world.run(f"DROP TABLE {world.schema}orders")
+    world.forget()
+    with pytest.raises(OutputLostError, match=r"knows of nothing .* the journal of 3: its folder or table"):
+        refuse_lost_output(state, {"lake": world.bind(create=True)})
+
+
+def test_a_table_to_which_no_row_was_released_is_made_again(world: World) -> None:
+    sink = world.new(create=True)
+    staged(sink, 1)
+    world.run(f"DROP TABLE {world.schema}orders")
+    again = world.new(create=True)
+    assert again.last_released() == 0
+    again.release([staged(again, 2)], 1)
+    assert world.rows() == rows_of(2)
+
+
+def test_a_table_that_an_empty_release_replaced_is_made_again(world: World) -> None:
+    world.table().new(mode="replace", create=True).release([], 1)
+    world.run(f"DROP TABLE {world.schema}orders")
+    again = world.new(mode="replace", create=True)
+    assert again.last_released() == 1
+    again.release([staged(again, 2)], 2)
+    assert world.rows() == rows_of(2)
+
+
+def test_an_empty_table_made_by_hand_continues_the_job_with_a_warning(world: World) -> None:
+    """This is the way out for a user who dropped the table on purpose."""
+    state = released_once(world, create=True)
+    world.run(f"DROP TABLE {world.schema}orders")
+    sink = world.table().new(create=True)
+    refuse_lost_output(state, {"lake": sink})
+    assert "orders is empty, and checkpoint 3 was released to it" in str(sink.emptied())
+    sink.release([staged(sink, 2)], 4)
+    assert (world.rows(), sink.emptied()) == (rows_of(2), None)
+
+
+def test_a_table_that_was_emptied_is_known_by_its_ledger(world: World) -> None:
+    sink = world.table().new()
+    assert sink.emptied() is None, "no row was released to it"
+    sink.release([staged(sink, 1)], 3)
+    assert sink.emptied() is None
+    world.run(f"DELETE FROM {world.schema}orders")
+    told = world.bind().emptied()
+    assert str(told).endswith("orders is empty, and checkpoint 3 was released to it")
+    world.put((7, "x"))
+    assert sink.emptied() is None
