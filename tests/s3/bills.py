@@ -36,7 +36,7 @@ FILES = 10
 """Number of measured micro-batches. Every tenth one is more expensive."""
 
 START = "the start of a new job, until RUNNING"
-RESTART = "a start behind a kill, until RUNNING"
+RESTART = "a start after a kill, until RUNNING"
 BATCH = "a micro-batch, one file in and one out, and the checkpoint that releases it"
 CHECKPOINT = "a checkpoint with nothing new"
 IDLE = "an hour of nothing, without checkpoints"
