@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart, listed_by
 from airflow_provider_ckpt.model.file_status import ChangedFile
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
 
 REMEMBERED = 20
@@ -21,11 +21,11 @@ class Sources(StatePart):
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
     late_files: list[LateFilesFound] = field(default_factory=list)
     """The last reports of late files, oldest first. All reports of earlier releases stay."""
-    forgotten_files: list[str] = field(default_factory=list, metadata=LATER)
+    forgotten_files: list[str] = field(default_factory=list, metadata=OMIT_EMPTY)
     """Files that a user has given up, in order."""
-    changed_files: list[SourceFilesChanged] = field(default_factory=list, metadata=LATER)
+    changed_files: list[SourceFilesChanged] = field(default_factory=list, metadata=OMIT_EMPTY)
     """The last reports of changed files, oldest first."""
-    changed_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=LATER)
+    changed_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source → total ``files`` and ``bytes`` of all reports."""
 
 
@@ -42,7 +42,7 @@ class SourceFrozen(JournalEvent):
     path: str | None
     count: Count
     at: Instant
-    watched: bool = field(default=False, metadata=LATER)
+    watched: bool = field(default=False, metadata=OMIT_EMPTY)
 
     def apply(self, state: Sources) -> None:
         state.frozen[self.uid] = self
@@ -89,8 +89,8 @@ class LateFilesFound(JournalEvent):
     paths: tuple[str, ...]
     read: bool
     at: Instant
-    count: Count | None = field(default=None, metadata=LATER)
-    kept: bool = field(default=False, metadata=LATER)
+    count: Count | None = field(default=None, metadata=OMIT_EMPTY)
+    kept: bool = field(default=False, metadata=OMIT_EMPTY)
 
     @property
     def total(self) -> int:
