@@ -20,7 +20,7 @@ class Sources(StatePart):
     """Vertex → source or edge uid → batch that covers its end (R2)."""
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
     late_files: list[LateFilesFound] = field(default_factory=list)
-    """The last reports of late files, oldest first. All reports of earlier releases stay."""
+    """The last reports of late files, oldest first."""
     forgotten_files: list[str] = field(default_factory=list, metadata=OMIT_EMPTY)
     """Files that a user has given up, in order."""
     changed_files: list[SourceFilesChanged] = field(default_factory=list, metadata=OMIT_EMPTY)
@@ -35,14 +35,12 @@ class SourceFrozen(JournalEvent):
 
     Args:
         path: Object in the job's folder that lists the files; None for a source that cannot be given an end.
-        watched: True if the check for late files at the end of a run records its result. Earlier releases did not.
     """
 
     uid: str
     path: str | None
     count: Count
     at: Instant
-    watched: bool = field(default=False, metadata=OMIT_EMPTY)
 
     def apply(self, state: Sources) -> None:
         state.frozen[self.uid] = self
@@ -82,7 +80,6 @@ class LateFilesFound(JournalEvent):
         paths: The files, or the first of them.
         read: True if they came before the source ended, so that the output has their rows.
         count: Number of files; None if ``paths`` has all of them.
-        kept: True if a list next to the frozen one has all of them. Earlier releases recorded them only here.
     """
 
     uid: str
@@ -90,7 +87,6 @@ class LateFilesFound(JournalEvent):
     read: bool
     at: Instant
     count: Count | None = field(default=None, metadata=OMIT_EMPTY)
-    kept: bool = field(default=False, metadata=OMIT_EMPTY)
 
     @property
     def total(self) -> int:
@@ -102,9 +98,7 @@ class LateFilesFound(JournalEvent):
         return False
 
     def apply(self, state: Sources) -> None:
-        kept = [one for one in (*state.late_files, self) if one.kept]
-        forgotten = kept[:-REMEMBERED]
-        state.late_files = [one for one in (*state.late_files, self) if one not in forgotten]
+        state.late_files = [*state.late_files, self][-REMEMBERED:]
 
 
 @dataclass(frozen=True)
