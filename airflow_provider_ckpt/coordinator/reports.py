@@ -13,7 +13,7 @@ from airflow_provider_ckpt.coordinator.failures import DeclineReason
 from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.batch_progress import BatchProgress
 from airflow_provider_ckpt.model.file_status import ChangedFile
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -172,7 +172,7 @@ class ReconfigurationPrepared:
     subtask: SubtaskId
     attempt: AttemptId
     trial: str
-    digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=LATER)
+    digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=OMIT_EMPTY)
 
 
 @dataclass(frozen=True)

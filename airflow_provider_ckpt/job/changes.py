@@ -204,7 +204,7 @@ def _source_fields(old: SourceDefinition, new: SourceDefinition) -> tuple[dict[s
         for one, named in zip((old, new), fields, strict=True):
             named |= {"format": one.format, "paths": list(one.paths)}
             named["topics"] = {name: one.topics[name] for name in sorted(old.topics.keys() & new.topics.keys())}
-            if old.bounded and (old.selects or old.format != "kafka"):  # earlier releases recorded no topics
+            if old.bounded:
                 named["selection"] = dict(one.selects)
         if not old.bounded and new.topics:  # topics of a pattern are not recorded
             fields[0]["topics left out"] = []

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, fields
 from typing import Any
 
-from airflow_provider_ckpt.journal.kinds.event import ADDED, LISTED_BY, JournalEvent
+from airflow_provider_ckpt.journal.kinds.event import LISTED_BY, JournalEvent
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.errors import DamagedFormError
-from airflow_provider_ckpt.model.json_form import LATER, UNRECORDED, read_field, reader, shown, to_json
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, UNRECORDED, read_field, reader, shown, to_json
 from airflow_provider_ckpt.model.tagged import Tagged
 from airflow_provider_ckpt.storage.envelope import PREFIX, check_format
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
@@ -28,7 +28,7 @@ _FIRST_KEYS = (
     *("created", "plan", "frozen", "triggered", "checkpoints", "releases", "aborted", "ended", "dropped"),
     *("end_of_data", "finished", "late_files", "answered"),
 )
-"""The first keys of version 1, most important first. Later fields follow in the order of their declaration."""
+"""The first keys, most important first. Other fields follow in the order of their declaration."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,8 @@ class _Key:
     name: str
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
-    may_lack: bool
-    """Whether the field was added later in this version, so that older documents lack it."""
-    leave_out: bool
-    """Whether the field is left out while it is empty."""
+    omit_empty: bool
+    """Whether the field is omitted while it is empty."""
 
 
 def state_to_json(state: JobState) -> dict[str, Any]:
@@ -50,7 +48,7 @@ def state_to_json(state: JobState) -> dict[str, Any]:
     return {
         "format": PREFIX + _KIND,
         "version": _VERSION,
-        **{key.name: key.write(value) for key, value in values if value or not key.leave_out},
+        **{key.name: key.write(value) for key, value in values if value or not key.omit_empty},
     }
 
 
@@ -63,7 +61,7 @@ def state_from_json(data: Mapping[str, Any]) -> JobState:
         raise MalformedDocumentError(uri="the state of a job", what=_KIND, reason=f"it is {shown(data)}")
     where = f"the state of job {shown(data.get('job_id'))}"
     check_format(dict(data), _KIND, _VERSION, uri=where)
-    found = [key for key in _KEYS if key.name in data or not key.may_lack]
+    found = [key for key in _KEYS if key.name in data or not key.omit_empty]
     try:
         return JobState(**{key.name: read_field(data, key.name, key.read) for key in found})
     except DamagedFormError as error:
@@ -76,10 +74,10 @@ def _keys() -> Iterator[_Key]:
     events: Tagged[JournalEvent] = Tagged(kind for one in recorded if (kind := _remembered(hints[one.name])))
     order = {name: place for place, name in enumerate(_FIRST_KEYS)}
     for one in sorted(recorded, key=lambda one: order.get(one.name, len(order))):
-        hint, later = hints[one.name], one.metadata == LATER
+        hint = hints[one.name]
         kind = _remembered(hint)
         write, read = (to_json, reader(hint)) if kind is None else _of_events(one, hint, kind, events)
-        yield _Key(one.name, write, read, later or one.metadata == ADDED, later)
+        yield _Key(one.name, write, read, one.metadata == OMIT_EMPTY)
 
 
 def _remembered(hint: Any) -> type[JournalEvent] | None:

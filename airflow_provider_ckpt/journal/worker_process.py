@@ -44,7 +44,7 @@ def is_alive(worker: Worker) -> bool | None:
         return None
     if worker.pid is None or worker.started is None:
         return None
-    if worker.pid_namespace not in (None, pid_namespace()):  # None: an earlier release did not record it
+    if worker.pid_namespace != pid_namespace():
         return None
     try:
         return process_started(worker.pid) == worker.started

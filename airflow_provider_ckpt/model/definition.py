@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_provider_ckpt.model.json_form import LATER, Json
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, Json
 from airflow_provider_ckpt.model.kept_state import KeptState
 from airflow_provider_ckpt.model.mode import RuntimeMode
 
@@ -28,11 +28,11 @@ class SourceDefinition:
     format: str | None = None
     paths: tuple[str, ...] = ()
     selects: Mapping[str, str] = field(default_factory=dict)
-    in_order: bool = field(default=False, metadata=LATER)
+    in_order: bool = field(default=False, metadata=OMIT_EMPTY)
     """True if a bounded source lets event time advance while it is read."""
-    parallelism: int | None = field(default=None, metadata=LATER)
+    parallelism: int | None = field(default=None, metadata=OMIT_EMPTY)
     """Subtasks of a source with splits; None for any other source."""
-    topics: Mapping[str, str] = field(default_factory=dict, metadata=LATER)
+    topics: Mapping[str, str] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Topic of a Kafka source → its id from the brokers. Topics that match a live source's pattern are not recorded."""
 
 
@@ -70,14 +70,14 @@ class VertexDefinition:
     output_mode: str
     stateful: bool
     watermark: EventTime | None = None
-    shuffle_partitions: int | None = field(default=None, metadata=LATER)
+    shuffle_partitions: int | None = field(default=None, metadata=OMIT_EMPTY)
     """State partitions of the query; None if it has no state, or in journals that do not record them."""
-    unions: tuple[UnionDefinition, ...] = field(default=(), metadata=LATER)
-    event_time: bool = field(default=False, compare=False, metadata=LATER)
+    unions: tuple[UnionDefinition, ...] = field(default=(), metadata=OMIT_EMPTY)
+    event_time: bool = field(default=False, compare=False, metadata=OMIT_EMPTY)
     """True if the query has a watermark; False in journals that do not record it."""
-    kept: tuple[KeptState, ...] = field(default=(), compare=False, metadata=LATER)
+    kept: tuple[KeptState, ...] = field(default=(), compare=False, metadata=OMIT_EMPTY)
     """State of the query, from its output downwards; empty in journals that do not record it."""
-    lags: bool = field(default=False, compare=False, metadata=LATER)
+    lags: bool = field(default=False, compare=False, metadata=OMIT_EMPTY)
     """True if results come out later than the watermark shows, because a row of a stream join waits for its partner."""
 
 
@@ -93,7 +93,7 @@ class SinkDefinition:
 
     release: str
     target: Json
-    gated: bool = field(default=False, compare=False, metadata=LATER)
+    gated: bool = field(default=False, compare=False, metadata=OMIT_EMPTY)
 
 
 @dataclass(frozen=True)
@@ -102,11 +102,11 @@ class JobDefinition:
     sources: Mapping[str, SourceDefinition]
     vertices: Mapping[str, VertexDefinition]
     sinks: Mapping[str, SinkDefinition]
-    params: Mapping[str, str] = field(default_factory=dict, metadata=LATER)
+    params: Mapping[str, str] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """The parameters of the last run (``job.params``), without secrets."""
-    inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=LATER)
+    inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Operator → the operators whose rows are its inputs, in order. Empty in a journal that does not record them."""
-    session: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=LATER)
+    session: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=OMIT_EMPTY)
     """Spark's settings and time zones that change values, from the first run. Later runs use them."""
 
     def keeping(self, before: JobDefinition) -> JobDefinition:

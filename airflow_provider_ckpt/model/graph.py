@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Parallelism
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
@@ -32,7 +32,7 @@ class JobEdge:
     consumer: str
     operator: str
     exchange: Exchange = "all_to_all"
-    folder: str = field(default="", metadata=LATER)
+    folder: str = field(default="", metadata=OMIT_EMPTY)
     """See :meth:`JobGraph.edge_folder`. Empty while the producer has its first set of consumers."""
 
 
@@ -54,11 +54,11 @@ class JobVertex:
     bounded: bool
     """True if every source and every upstream vertex is bounded."""
     parallelism: Parallelism = 1
-    splits: bool = field(default=False, metadata=LATER)
+    splits: bool = field(default=False, metadata=OMIT_EMPTY)
     """True for a source with splits. Its subtasks get splits assigned, and it is not a Spark query."""
-    persist: bool = field(default=False, metadata=LATER)
+    persist: bool = field(default=False, metadata=OMIT_EMPTY)
     """True if its result partition outlives the job."""
-    layout: Count = field(default=0, metadata=LATER)
+    layout: Count = field(default=0, metadata=OMIT_EMPTY)
     """The number of times that its set of consumers has changed."""
 
     @property

@@ -2,7 +2,7 @@
 
 A dataclass becomes an object with a key for each field, in order. A tuple becomes a list, a set a sorted list. An enum
 becomes its value, a :class:`TextForm` its text, and so does a subtype of ``str``. Keys that are numbers become texts. A
-field with another form has metadata: :data:`LATER`, :data:`UNRECORDED`, :func:`own_form`.
+field with another form has metadata: :data:`OMIT_EMPTY`, :data:`UNRECORDED`, :func:`own_form`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ Json = Mapping[str, Any]
 _PLAIN = (str, int, float, types.NoneType)
 _SHOWN = 200
 """Characters of a value shown in an error."""
-LATER = types.MappingProxyType({"json": "later"})
-"""Metadata of a field that was added later to its version of the format. The field is omitted while it is empty, so
-that values without it keep their original form.
-"""
+OMIT_EMPTY = types.MappingProxyType({"json": "omit empty"})
+"""Metadata of a field that is omitted while it is empty, so that most values are short. Its default is empty, too."""
 UNRECORDED = types.MappingProxyType({"json": "unrecorded"})
 """Metadata of a field that is not part of the form."""
 
@@ -70,9 +68,9 @@ def to_json(value: Any) -> Any:
 def fields_to_json(value: Any) -> dict[str, Any]:
     """Return the JSON object of a dataclass."""
     form: dict[str, Any] = {}
-    for name, write, may_lack in _writes(value.__class__):
+    for name, write, omit_empty in _writes(value.__class__):
         one = getattr(value, name)
-        if one or not may_lack:
+        if one or not omit_empty:
             form[name] = one if write is None else write(one)
     return form
 
@@ -331,7 +329,7 @@ def _writes(kind: Any) -> tuple[tuple[str, Read | None, bool], ...]:
     The result is cached, because a journal has hundreds of thousands of values of few types.
     """
     hints = typing.get_type_hints(kind)
-    return tuple((field.name, _write(field, hints), field.metadata.get("json") == "later") for field in _recorded(kind))
+    return tuple((field.name, _write(field, hints), field.metadata == OMIT_EMPTY) for field in _recorded(kind))
 
 
 def _write(field: Field[Any], hints: Mapping[str, Any]) -> Read | None:

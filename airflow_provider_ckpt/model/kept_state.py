@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 
 T = TypeVar("T", str, tuple[str, ...])
 
@@ -33,7 +33,7 @@ class KeptState:
     by: tuple[str, ...]
     sides: tuple[tuple[str, ...], ...]
     calls: tuple[str, ...] = ()
-    bounds: tuple[str, ...] = field(default=(), metadata=LATER)
+    bounds: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
 
     @property
     def has_timers(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
 
 
@@ -17,15 +17,15 @@ class SourceTimes:
 
     newest: int | None = None
     """The newest event time that may move the watermark; None if no row had one."""
-    delay: int = field(default=0, metadata=LATER)
+    delay: int = field(default=0, metadata=OMIT_EMPTY)
     """Delay of the watermark in milliseconds."""
     last_row_at: Instant | None = None
     """When the last micro-batch with a row of the input ran, in epoch seconds."""
-    ahead: Count = field(default=0, metadata=LATER)
+    ahead: Count = field(default=0, metadata=OMIT_EMPTY)
     """Rows further ahead of the clock than the source's ``max_ahead``."""
-    without: Count = field(default=0, metadata=LATER)
+    without: Count = field(default=0, metadata=OMIT_EMPTY)
     """Rows without an event time."""
-    before_1970: Count = field(default=0, metadata=LATER)
+    before_1970: Count = field(default=0, metadata=OMIT_EMPTY)
     """Rows before 1970, which Spark considers late from the beginning."""
 
     @property

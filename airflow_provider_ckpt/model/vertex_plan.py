@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 
@@ -26,8 +26,8 @@ class VertexPlan:
 
     number: int
     dropped: tuple[str, ...]
-    parallelism: Mapping[str, int] = field(default_factory=dict, hash=False, metadata=LATER)
-    settings: VertexSettings | None = field(default=None, metadata=LATER)
+    parallelism: Mapping[str, int] = field(default_factory=dict, hash=False, metadata=OMIT_EMPTY)
+    settings: VertexSettings | None = field(default=None, metadata=OMIT_EMPTY)
 
     @property
     def without(self) -> frozenset[str]:

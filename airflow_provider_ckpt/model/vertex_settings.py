@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 
 LIMITS = ("max_bytes_per_batch", "max_files_per_batch")
 """Limits of a micro-batch. Spark uses only one of them."""
@@ -36,15 +36,15 @@ class VertexSettings:
     """Operator → the job (``path/to/file.py:job``) whose operator of that uid defines the function. An empty text in
     a change restores the declared function.
     """
-    digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=LATER)
+    digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=OMIT_EMPTY)
     """Operator → digest of the source code that its function of ``logic`` was read from. A request has none; the
     process that tries the function adds them.
     """
-    parallelism: int | None = field(default=None, metadata=LATER)
+    parallelism: int | None = field(default=None, metadata=OMIT_EMPTY)
     """Subtasks for the rest of a source with splits, which has no other setting. Only a request has it; the decision
     is in the plan (``PlanRecorded.rescaled``).
     """
-    executors: int | None = field(default=None, metadata=LATER)
+    executors: int | None = field(default=None, metadata=OMIT_EMPTY)
     """Executors that the query's driver requests from its cluster."""
 
     def changed(self, change: VertexSettings) -> VertexSettings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Pid
 
 
@@ -21,7 +21,7 @@ class Worker:
     started: str | None = None
     application_id: str | None = None
     """Spark's application id."""
-    pid_namespace: str | None = field(default=None, metadata=LATER)
+    pid_namespace: str | None = field(default=None, metadata=OMIT_EMPTY)
     """The process namespace on Linux. Containers of one host may share a host name and have different processes with
     one pid.
     """

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.json_form import LATER, Json
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, Json
 from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.source_times import SourceTimes
@@ -53,8 +53,8 @@ class Open:
     epoch: Count
     folder: str
     continues_at: Count | None = None
-    voids: Ranges = field(default=(), metadata=LATER)
-    supervised: SupervisedTry | None = field(default=None, metadata=LATER)
+    voids: Ranges = field(default=(), metadata=OMIT_EMPTY)
+    supervised: SupervisedTry | None = field(default=None, metadata=OMIT_EMPTY)
 
 
 @dataclass(frozen=True)
@@ -77,15 +77,15 @@ class Batch:
     """
     ended: tuple[str, ...] = ()
     """Sources and edges read to their end by this batch or an earlier one (R2)."""
-    rows: Count | None = field(default=None, metadata=LATER)
+    rows: Count | None = field(default=None, metadata=OMIT_EMPTY)
     """Rows in ``files``; None without files."""
-    late_rows: Count = field(default=0, metadata=LATER)
+    late_rows: Count = field(default=0, metadata=OMIT_EMPTY)
     """Rows that the query has dropped as late since its first micro-batch, including this one."""
-    times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=LATER)
+    times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Input of a query with state → event times in its rows so far, including this micro-batch."""
-    malformed: Mapping[str, Count] = field(default_factory=dict, metadata=LATER)
+    malformed: Mapping[str, Count] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source uid → its rows so far that do not fit its schema, including this micro-batch."""
-    splits: tuple[str, ...] = field(default=(), metadata=LATER)
+    splits: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
     """The splits that this entry completes (R14); empty for a vertex without splits."""
 
 

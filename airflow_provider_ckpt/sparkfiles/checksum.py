@@ -68,8 +68,8 @@ def copy_all(storage: Storage, copies: Pairs, is_small: Callable[[str], bool]) -
 
     Args:
         copies: Pairs of source and target.
-        is_small: Function that selects small sources. Such a source gets a checksum if it has none: an earlier release
-            copied it without one, or its writer died before it wrote one.
+        is_small: Function that selects small sources. Such a source gets a checksum if it has none, because
+            its writer died before it wrote one.
     """
     if not _has_checksums(storage):
         return storage.copy_all(copies)

@@ -1,4 +1,4 @@
-"""Fields that were added to events later: late files that are kept elsewhere, and the request of a change."""
+"""Golden copies of a report of late files with a count, and of a change with its request."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "late-and-asked-v1.json"
 EVENTS: list[ev.Event] = [
-    ev.SourceFrozen("history", "frozen/history.json", 10, 101.0, watched=True),
-    ev.LateFilesFound("history", ("file:/in/a",), False, 125.0, count=120, kept=True),
+    ev.SourceFrozen("history", "frozen/history.json", 10, 101.0),
+    ev.LateFilesFound("history", ("file:/in/a",), False, 125.0, count=120),
     ev.Reconfigured(1, {"daily": VertexSettings(pool_weight=2)}, 130.0, request="r-1"),
 ]
 

@@ -335,13 +335,6 @@ def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading()
     assert state_to_json(state).keys() == names | {"format", "version"}
 
 
-def test_a_state_from_before_restores_were_remembered_is_read() -> None:
-    old = json.loads(GOLDEN.read_text())
-    del old["restored"], old["restored_epoch"]
-    state = state_from_json(old)
-    assert (state.restored, state.restored_epoch) == (0, 0)
-
-
 def test_a_journal_from_before_definitions_were_recorded_is_shown_and_not_gone_on_from() -> None:
     assert folded().definition is None
     state = folded(*one_event_of_each())

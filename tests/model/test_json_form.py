@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
-from airflow_provider_ckpt.model.json_form import LATER, UNRECORDED, from_json, own_form, to_json
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, UNRECORDED, from_json, own_form, to_json
 from airflow_provider_ckpt.model.tagged import Tagged
 
 
@@ -39,7 +39,7 @@ class Line:
     tags: frozenset[str]
     kind: Literal["straight", "curved"] = "straight"
     style: Style | None = None
-    colour: str | None = field(default=None, metadata=LATER)
+    colour: str | None = field(default=None, metadata=OMIT_EMPTY)
     drawn: bool = field(default=False, compare=False, metadata=UNRECORDED)
     size: int = field(default=0, metadata=own_form(lambda size: f"{size} pt", lambda text: int(text.split()[0])))
 

@@ -35,7 +35,7 @@ class Runs:
 
     def __init__(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
         self.storage, self.state, self.there = storage, JobState("job"), ["file:/in/0"]
-        SourceFrozen("history", "frozen/history.json", 1, 1.0, watched=True).apply(self.state)
+        SourceFrozen("history", "frozen/history.json", 1, 1.0).apply(self.state)
         monkeypatch.setattr(late_files, "list_files", lambda spark, reads: tuple(sorted(self.there)))
 
     def ends(self, read: Iterable[str] = (), storage: Storage | None = None) -> list[LateFilesFound]:
@@ -88,30 +88,6 @@ def test_the_state_of_a_job_does_not_grow_with_them(runs: Runs) -> None:
     assert runs.ends() == []
 
 
-def test_those_that_an_earlier_release_has_told_of_are_not_told_of_again(runs: Runs) -> None:
-    runs.come("a", "b")
-    LateFilesFound("history", ("file:/in/a",), False, 1.0).apply(runs.state)
-    assert paths(runs.ends()) == [("file:/in/b",)]
-    runs.state.late_files = []
-    assert runs.ends() == []
-
-
-def test_nor_are_those_of_many_runs(runs: Runs) -> None:
-    """The files are only in the journal, until the first run that writes them to a file."""
-    for number in range(REMEMBERED + 5):
-        runs.come(number + 1)
-        LateFilesFound("history", (runs.there[-1],), True, 1.0).apply(runs.state)
-    assert runs.ends() == []
-
-
-def test_nor_are_they_when_nothing_new_has_come_for_a_while(runs: Runs) -> None:
-    runs.come(*range(1, 500))
-    LateFilesFound("history", tuple(runs.there), False, 1.0).apply(runs.state)
-    assert runs.ends() == []
-    runs.state.late_files = []
-    assert runs.ends() == []
-
-
 def test_a_source_that_is_begun_anew_is_told_of_what_comes_late_to_it(runs: Runs) -> None:
     runs.come("a")
     runs.ends()
@@ -143,8 +119,6 @@ def test_whether_anybody_has_looked_when_the_job_finished_is_told(runs: Runs) ->
     assert not_looked_at(runs.storage, runs.state) == []
     runs.state.epoch = 3
     assert not_looked_at(runs.storage, runs.state) == ["history"]
-    SourceFrozen("history", "frozen/history.json", 1, 1.0).apply(runs.state)
-    assert not_looked_at(runs.storage, runs.state) == [], "of an earlier release nobody can tell"
 
 
 def test_a_list_that_cannot_be_read_has_them_told_of_again(runs: Runs, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart, listed_by
 from airflow_provider_ckpt.model.checkpoint import CheckpointKind, OperatorState
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -32,7 +32,7 @@ class Checkpoints(StatePart):
     """Released counts, by checkpoint. A checkpoint above ``last_released`` is released in some sinks only."""
     last_released: Count = 0
     """The last checkpoint that every sink has released."""
-    sinks_released: dict[str, int] = field(default_factory=dict, metadata=LATER)
+    sinks_released: dict[str, int] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Sink → last released checkpoint, if that is above ``last_released``."""
 
 
@@ -65,7 +65,7 @@ class CheckpointCompleted(JournalEvent):
     kind: CheckpointKind
     subtasks: Mapping[SubtaskId, Snapshot]
     operators: Mapping[str, OperatorState]
-    releasing: tuple[int, ...] = field(default=(), metadata=LATER)
+    releasing: tuple[int, ...] = field(default=(), metadata=OMIT_EMPTY)
     """Earlier checkpoints with a release in progress, ascending. Such a release may take longer than the history lasts,
     and the next release begins at their positions."""
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.job import JobProgress
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Instant
 
 
 @dataclass
 class Deletion(JobProgress):
-    deletion: DeletionBegun | None = field(default=None, metadata=LATER)
+    deletion: DeletionBegun | None = field(default=None, metadata=OMIT_EMPTY)
     """The deletion, once it has begun. No driver takes the job from then on. The job's status shows when it is
     complete."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from airflow_provider_ckpt.journal.kinds.checkpoints import Checkpoints
 from airflow_provider_ckpt.journal.kinds.deletion import Deletion
-from airflow_provider_ckpt.journal.kinds.event import ADDED, JournalEvent
+from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reconciled
 from airflow_provider_ckpt.journal.kinds.requests import forget_answered, take_again
 from airflow_provider_ckpt.journal.kinds.splits import forget_assigned, give_up_splits, rewind_splits
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -28,22 +28,22 @@ class Epochs(Deletion, Checkpoints, Reconciled):
     attempt: str | None = None
     worker: Worker = field(default_factory=Worker)
     plan: PlanRecorded | None = None
-    restored: Count = field(default=0, metadata=ADDED)
+    restored: Count = 0
     """The checkpoint of the last restore. ``restored_epoch`` is the epoch of the driver that began the restore; 0 if
     there was none."""
-    restored_epoch: Count = field(default=0, metadata=ADDED)
-    introduced: dict[str, tuple[int, int]] = field(default_factory=dict, metadata=LATER)
+    restored_epoch: Count = 0
+    introduced: dict[str, tuple[int, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Operator uid → epoch that added it to a job that had run without it, and the last completed checkpoint at that
     time. Earlier work under that uid does not count."""
-    given_up: set[str] = field(default_factory=set, metadata=LATER)
+    given_up: set[str] = field(default_factory=set, metadata=OMIT_EMPTY)
     """Uids of operators that the job once had and dropped. An operator that came back stays in this set."""
-    prepared_by: str | None = field(default=None, metadata=LATER)
+    prepared_by: str | None = field(default=None, metadata=OMIT_EMPTY)
     """The attempt that prepared the current deployment, or the last one to end; None once a driver claims the job
     without it."""
-    driver_since: Count = field(default=0, metadata=LATER)
+    driver_since: Count = field(default=0, metadata=OMIT_EMPTY)
     """The first epoch of the current driver if it was upgraded, else 0. The driver takes requests for this epoch and
     later ones."""
-    anew_epoch: Count = field(default=0, metadata=LATER)
+    anew_epoch: Count = field(default=0, metadata=OMIT_EMPTY)
     """Epoch of the last restart from scratch; 0 if there was none."""
 
 
@@ -55,13 +55,13 @@ class EpochClaimed(JournalEvent):
     attempt: str
     worker: Worker
     at: Instant
-    releases_only: bool = field(default=False, metadata=LATER)
+    releases_only: bool = field(default=False, metadata=OMIT_EMPTY)
     """True if the claim is for a release or a deletion, which runs nothing. The job's status stays until the release
     journals it, even if the release is killed. A deletion keeps it until DeletionBegun."""
-    deployment: Count = field(default=0, metadata=LATER)
+    deployment: Count = field(default=0, metadata=OMIT_EMPTY)
     """The epoch of the deployment whose JobMaster claims the job. Its workers continue, with the splits assigned to
     them (W4)."""
-    upgrades: Count = field(default=0, metadata=LATER)
+    upgrades: Count = field(default=0, metadata=OMIT_EMPTY)
     """For an upgrade: the first epoch of the same driver, which left the previous version at a savepoint. 0 for any
     other claim."""
 
@@ -98,19 +98,19 @@ class PlanRecorded(JournalEvent):
     graph: JobGraph
     schemas: Mapping[str, str]
     at: Instant
-    definition: JobDefinition | None = field(default=None, metadata=LATER)
-    rescaled: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
+    definition: JobDefinition | None = field(default=None, metadata=OMIT_EMPTY)
+    rescaled: Mapping[str, int] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source with splits → number of its subtasks, if a user rescaled it while the job ran. Later runs keep it while
     the job declares the same ``parallelism`` as then."""
-    settings: Mapping[str, VertexSettings] = field(default_factory=dict, metadata=LATER)
+    settings: Mapping[str, VertexSettings] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Settings by vertex that users changed while the job ran. Each holds until it is changed again."""
-    code: JobCode | None = field(default=None, metadata=LATER)
+    code: JobCode | None = field(default=None, metadata=OMIT_EMPTY)
     """Digests of the job's file, as the planner read it. Workers must run the same code. None in older journals, and
     where there was no source file."""
-    hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict, metadata=LATER)
+    hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Subtask that a rescale added while workers ran the job → subtask in whose process it runs. The process of that
     subtask runs both, because the number of Airflow tasks is fixed when they are planned."""
-    waiting: tuple[SubtaskId, ...] = field(default=(), metadata=LATER)
+    waiting: tuple[SubtaskId, ...] = field(default=(), metadata=OMIT_EMPTY)
     """Subtasks of ``hosts`` that must not begin yet (:class:`SubtasksAdded`)."""
 
     def apply(self, state: Epochs) -> None:
@@ -152,7 +152,7 @@ class GraphChanged(JournalEvent):
     graph: JobGraph
     rescaled: Mapping[str, int]
     at: Instant
-    hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict, metadata=LATER)
+    hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict, metadata=OMIT_EMPTY)
 
     def apply(self, state: Epochs) -> None:
         if state.plan is not None:
@@ -193,7 +193,7 @@ class Restored(JournalEvent):
     checkpoint: Count
     dropped: Mapping[str, Mapping[str, int]]
     at: Instant
-    anew: bool = field(default=False, metadata=LATER)
+    anew: bool = field(default=False, metadata=OMIT_EMPTY)
 
     def apply(self, state: Epochs) -> None:
         # A checkpoint that is no longer remembered ends no source here, because the subtasks' logs decide (R11).

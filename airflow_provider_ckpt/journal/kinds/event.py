@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 HISTORY = 100
 """Number of completed, and of aborted, checkpoints that the state remembers."""
-ADDED = MappingProxyType({"state": "added"})
-"""Metadata of a state field that was added later in version 1 of the document, and is always written. A field that is
-left out while it is empty has LATER (``model.json_form``)."""
 LISTED_BY = "listed by"
 
 

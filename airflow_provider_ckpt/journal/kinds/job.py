@@ -8,7 +8,7 @@ from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.requests import AnsweredRequests
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.json_form import LATER, own_form
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, own_form
 from airflow_provider_ckpt.model.limits import Instant
 from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
@@ -21,7 +21,7 @@ class JobProgress(AnsweredRequests):
     """None until a driver has journaled a status. The first driver journals none before it is RUNNING
     (``JobState.is_held``)."""
     cause: str | None = None
-    running_since: Instant | None = field(default=None, metadata=LATER)
+    running_since: Instant | None = field(default=None, metadata=OMIT_EMPTY)
     """Time when all subtasks of the deployment were first running; None before that, and for a job without workers.
     Later JobMasters of the deployment count from it, too."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from airflow_provider_ckpt.journal.kinds.epochs import Epochs, GraphChanged
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
@@ -35,13 +35,13 @@ class PhaseTimes:
 
 @dataclass
 class Reconfigurations(Epochs):
-    reconfigured: Count = field(default=0, metadata=LATER)
+    reconfigured: Count = field(default=0, metadata=OMIT_EMPTY)
     """Number of the last decided change."""
-    reconfigured_at: Instant = field(default=0.0, metadata=LATER)
+    reconfigured_at: Instant = field(default=0.0, metadata=OMIT_EMPTY)
     """Time of that decision."""
-    reconfigured_for: str | None = field(default=None, metadata=LATER)
+    reconfigured_for: str | None = field(default=None, metadata=OMIT_EMPTY)
     """Name of the request that led to it, if a request did."""
-    reconfigurations: list[ReconfigurationEnded] = field(default_factory=list, metadata=LATER)
+    reconfigurations: list[ReconfigurationEnded] = field(default_factory=list, metadata=OMIT_EMPTY)
     """The last decided changes, oldest first. A change is ACCEPTED until its outcome is journaled. Until then its
     queries may still be changing, its driver may be lost, or it may be for the next run. Every run applies it in any
     case."""
@@ -62,9 +62,9 @@ class Reconfigured(JournalEvent):
     number: Count
     settings: Mapping[str, VertexSettings]
     at: Instant
-    graph: GraphChanged | None = field(default=None, metadata=LATER)
-    by: str | None = field(default=None, metadata=LATER)
-    request: str | None = field(default=None, metadata=LATER)
+    graph: GraphChanged | None = field(default=None, metadata=OMIT_EMPTY)
+    by: str | None = field(default=None, metadata=OMIT_EMPTY)
+    request: str | None = field(default=None, metadata=OMIT_EMPTY)
 
     def apply(self, state: Reconfigurations) -> None:
         state.reconfigured, state.reconfigured_at, state.reconfigured_for = self.number, self.at, self.request
@@ -100,8 +100,8 @@ class ReconfigurationEnded(JournalEvent):
     outcome: RequestOutcome
     took: Mapping[str, PhaseTimes]
     at: Instant
-    by: str | None = field(default=None, metadata=LATER)
-    why: str | None = field(default=None, metadata=LATER)
+    by: str | None = field(default=None, metadata=OMIT_EMPTY)
+    why: str | None = field(default=None, metadata=OMIT_EMPTY)
 
     @property
     def decides(self) -> bool:

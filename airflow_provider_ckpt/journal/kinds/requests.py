@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart
-from airflow_provider_ckpt.model.json_form import LATER, UNRECORDED
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, UNRECORDED
 from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 
@@ -13,15 +13,15 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestR
 @dataclass
 class AnsweredRequests(StatePart):
     answered: set[str] = field(default_factory=set)
-    outcomes: dict[str, RequestOutcome] = field(default_factory=dict, metadata=LATER)
+    outcomes: dict[str, RequestOutcome] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Request → its last answer, for the last ``HISTORY`` requests. A request that was only taken so far is in
     ``answered`` alone."""
     draining: bool = False
     """True if a drain was accepted, in this or an earlier epoch. The next driver continues it."""
-    deployment: Count = field(default=0, metadata=LATER)
+    deployment: Count = field(default=0, metadata=OMIT_EMPTY)
     """The epoch of the planner whose workers run the job; 0 if none do. It holds for all JobMasters of the deployment,
     until a driver takes the job over or the job ends (W4)."""
-    taken: set[str] = field(default_factory=set, metadata=LATER)
+    taken: set[str] = field(default_factory=set, metadata=OMIT_EMPTY)
     """Requests in ``answered`` that a JobMaster of the deployment has taken and not answered for good."""
     taken_again: set[str] = field(default_factory=set, compare=False, metadata=UNRECORDED)
     """Requests that the previous JobMaster had taken."""

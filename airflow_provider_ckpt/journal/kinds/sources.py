@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart, listed_by
 from airflow_provider_ckpt.model.file_status import ChangedFile
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
 
 REMEMBERED = 20
@@ -20,12 +20,12 @@ class Sources(StatePart):
     """Vertex → source or edge uid → batch that covers its end (R2)."""
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
     late_files: list[LateFilesFound] = field(default_factory=list)
-    """The last reports of late files, oldest first. All reports of earlier releases stay."""
-    forgotten_files: list[str] = field(default_factory=list, metadata=LATER)
+    """The last reports of late files, oldest first."""
+    forgotten_files: list[str] = field(default_factory=list, metadata=OMIT_EMPTY)
     """Files that a user has given up, in order."""
-    changed_files: list[SourceFilesChanged] = field(default_factory=list, metadata=LATER)
+    changed_files: list[SourceFilesChanged] = field(default_factory=list, metadata=OMIT_EMPTY)
     """The last reports of changed files, oldest first."""
-    changed_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=LATER)
+    changed_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source → total ``files`` and ``bytes`` of all reports."""
 
 
@@ -35,14 +35,12 @@ class SourceFrozen(JournalEvent):
 
     Args:
         path: Object in the job's folder that lists the files; None for a source that cannot be given an end.
-        watched: True if the check for late files at the end of a run records its result. Earlier releases did not.
     """
 
     uid: str
     path: str | None
     count: Count
     at: Instant
-    watched: bool = field(default=False, metadata=LATER)
 
     def apply(self, state: Sources) -> None:
         state.frozen[self.uid] = self
@@ -82,15 +80,13 @@ class LateFilesFound(JournalEvent):
         paths: The files, or the first of them.
         read: True if they came before the source ended, so that the output has their rows.
         count: Number of files; None if ``paths`` has all of them.
-        kept: True if a list next to the frozen one has all of them. Earlier releases recorded them only here.
     """
 
     uid: str
     paths: tuple[str, ...]
     read: bool
     at: Instant
-    count: Count | None = field(default=None, metadata=LATER)
-    kept: bool = field(default=False, metadata=LATER)
+    count: Count | None = field(default=None, metadata=OMIT_EMPTY)
 
     @property
     def total(self) -> int:
@@ -102,9 +98,7 @@ class LateFilesFound(JournalEvent):
         return False
 
     def apply(self, state: Sources) -> None:
-        kept = [one for one in (*state.late_files, self) if one.kept]
-        forgotten = kept[:-REMEMBERED]
-        state.late_files = [one for one in (*state.late_files, self) if one not in forgotten]
+        state.late_files = [*state.late_files, self][-REMEMBERED:]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.split import Ranges, difference, union
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
@@ -13,11 +13,11 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 @dataclass
 class Splits(StatePart):
-    splits_assigned: dict[str, dict[SubtaskId, Ranges]] = field(default_factory=dict, metadata=LATER)
+    splits_assigned: dict[str, dict[SubtaskId, Ranges]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source → subtask → splits assigned to it in this epoch or deployment, and to no other subtask since."""
-    splits_done: dict[str, Ranges] = field(default_factory=dict, metadata=LATER)
+    splits_done: dict[str, Ranges] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source → journaled splits that are done. This is for display, because the logs of the subtasks decide."""
-    splits_covered: dict[str, dict[int, Ranges]] = field(default_factory=dict, metadata=LATER)
+    splits_covered: dict[str, dict[int, Ranges]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source → checkpoint → splits that it covers and the previous checkpoint does not. The logs may no longer have
     them (R14)."""
 

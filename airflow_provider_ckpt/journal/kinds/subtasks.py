@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent, StatePart
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
@@ -14,7 +14,7 @@ from airflow_provider_ckpt.model.subtask_id import SubtaskId
 class Subtasks(StatePart):
     end_of_data: set[SubtaskId] = field(default_factory=set)
     finished: set[SubtaskId] = field(default_factory=set)
-    restarts: dict[SubtaskId, int] = field(default_factory=dict, metadata=LATER)
+    restarts: dict[SubtaskId, int] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Subtask → number of its restarts during a run, for display."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.file_input import check_file_input
 from airflow_provider_ckpt.sinks.sink import SinkInput
@@ -35,7 +35,7 @@ class Column:
     name: str
     type: Any
     nullable: bool = True
-    field_id: int | None = field(default=None, metadata=LATER)
+    field_id: int | None = field(default=None, metadata=OMIT_EMPTY)
 
 
 def columns_of(schema_json: str) -> tuple[Column, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.model.json_form import LATER
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count
 
 
@@ -26,5 +26,5 @@ class LakeFile:
     size: Count
     rows: Count
     target: str
-    partition: Mapping[str, str | None] = field(default_factory=dict, metadata=LATER)
-    stats: Mapping[str, tuple[int | None, int | None, int]] = field(default_factory=dict, metadata=LATER)
+    partition: Mapping[str, str | None] = field(default_factory=dict, metadata=OMIT_EMPTY)
+    stats: Mapping[str, tuple[int | None, int | None, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)

@@ -92,7 +92,7 @@ def freeze_sources(
             refuse_beside_partitions(spark, uid, locations[uid], read)
         listed = freeze(storage, path, uid, files)
         frozen[uid] = listed
-        journal.write(SourceFrozen(uid, inside, len(listed.files), time.time(), watched=True))
+        journal.write(SourceFrozen(uid, inside, len(listed.files), time.time()))
     return frozen
 
 

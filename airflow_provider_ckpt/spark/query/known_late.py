@@ -88,10 +88,10 @@ def file_sources(state: JobState) -> dict[str, str]:
 def not_looked_at(storage: Storage, state: JobState) -> list[str]:
     """Return the sources whose folders were not checked for late files when the job finished.
 
-    There is no check if the driver died then, or if workers ran the job. Sources of earlier releases are left out,
-    because their journals do not record whether late files are checked.
+    There is no check if the driver died then, or if workers ran the job.
 
     Raises the errors of :meth:`KnownLate.read`.
     """
-    watched = {uid: frozen for uid, frozen in file_sources(state).items() if state.frozen[uid].watched}
-    return [uid for uid, frozen in watched.items() if KnownLate(storage, frozen, uid).read().epoch < state.epoch]
+    return [
+        uid for uid, frozen in file_sources(state).items() if KnownLate(storage, frozen, uid).read().epoch < state.epoch
+    ]

@@ -86,16 +86,12 @@ def _tell_new(
         return
     kept = KnownLate(storage, f"{state.job_id}/{of_source.path}", uid)
     looked = kept.read()
-    known = set(looked.files)
-    for event in state.late_files:  # earlier releases kept reported files in the journal only
-        if event.uid == uid and event.at >= of_source.at:  # older events are from before a restart from scratch
-            known |= {*event.paths}
-    new = sorted({*late} - known)
+    new = sorted({*late} - looked.files)
     for was_read in (True, False):
         paths = [path for path in new if (unescaped_path(path) in read) is was_read]
         if paths:
             count = len(paths) if len(paths) > NAMED else None
-            tell(LateFilesFound(uid, tuple(paths[:NAMED]), was_read, time.time(), count, kept=True))
+            tell(LateFilesFound(uid, tuple(paths[:NAMED]), was_read, time.time(), count))
     if looked.epoch <= state.epoch:  # otherwise a later driver has checked since
         kept.write(state.epoch, late)
 

@@ -47,9 +47,9 @@ GARBAGE = (
     Mutant(
         "late-files-remembered-for-ever",
         "R7",
-        "LateFilesFound.apply.forgotten",
-        "forgotten = kept[:-REMEMBERED]\n",
-        "forgotten = list[LateFilesFound]()\n",
+        "LateFilesFound.apply",
+        "[*state.late_files, self][-REMEMBERED:]",
+        "[*state.late_files, self]",
         ("tests/spark/test_late_files.py::test_the_state_of_a_job_does_not_grow_with_them",),
         "the journal grows for ever while a job's history folder receives files",
     ),
