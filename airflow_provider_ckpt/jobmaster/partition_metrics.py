@@ -68,6 +68,6 @@ def _partition(storage: Storage, state: JobState, subtask: SubtaskId) -> Partiti
         None if None in counts else sum(count or 0 for count in counts),
         sum(file.size for batch in batches for file in batch.files),
         sum(len(batch.files) for batch in batches),
-        sum(len(batch.completes) for batch in batches) if state.graph().vertex(subtask.vertex).splits else None,
+        sum(len(batch.splits) for batch in batches) if state.graph().vertex(subtask.vertex).splits else None,
         log.has_ended,
     )

@@ -161,7 +161,7 @@ def _reset(lost: LostResult, graph: JobGraph, logs: Mapping[SubtaskId, LogReader
         return Reset(subtask, positions, lost.consumer)
     known, gone = places.of(subtask.vertex), set(lost.positions)
     entries = [record for number, record in logs[subtask].records() if number in gone and isinstance(record, Batch)]
-    splits = ranges(known[name] for entry in entries for name in entry.completes if name in known)
+    splits = ranges(known[name] for entry in entries for name in entry.splits if name in known)
     return Reset(subtask, positions, lost.consumer, splits)
 
 
@@ -171,7 +171,7 @@ def _splits_kept(
     found: dict[str, int] = {}
     for vertex in [one for one in graph.vertices if one.splits]:
         found[vertex.uid] = sum(
-            len(record.completes)
+            len(record.splits)
             for name in vertex.subtasks
             if name in logs
             for position, record in logs[name].records()

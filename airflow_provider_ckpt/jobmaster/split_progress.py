@@ -41,7 +41,7 @@ def _restored(
     ended = [subtask for subtask in vertex.subtasks if logs[subtask].has_ended]
     for subtask in vertex.subtasks:
         for position, record in logs[subtask].records():
-            for name in record.completes if isinstance(record, Batch) else ():
+            for name in record.splits if isinstance(record, Batch) else ():
                 if name in places:
                     published[places[name]] = (subtask, position)
     unfinished = [subtask for subtask in vertex.subtasks if subtask not in ended]

@@ -6,8 +6,8 @@ means the entries 0 … 6 lie before it. Rules R1, R3 and R4 of the protocol are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from airflow_provider_ckpt.model.attempt_id import AttemptId
@@ -77,10 +77,8 @@ class Batch:
     """
     ended: tuple[str, ...] = ()
     """Sources and edges read to their end by this batch or an earlier one (R2)."""
-    split: str | None = field(default=None, metadata=LATER)
-    """The split that this entry completes (R14); None if it completes none or several."""
     rows: Count | None = field(default=None, metadata=LATER)
-    """Rows in ``files``; None without files, or if an earlier release wrote the entry."""
+    """Rows in ``files``; None without files."""
     late_rows: Count = field(default=0, metadata=LATER)
     """Rows that the query has dropped as late since its first micro-batch, including this one."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=LATER)
@@ -88,17 +86,7 @@ class Batch:
     malformed: Mapping[str, Count] = field(default_factory=dict, metadata=LATER)
     """Source uid → its rows so far that do not fit its schema, including this micro-batch."""
     splits: tuple[str, ...] = field(default=(), metadata=LATER)
-    """Two or more splits that this entry completes. Releases that expect one split refuse the unknown field."""
-
-    @property
-    def completes(self) -> tuple[str, ...]:
-        """The splits that this entry completes; empty for a vertex without splits."""
-        return self.splits if self.split is None else (self.split,)
-
-    def completing(self, splits: Sequence[str]) -> Batch:
-        """Return a copy that completes these splits. A single split keeps its own field."""
-        one = len(splits) == 1
-        return replace(self, split=splits[0] if one else None, splits=() if one else tuple(splits))
+    """The splits that this entry completes (R14); empty for a vertex without splits."""
 
 
 @dataclass(frozen=True)

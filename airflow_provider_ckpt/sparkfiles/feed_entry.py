@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from typing import Any
 
 COUNTED = "v01"
-UNCOUNTED = "v1"
-"""Version of older entries, which have no count."""
 _TOO_LARGE = 1 << 63
 
 
@@ -35,8 +33,6 @@ def decode(data: bytes) -> list[str]:
     Raises ValueError, KeyError or TypeError for data that is no whole entry.
     """
     version, *lines = data.decode().splitlines() or [""]
-    if version == UNCOUNTED:
-        return list(map(_checked, lines))
     if version != COUNTED or not lines:
         raise ValueError(f"begins with {version!r} and has {len(lines)} lines behind it")
     count = _object(lines[0])["size"]

@@ -58,5 +58,5 @@ def published_in(log: LogReader, epoch: int) -> Iterator[tuple[tuple[str, ...], 
     for position, record in log.records():
         if isinstance(record, Open):
             is_ours = record.attempt.epoch == epoch
-        elif is_ours and isinstance(record, Batch) and record.completes:
-            yield record.completes, position
+        elif is_ours and isinstance(record, Batch) and record.splits:
+            yield record.splits, position

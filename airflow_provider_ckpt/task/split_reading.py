@@ -61,8 +61,8 @@ class SplitReading(BoundedReading):
         """
         with self.publication.lock:
             position = self.publication.publish(batch)
-            self._assigned.done(batch.completes)
-            self.publication.tell(SplitsCompleted(*self.publication.task_id, batch.completes, position, together))
+            self._assigned.done(batch.splits)
+            self.publication.tell(SplitsCompleted(*self.publication.task_id, batch.splits, position, together))
 
     def reads_fewer(self, together: int) -> None:
         """Return surplus splits to the coordinator, because ``together`` is now lower.

@@ -51,8 +51,8 @@ class Results:
         records = [one for _, one in TailingLogReader(storage, subtask_log_path(JOB_ID, vertex, number)).records()]
         partition = root / partition_path(JOB_ID, vertex, number)
         for record in [one for one in records if isinstance(one, Batch)]:
-            self.published[vertex].update(record.completes)
-            self.files += [Result(vertex, record.completes, partition / one.path, one.size) for one in record.files]
+            self.published[vertex].update(record.splits)
+            self.files += [Result(vertex, record.splits, partition / one.path, one.size) for one in record.files]
         return any(isinstance(one, EndOfData) for one in records)
 
     def sound(self, source: str) -> set[str]:

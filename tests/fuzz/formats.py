@@ -464,9 +464,8 @@ def _formats() -> Iterator[Format]:
     yield _file("splits-v1/frozen.json", "frozen.json", lambda storage: read_frozen_splits(storage, "frozen.json"))
     frozen = "orders/frozen/history.json"
     yield _file("late-files-v1.json", late_path(frozen), lambda storage: KnownLate(storage, frozen, "history").read())
-    for version in ("v1", "v2"):
-        for name in ("0", "9.compact"):
-            yield _feed(f"feed-entry-{version}/{name}")
+    for name in ("0", "9.compact"):
+        yield _feed(f"feed-entry-v1/{name}")
     yield Format(
         "prepared",
         content("prepared"),

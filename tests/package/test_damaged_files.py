@@ -174,7 +174,6 @@ READERS: list[tuple[str, str, Read]] = [
     ("execution-graph-v1.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
     ("execution-graph-v1-consumers.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
     ("feed-entry-v1/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
-    ("feed-entry-v2/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
     ("prepared", "prepared/0001-a.json", prepared),
     ("frozen-offsets-v1.json", "frozen.json", lambda storage, name: void(read_offsets(storage, name))),
     ("frozen-files", "frozen.json", lambda storage, name: void(read_frozen(storage, name))),

@@ -82,7 +82,7 @@ def test_the_golden_completion_of_a_split_is_read_and_written_again() -> None:
     golden = json.loads((GOLDEN.parent / "splits-v1" / "batch.json").read_text())
     record = record_from_json(golden)
     assert isinstance(record, Batch)
-    assert (record.split, record.batch_id) == ("2026-01", 3)
+    assert (record.splits, record.batch_id) == (("2026-01",), 3)
     assert record_to_json(record) == golden
 
 
@@ -90,13 +90,5 @@ def test_the_golden_completion_of_several_splits_is_read_and_written_again() -> 
     golden = json.loads((GOLDEN.parent / "splits-v1" / "batch-of-several.json").read_text())
     record = record_from_json(golden)
     assert isinstance(record, Batch)
-    assert (record.split, record.completes) == (None, ("2026-02", "2026-03"))
+    assert record.splits == ("2026-02", "2026-03")
     assert record_to_json(record) == golden
-
-
-def test_one_split_alone_is_written_as_releases_before_read_it() -> None:
-    alone = Batch(3, {}).completing(["a"])
-    assert (record_to_json(alone)["split"], "splits" in record_to_json(alone)) == ("a", False)
-    several = record_to_json(Batch(3, {}).completing(["a", "b"]))
-    assert ("split" in several, several["splits"]) == (False, ["a", "b"])
-    assert (alone.completes, Batch(3, {}).completes) == (("a",), ())

@@ -25,7 +25,7 @@ def storage() -> MemoryStorage:
 def split(number: int, storage: MemoryStorage) -> Batch:
     storage.create(f"partition/data/{number}.parquet", b"x" * (number + 1))
     file = PartitionFile(f"data/{number}.parquet", number + 1)
-    return Batch(number, {}, files=(file,), split=f"s{number}")
+    return Batch(number, {}, files=(file,), splits=(f"s{number}",))
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def log(storage: MemoryStorage) -> SubtaskLog:
     return made
 
 
-def splits(log: SubtaskLog | TailingLogReader) -> list[str | None]:
-    return [record.split for _, record in log.records() if isinstance(record, Batch)]
+def splits(log: SubtaskLog | TailingLogReader) -> list[str]:
+    return [name for _, record in log.records() if isinstance(record, Batch) for name in record.splits]
 
 
 def test_an_entry_is_lost_if_a_file_of_it_is_gone_or_cut(storage: MemoryStorage, log: SubtaskLog) -> None:
@@ -67,8 +67,8 @@ def test_the_next_attempt_goes_on_without_the_entries_that_it_names(storage: Mem
     assert not again.has_ended
     assert splits(again) == ["s0", "s2"]
     assert again.state.last_batch is not None
-    again.publish(Batch(again.state.last_batch.batch_id + 1, {}, split="s1"))
-    again.publish(Batch(again.state.last_batch.batch_id + 1, {}, split="s3"))
+    again.publish(Batch(again.state.last_batch.batch_id + 1, {}, splits=("s1",)))
+    again.publish(Batch(again.state.last_batch.batch_id + 1, {}, splits=("s3",)))
     again.end_of_data("finish")
     for reader in (again, TailingLogReader(storage, "log")):
         assert splits(reader) == ["s0", "s2", "s1", "s3"]

@@ -443,7 +443,7 @@ class Splitting:
             records = [one for _, one in log.records()]
             if max((one.epoch for one in records if isinstance(one, Open)), default=0) < state.since(uid):
                 continue  # from before the restart from scratch
-            found += [(name, number) for one in records if isinstance(one, Batch) for name in one.completes]
+            found += [(name, number) for one in records if isinstance(one, Batch) for name in one.splits]
         twice = [split for split, count in Counter(split for split, _ in found).items() if count > 1]
         assert not twice, f"{uid}: {twice} were completed more than once: {found}"
         return {split for split, _ in found}

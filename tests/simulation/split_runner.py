@@ -32,6 +32,6 @@ class SplitRunner(BoundedRunner):
         before, self._together = self._together, random.choice([1, 2, 8])
         number = self.reading.next_batch
         staged = self._staged(number, [row for one in splits for row in self.world.split_rows(self.vertex.uid, one)])
-        self.reading.complete(Batch(number, {}, **staged).completing(splits), together=self._together)
+        self.reading.complete(Batch(number, {}, **staged, splits=tuple(splits)), together=self._together)
         if self._together < before:
             self.reading.reads_fewer(self._together)

@@ -211,7 +211,7 @@ class World:
             raise BrokenError(f"{name} wrote {entry} after its end of partition")
         if state.end_of_data and isinstance(entry, Batch):
             raise BrokenError(f"{name} published after its end of data")
-        for split in entry.completes if isinstance(entry, Batch) else ():
+        for split in entry.splits if isinstance(entry, Batch) else ():
             self._check_split(name, split)
         if isinstance(entry, Barrier):
             triggered = [(e, ev.checkpoint) for e, ev in self.journal if isinstance(ev, CheckpointTriggered)]
@@ -231,7 +231,7 @@ class World:
             raise BrokenError(f"R14: {name} published {split!r}, which it was not handed out")
         logs = [log for subtask, log in self.logs.items() if subtask.vertex == vertex]
         found = [one for log in logs for _, one in live(enumerate(log)) if isinstance(one, Batch)]
-        if [split for one in found for split in one.completes].count(split) > 1:
+        if [split for one in found for split in one.splits].count(split) > 1:
             raise BrokenError(f"R14: {split!r} of {vertex} was published twice")
 
     def _check_event(self, epoch: int, event: Event) -> None:

@@ -135,7 +135,7 @@ def completed_splits(world: World, subtasks: int) -> dict[str, int]:
         for number in range(subtasks)
         for _, record in split_records(world, number)
         if isinstance(record, Batch)
-        for name in record.completes
+        for name in record.splits
     ]
     assert max(Counter(split for split, _ in found).values(), default=1) == 1, found
     return dict(found)

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.sparkfiles.feed_entry import encode
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -49,7 +50,7 @@ class EndingJob(RetainedJob):
                 log.end_of_partition()
             for name in KEPT:
                 self.storage.create(f"{self.home(subtask)}/{name}", b"kept")
-        self.storage.create(f"{self.home(A)}/partition/a__b/feeds/0001/_spark_metadata/0", b"v1")
+        self.storage.create(f"{self.home(A)}/partition/a__b/feeds/0001/_spark_metadata/0", encode([], "p"))
         return self
 
     def finished(self, number: int, finished: frozenset[SubtaskId] = FINISHED_BOTH) -> None:

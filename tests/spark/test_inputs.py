@@ -21,6 +21,7 @@ from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.streaming_runner_factory import StreamingRunnerFactory
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.sparkfiles.feed_entry import encode
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.layout import partition_path
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -135,7 +136,7 @@ def feed_entry(reading: Reading, number: int) -> str:
     return f"{reading.edge.feed.edge._path}/_spark_metadata/{number}"
 
 
-@pytest.mark.parametrize("content", [None, b"v1"], ids=["gone", "empty"])
+@pytest.mark.parametrize("content", [None, encode([], "p")], ids=["gone", "empty"])
 def test_what_was_read_is_not_unread_for_ever_if_the_feed_lost_its_newest_entry(
     reading: Reading, content: bytes | None
 ) -> None:

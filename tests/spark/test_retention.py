@@ -368,7 +368,7 @@ def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_sinc
     log.load()
     log.open(AttemptId(1, 1, "1"))
     for number in (0, 1):  # the last batch always stays
-        log.publish(Batch(number, {}, split=f"s{number}"))
+        log.publish(Batch(number, {}, splits=(f"s{number}",)))
     house.retention.close()
     house.retention = Retention(
         storage, "job", lambda: now[0], house.journal, house.logs, retained=1, final_only=frozenset()

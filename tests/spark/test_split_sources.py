@@ -72,7 +72,7 @@ def test_an_empty_split_is_done_without_a_file(world: World) -> None:
     run = world.run(only_splits(world, given, parallelism=1))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [0, 1, 2]
-    batches = {one.split: one.files for _, one in split_records(world, 0) if isinstance(one, Batch)}
+    batches = {name: one.files for _, one in split_records(world, 0) if isinstance(one, Batch) for name in one.splits}
     assert bool(batches["a"])
     assert batches["none"] == ()
 
@@ -189,7 +189,35 @@ def test_one_that_ends_the_process_is_refused_likewise(world: World) -> None:
     assert world.everything_under_root() == []
 
 
-def test_a_watermark_over_splits_is_refused_in_a_stream(world: World) -> None:
+def test_no_row_of_a_split_is_late_in_a_query_that_sets_a_watermark(world: World) -> None:
+    """The split with the newest rows is read first. The query holds event time while it reads splits (R13)."""
+
+    def then(split: str) -> None:
+        if split == "part-1":
+            wait_until(lambda: world.newest_batch("windows") >= 0, "a micro-batch with the newest rows", seconds=60)
+
+    job, reads = Job("late"), SplitReader(then=then)
+
+    @job.source(bounded=True, splits=splits(2), parallelism=2, max_splits_per_batch=1)
+    def parts(read: DataFrameReader, split: dict[str, Any]) -> DataFrame:
+        days = F.lit(100) - F.col("id")
+        return reads(read, split).withColumn("ts", F.timestamp_seconds(days * 86_400))
+
+    @job.transform(inputs=[parts])
+    def windows(rows: DataFrame) -> DataFrame:
+        counts = rows.withWatermark("ts", "1 hour").groupBy(F.window("ts", "1 hour")).count()
+        return counts.select(F.unix_seconds("window.start").alias("start"), "count")
+
+    job.sink("out", windows, FileSink(world.path("out")))
+    run = world.run(job, mode="streaming")
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert sorted((row["start"] // 86_400, row["count"]) for row in world.released()) == [
+        (100 - one, 1) for one in reversed(ids_of(splits(2)))
+    ]
+    assert world.late_rows() == 0
+
+
+def test_a_watermark_over_splits_that_the_query_cannot_leave_out_is_refused(world: World) -> None:
     job = Job("late")
 
     @job.source(bounded=True, splits=["a"])
@@ -198,16 +226,16 @@ def test_a_watermark_over_splits_is_refused_in_a_stream(world: World) -> None:
 
     @job.source
     def live(read: DataStreamReader) -> DataFrame:
-        return read.schema(IDS).parquet(world.path("live"))
+        return read.schema("id long, ts timestamp").parquet(world.path("live"))
 
-    @job.transform(inputs=[parts])
-    def windows(rows: DataFrame) -> DataFrame:
-        return rows.withWatermark("ts", "1 hour").groupBy(F.window("ts", "1 hour")).count()
+    @job.transform(inputs={"old": [parts], "new": [live]})
+    def both(old: DataFrame, new: DataFrame) -> DataFrame:
+        return old.withWatermark("ts", "1 hour").union(new)
 
-    job.sink("out", windows, FileSink(world.path("out")))
-    job.sink("raw", live, FileSink(world.path("raw")))
+    job.sink("out", both, FileSink(world.path("out")))
     with pytest.raises(WatermarkOverSplitsError, match="the result of 'parts', whose splits are read in no order"):
         world.run(job)
+    assert world.everything_under_root() == []
 
 
 # ---- the frozen list

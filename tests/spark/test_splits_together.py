@@ -62,7 +62,7 @@ def job_of(
 def entries(world: World, subtasks: int = 1) -> list[tuple[str, ...]]:
     """Return the splits that each entry completes, in order."""
     return [
-        one.completes for number in range(subtasks) for _, one in split_records(world, number) if isinstance(one, Batch)
+        one.splits for number in range(subtasks) for _, one in split_records(world, number) if isinstance(one, Batch)
     ]
 
 
@@ -288,15 +288,15 @@ def test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_no
     given, read = splits(30), SplitReader()
     died = world.run(job_of(world, given, SplitReader()), storage=RefusedEntries(world.storage, "doubled", BATCH))
     assert died.status == "RESTARTING"
-    lost = next(one for _, one in split_records(world, 0) if isinstance(one, Batch) and len(one.completes) > 2)
+    lost = next(one for _, one in split_records(world, 0) if isinstance(one, Batch) and len(one.splits) > 2)
     partition = world.root / world.job_id / "vertices" / "parts" / "0" / "partition"
     (partition / lost.files[0].path).unlink()
     ends(world, job_of(world, given, read), given)
-    assert sorted(read.asked[1:]) == sorted(lost.completes)
+    assert sorted(read.asked[1:]) == sorted(lost.splits)
     found = world.state().reconciled
     assert found is not None
-    assert [size(one.splits or ()) for one in found.reset] == [len(lost.completes)]
-    assert found.splits_kept == {"parts": 30 - len(lost.completes)}
+    assert [size(one.splits or ()) for one in found.reset] == [len(lost.splits)]
+    assert found.splits_kept == {"parts": 30 - len(lost.splits)}
 
 
 # ---- a function for several splits

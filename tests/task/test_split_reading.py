@@ -62,7 +62,7 @@ def test_splits_are_read_in_order_and_the_last_one_leads_to_the_end(subtask: Sub
     for split, following in (("a", ()), ("b", ("c",)), ("c", ())):
         assert reading.next() == (split,)
         reading.end_if_exhausted()
-        reading.complete(Batch(reading.next_batch, {}, split=split))
+        reading.complete(Batch(reading.next_batch, {}, splits=(split,)))
         if split == "a":
             assert reading.next() == ()
             reading.end_if_exhausted()
@@ -83,14 +83,14 @@ def test_splits_are_read_in_order_and_the_last_one_leads_to_the_end(subtask: Sub
 
 
 def test_the_next_attempt_says_first_what_the_one_before_has_published(subtask: Subtask, tmp_path: Path) -> None:
-    subtask.begin().complete(Batch(0, {}, split="a"))
+    subtask.begin().complete(Batch(0, {}, splits=("a",)))
     following = Subtask(tmp_path, AttemptId(1, 1, "b"))
     following.begin()
     assert following.told == [(SplitsCompleted, ("a",)), (SubtaskRunning, None)]
 
 
 def test_r14_the_next_attempt_says_all_that_an_entry_of_several_completes(subtask: Subtask, tmp_path: Path) -> None:
-    subtask.begin().complete(Batch(0, {}).completing(["a", "b", "c"]))
+    subtask.begin().complete(Batch(0, {}, splits=("a", "b", "c")))
     following = Subtask(tmp_path, AttemptId(1, 1, "b"))
     following.begin()
     assert following.told == [(SplitsCompleted, ("a", "b", "c")), (SubtaskRunning, None)]
@@ -114,7 +114,7 @@ def test_r14_a_split_is_told_before_a_barrier_behind_it_is_acknowledged(subtask:
         return position
 
     reading.publication.publish = publish_and_wait  # type: ignore[method-assign]
-    reading.complete(Batch(0, {}, split="a"))
+    reading.complete(Batch(0, {}, splits=("a",)))
     driver.join(60)
     assert subtask.told[1:] == [(SplitsCompleted, ("a",)), (BarrierAcknowledged, 3)]
 
@@ -123,12 +123,12 @@ def test_r14_several_are_completed_by_one_entry_and_told_at_once(subtask: Subtas
     subtask.reading.assign(["a", "b", "c"], is_last=True)
     reading = subtask.begin()
     assert reading.next(2) == ("a", "b")
-    reading.complete(Batch(0, {}).completing(["a", "b"]), together=4)
+    reading.complete(Batch(0, {}, splits=("a", "b")), together=4)
     assert subtask.told[1:] == [(SplitsCompleted, ("a", "b"))]
     assert reading.next(4) == ("c",)
     last = subtask.log.state.last_batch
     assert last is not None
-    assert last.completes == ("a", "b")
+    assert last.splits == ("a", "b")
 
 
 def test_what_was_handed_out_for_more_is_given_back_and_may_come_once_more(subtask: Subtask) -> None:

@@ -11,6 +11,7 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from pyspark.sql.types import StructType
 
@@ -128,7 +129,7 @@ class SplitRunner(BoundedRunner):
         else:
             count, prepared = staged
             self._size.took(count, time.monotonic() - begun)
-            entry = batch_of(prepared).completing([split.id for split in splits[:count]])
+            entry = replace(batch_of(prepared), splits=tuple(split.id for split in splits[:count]))
             self._reading.complete(entry, together=self._size.now)
         if self._size.now < before:
             self._reading.reads_fewer(self._size.now)
