@@ -1,4 +1,4 @@
-"""What the shell has set for the user's own Airflow and Spark must not reach the tests.
+"""Isolation of the tests from the shell's settings for the user's own Airflow and Spark.
 
 This runs before any test module (and so before any import of Airflow, which reads its environment
 once) is imported; ``tests/airflow/conftest.py`` then sets up its throw-away AIRFLOW_HOME.
@@ -40,15 +40,15 @@ def _one_python_everywhere() -> None:
 
 
 def _quick_jvms() -> None:
-    # Whoever starts a JVM here runs small jobs in it: on two cores its optimizing compiler would take half of them.
+    # JVMs of tests run small jobs. On two cores the optimizing compiler of a JVM would take half of the time.
     os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    # what a test finds out must not depend on what lies in a cache of this machine
+    # the result of a test must not depend on a cache of this machine
     os.environ["CKPT_CLASS_ARCHIVE"] = "off"
 
 
 def _write_to_memory() -> None:
-    # An fsync takes milliseconds on a disk, a batch and a checkpoint do several, and no test can see what one has done
-    # to the disk. A folder that somebody has chosen is taken; so is the usual one where there is no memory for it.
+    # An fsync takes milliseconds on a disk, and a batch and a checkpoint do several. No test can see the effect of an
+    # fsync on the disk. A folder that the user has set is used. So is the usual folder if there is too little memory.
     if "TMPDIR" in os.environ or not os.access(_MEMORY, os.W_OK | os.X_OK):
         return
     runs_programs = not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC

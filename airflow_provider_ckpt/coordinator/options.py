@@ -57,7 +57,7 @@ class CheckpointOptions:
     sink_timeout: float = _of_a_run("sink_timeout")
     """The run fails if a sink's target accepts nothing for longer than this, though it may accept rows later."""
     mode: RuntimeMode = "streaming"
-    """In batch mode there is only one checkpoint, when every subtask is at its end of data."""
+    """Streaming or batch. Batch mode has only one checkpoint, when every subtask is at its end of data."""
 
     @classmethod
     def of(cls, options: RunOptions, mode: RuntimeMode) -> CheckpointOptions:

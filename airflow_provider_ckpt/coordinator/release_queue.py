@@ -39,7 +39,7 @@ class ReleaseQueue:
         self._waiting_since: float | None = None
         """Time of the first try since the last success."""
         self._fruitless_since: float | None = None
-        """The same time, but reset when another sink was released."""
+        """Time of the first try since the last success of any sink."""
         self._retry_at: float | None = None
 
     @property

@@ -249,7 +249,7 @@ def test_a_finished_subtask_is_in_the_completed_checkpoint_and_is_told_nothing()
 
 
 def test_ran_to_its_end_is_not_finished() -> None:
-    """As in Flink, a restore from the final checkpoint itself starts the operator again."""
+    """A restore from the final checkpoint itself starts the operator again, as in Flink."""
     h = Harness()
     h.end_of_data()
     (completed,) = events(CheckpointCompleted, h.ack(finished=True))

@@ -29,9 +29,9 @@ _KINDS: dict[str, dict[str, set[str]]] = {
         "os": {"remove"},
     },
 }
-"""Kind -> what is before the dot (nothing, or anything) -> names of calls."""
+"""Kind -> text before the dot (nothing, or anything) -> names of calls."""
 _IN_SINKS = {"delete", "delete_tree", "collect_temporary"}
-"""Verbs of a storage, which in a sink is not that of the root."""
+"""Verbs of a storage. A sink's storage is not the storage of the root."""
 
 
 @dataclass(frozen=True, order=True)

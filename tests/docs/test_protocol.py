@@ -1,4 +1,4 @@
-"""docs/protocol.md says what the rules are that code and tests cite, who keeps them, and which tests show it."""
+"""docs/protocol.md lists the rules that code and tests cite, the files that keep each rule, and tests that prove it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.mutants.catalogue import MUTANTS
 RULES = rules(PAGE.read_text("utf-8"))
 KNOWN = frozenset(rule.number for rule in RULES)
 OF_WORKERS = frozenset(re.findall(r"^\| (W\d+) \|", (ROOT / "docs" / "workers.md").read_text("utf-8"), re.MULTILINE))
-"""Those of processes that fail one by one."""
+"""Rules of processes that fail one by one."""
 MUTANT_RULES = {mutant.id: mutant.rule for mutant in MUTANTS}
 
 
@@ -48,7 +48,7 @@ each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"R{rule.num
 
 
 def problems(rule: Rule) -> list[str]:
-    """What is wrong with what the page says of the rule."""
+    """Return the faults of the page's entry for the rule."""
     return [*_form(rule), *_keepers(rule), *_proofs(rule), *_mutants(rule)]
 
 
@@ -143,7 +143,7 @@ def test_every_rule_of_workers_that_is_cited_is_on_their_page() -> None:
 
 
 def test_no_message_cites_a_rule() -> None:
-    """The reader of a message does not have this page: the message says what the rule says."""
+    """A message states the rule itself, because its reader does not have this page."""
     messages = [
         f"{path}:{line}: {text!r}" for path in sources(PACKAGE) for line, text in shown_texts(path.read_text("utf-8"))
     ]

@@ -26,7 +26,7 @@ _ROW = re.compile(r"\| `(?P<file>[\w/]+\.py)` \| (?P<functions>`[^|]+`) \| (?P<k
 
 
 def listed() -> list[Place]:
-    """Return what the page lists."""
+    """Return the places that the page lists."""
     rows = _ROW.finditer(PAGE.read_text())
     return [
         Place(row["file"], name, row["kind"]) for row in rows for name in re.findall(r"`([^`]+)`", row["functions"])

@@ -81,7 +81,7 @@ class Format:
 
 
 def _file(golden: str, path: str, read: Callable[[Storage], object], named: str | None = None) -> Format:
-    """Return the format of a file of its own. The golden files of the same folder lie beside it."""
+    """Return the format of a file of its own. The golden files of the same folder are next to it."""
     folder, _, _ = golden.rpartition("/")
     place = path.rpartition("/")[0]
     beside = [one for one in (GOLDEN / folder).iterdir() if one.is_file()] if folder and _is_log(path) else []
@@ -290,7 +290,7 @@ _refused: list[Exception] = []
 
 
 def _tried(act: Callable[[], object]) -> None:
-    """Go on after an error of the package. :func:`_raise_first` raises the first one."""
+    """Continue after an error of the package. :func:`_raise_first` raises the first one."""
     from airflow_provider_ckpt.errors import CkptError
 
     try:
@@ -330,7 +330,7 @@ def _feed(golden: str) -> Format:
     return _file(golden, path, read)
 
 
-# ---- what an Airflow connection, or the environment, holds
+# ---- values of an Airflow connection, or of the environment
 
 
 _FIELDS = {"conn_type": "postgres", "host": "db", "port": 5432, "login": "me", "password": SECRET}

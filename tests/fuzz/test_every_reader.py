@@ -1,6 +1,6 @@
 """Every reader of a durable file accepts it, or refuses it with an error of this package that names the file.
 
-The files are the golden ones, and those of the kinds without a golden file. Bytes and JSON values of them are damaged
+The files are the golden files, and files of the kinds without a golden file. Bytes and JSON values of them are damaged
 at random, with fixed seeds. `make fuzz SEEDS=200` draws more, and CI draws others at each commit (CKPT_FUZZ_FIRST).
 """
 
@@ -39,7 +39,7 @@ def test_a_damaged_file_is_read_or_refused_by_name(tmp_path: Path, kind: Format,
             told = str(error)
             if (kind.named and not any(name in told for name in kind.named)) or _is_long(kind, told) or SECRET in told:
                 wrong.append(f"{one.what}: {told[:300]}")
-        except Exception as error:  # what this suite is about
+        except Exception as error:  # the fault that this suite searches
             wrong.append(f"{one.what}: {type(error).__name__}: {str(error)[:200]}")
     assert wrong == []
 

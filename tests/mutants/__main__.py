@@ -1,4 +1,4 @@
-"""Run the mutants: ``python -m tests.mutants [what …]``. Exit code 1 if one of them was not killed.
+"""Run the mutants: ``python -m tests.mutants [what …]``. Exit code 1 if a mutant was not killed.
 
 ``what``: part of an id, of a symbol, or of a module's name. A mutant is fast if `make test` runs tests of every path
 that it names and none of them needs Spark; only those tests may kill it. ``CKPT_MUTANTS=fast``: fast mutants only.
@@ -136,7 +136,7 @@ def line(result: Result) -> str:
 
 
 def summary(results: Sequence[Result], seconds: float) -> str:
-    """Return a table by layer, and every mutant that was not killed with what it would do."""
+    """Return a table by layer, and every mutant that was not killed, with the harm that it does."""
     per_layer: dict[str, Counter[Verdict]] = {}
     for result in results:
         layer = result.mutant.place().symbol.module.partition(".")[0]

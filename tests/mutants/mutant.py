@@ -75,7 +75,7 @@ class Mutant:
         new: Text that takes its place.
         rule: Number in docs/protocol.md ("R4"); "-" for none.
         tests: Pytest paths or ids. At least one must fail.
-        why: What goes wrong in a job with this defect.
+        why: The fault of a job with this defect.
         hangs: True if the job stops making progress, so that a test that times out has noticed the defect.
     """
 

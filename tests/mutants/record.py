@@ -1,5 +1,7 @@
-"""A pytest plugin: what became of each test, as lines of JSON in the file that ``CKPT_MUTANTS_RECORD`` names. With
-``CKPT_MUTANTS_GATEWAY`` (port and secret) Spark runs in a JVM that is there already."""
+"""A pytest plugin that records the result of each test, as lines of JSON in the file of ``CKPT_MUTANTS_RECORD``.
+
+With ``CKPT_MUTANTS_GATEWAY`` (port and secret) Spark runs in an existing JVM.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ def _note(**fields: str) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """The tests' own environment is made by now: whoever starts Spark here takes the JVM that runs."""
+    """Set the gateway after the tests have set their environment, so that Spark uses the running JVM."""
     gateway = os.environ.get("CKPT_MUTANTS_GATEWAY", "").split()
     if gateway:
         os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = gateway
@@ -25,8 +27,11 @@ def pytest_collection_finish() -> None:
 
 
 def _number_proxies_apart() -> None:
-    """The JVM tells whichever Python it has now that it needs a proxy no more, which may be one of a Python before:
-    under equal numbers a living one would go."""
+    """Give the proxies of each Python process numbers of their own.
+
+    The JVM notifies its current Python when it no longer needs a proxy. The proxy may belong to an earlier Python. With
+    equal numbers the current Python would then delete a proxy in use.
+    """
     from py4j.java_gateway import PythonProxyPool
 
     begin = PythonProxyPool.__init__

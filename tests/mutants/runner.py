@@ -26,7 +26,7 @@ SECONDS_A_TEST = 150
 SECONDS_A_MUTANT = 900
 _ON_BROKER = "tests/kafka/"
 JVM_FOR = 30
-"""Runs in one JVM: what they leave behind in it must not add up."""
+"""Runs in one JVM. Their remains in it must not add up."""
 
 
 class Verdict(Enum):
@@ -35,7 +35,7 @@ class Verdict(Enum):
     BROKEN = "broken"
     """It breaks an import, or the like: no test has noticed the defect that it stands for."""
     TIMED_OUT = "timed out"
-    """A test ran out of time, and the mutant is not one that hangs: a slow machine, or a mutant to look at."""
+    """A test ran out of time, but the mutant should not hang. The machine is slow, or the mutant needs a check."""
     UNSOUND = "unsound"
     """A test it names fails without it, or there is no such test."""
 
@@ -79,8 +79,11 @@ class Session:
 
 @dataclass
 class Scratch:
-    """A copy of the tree in ``folder``. Python writes no bytecode there: it is told from its source by time and size,
-    and a mutant may have both of another."""
+    """A copy of the tree in ``folder``.
+
+    Python writes no bytecode there. It would match bytecode to its source by time and size, and two mutants may have
+    the same time and size.
+    """
 
     folder: Path
     source: Path = ROOT
@@ -110,7 +113,7 @@ class Scratch:
             raise AssertionError(f"tests would import {found.stdout.strip()}, not what is in {self.folder}")
 
     def test(self, tests: Iterable[str], *more: str, seconds: float = SECONDS_A_MUTANT, each: int = 150) -> Session:
-        """Run the tests here; ``each``: seconds that one of them may take."""
+        """Run the tests here; ``each``: the limit of a test in seconds."""
         self._number += 1
         if self.jvm is not None and self._number % JVM_FOR == 0:
             self.jvm.restart()
@@ -180,9 +183,9 @@ class Scratch:
 
 
 def judged(session: Session, *, hangs: bool = False) -> tuple[Verdict, str]:
-    """The verdict on a mutant with which its tests ended like this, and what decided."""
+    """Return the verdict on a mutant from the run of its tests, and the reason."""
     timed_out = [one for one in session.failed if "Timeout" in one.message or one.error == "Timeout"]
-    if session.code is None or timed_out or "Timeout (0:" in session.output:  # the last one is that of faulthandler
+    if session.code is None or timed_out or "Timeout (0:" in session.output:  # the last one comes from faulthandler
         by = timed_out[0].test if timed_out else "the whole run"
         return (Verdict.KILLED if hangs else Verdict.TIMED_OUT), f"{by} (out of time)"
     for one in session.failed:
@@ -197,7 +200,7 @@ def judged(session: Session, *, hangs: bool = False) -> tuple[Verdict, str]:
 
 
 def unsound(mutants: Iterable[Mutant], session: Session) -> dict[str, str]:
-    """Mutant id -> why its tests cannot tell anything, by a run of all tests without any mutant."""
+    """Return mutant id -> why its tests prove nothing, from a run of all tests without any mutant."""
     ran = {one.test for one in session.records if one.when == "call"}
     failed = [one.test for one in session.failed]
     found: dict[str, str] = {}

@@ -20,7 +20,7 @@ from tests.mutants.mutant import PACKAGE, ROOT, Mutant, StaleMutantError
 _GUARDS = re.compile(
     r"\b(?<!def )sync_(?:file|folder|tree|each)\(|\bos\.fsync\(|\.sync\(|\bcheck_fenced\(\)|\b_check_fenced\(\)"
 )
-"""Calls that make something durable, or look whether somebody else owns the job by now."""
+"""Calls that make data durable, or check whether another driver owns the job."""
 
 
 def test_every_mutant_applies_once_and_names_tests_that_exist() -> None:
@@ -45,7 +45,7 @@ def problems(mutant: Mutant) -> Iterator[str]:
 
 @cache
 def written_beside(path: str) -> str:
-    """Return the sources that may define the tests of a path: a class may inherit those of a public suite."""
+    """Return the sources that may define the tests of a path: a class may inherit tests of a public suite."""
     files = (*(ROOT / path).parent.glob("*.py"), *(ROOT / "airflow_provider_ckpt" / "testing").glob("*.py"))
     return "".join(file.read_text() for file in files)
 
@@ -70,7 +70,7 @@ def test_no_mutant_has_the_name_of_another() -> None:
 
 
 def test_no_mutant_names_what_its_file_does_not_know(tmp_path: Path) -> None:
-    """A NameError in a driver's thread fails tests as any error does, and says nothing about the defect."""
+    """A NameError in a driver's thread fails tests as any error does, and proves nothing about the defect."""
     for mutant in MUTANTS:
         (tmp_path / f"{mutant.id}.py").write_text(mutant.mutated())
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821,F823,E9", str(tmp_path)]
@@ -80,7 +80,7 @@ def test_no_mutant_names_what_its_file_does_not_know(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layer", ["storage", "sinks", "partitions", "journal", "launch", "spark"])
 def test_every_fsync_and_every_look_at_a_fence_has_a_mutant(layer: str) -> None:
-    """Whoever adds one writes a test that needs it, and the mutant that shows so."""
+    """Each new fsync or fence needs a test, and a mutant that fails the test."""
     covered: dict[Path, set[int]] = defaultdict(set)
     for place in (mutant.place() for mutant in MUTANTS):
         covered[place.symbol.file] |= set(place.lines)

@@ -1,4 +1,4 @@
-"""The runner tells a defect that was noticed from one that was not, and from one that could not be tried."""
+"""The runner distinguishes defects that were noticed, were not noticed, or could not be tried."""
 
 from __future__ import annotations
 

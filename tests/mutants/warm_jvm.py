@@ -19,7 +19,10 @@ sys.stdin.read()
 
 
 class WarmJvm:
-    """``folder``: what Python workers that Spark starts import from. :meth:`restart` after a run that was killed."""
+    """A JVM for several test runs. Call :meth:`restart` after a run that was killed.
+
+    ``folder``: Python workers that Spark starts import from here.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -35,7 +38,7 @@ class WarmJvm:
         self.stop()
 
     def env(self) -> Mapping[str, str]:
-        """What :mod:`tests.mutants.record` reads. Starts the JVM if none runs."""
+        """Return the environment that :mod:`tests.mutants.record` reads. Start the JVM if none runs."""
         if self._process is None:
             self._start()
         return {"CKPT_MUTANTS_GATEWAY": self._gateway}

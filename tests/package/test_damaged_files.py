@@ -218,7 +218,7 @@ def test_every_field_that_is_gone_or_of_another_type_is_refused_by_an_error_of_o
             read(storage, name)
         except CkptError as error:
             told.append((where, str(error)))
-        else:  # a field may be missing if it was added later, or is one of a map's keys
+        else:  # a field may be missing if it was added later, or is a key of a map
             taken += [where] if how == "other" and not FREE.fullmatch(where) else []
     assert taken == []
     assert told

@@ -1,4 +1,4 @@
-"""The package's metadata declares what the package imports, and nothing else."""
+"""The package's metadata declares exactly the imported distributions."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def imported() -> dict[str, set[str]]:
 
 
 def _module(name: str) -> str:
-    """Return the part of a module's name that tells its distribution: providers share the module ``airflow``."""
+    """Return the part of a module's name that identifies its distribution: providers share the module ``airflow``."""
     parts = name.split(".")
     return ".".join(parts[:4]) if parts[:2] == ["airflow", "providers"] else parts[0]
 
 
 def distributions(module: str) -> set[str]:
-    """Return the distributions that bring a module; one that is not installed has the module's name."""
+    """Return the distributions that bring a module; for a missing distribution the module's name."""
     if module.startswith("airflow.providers."):
         return {normalised(f"apache-{module}")}
     if module == "airflow":

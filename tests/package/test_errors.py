@@ -1,4 +1,4 @@
-"""Every error's message can be made from what it is raised with: a raise that lacks a field fails as a KeyError."""
+"""Every error's message can be made from the arguments of its raise. A missing field would be a KeyError."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_no_error_is_declared_that_nothing_raises() -> None:
 
 
 def test_an_error_stands_beside_what_raises_it() -> None:
-    """Others may raise it, too. Not told of: the root's, bases, and those that are made by a choice of two."""
+    """Other modules may raise it, too. Not checked: the root's errors, bases, and errors made by a choice of two."""
     made: dict[str, set[str]] = {}
     for where, name, _ in calls():
         made.setdefault(name, set()).add(str(Path(where.partition(":")[0]).parent))

@@ -43,7 +43,7 @@ LAYERS = (
     ("errors",),
     ("printable",),
 )
-"""From the top, folders in folders too. Those of one line do not import each other."""
+"""Layers from the top, with folders in folders. The folders of a line do not import each other."""
 AIRFLOW = {"operators", "sensors", "triggers", "hooks"}
 HEAVY = {
     "airflow": AIRFLOW,

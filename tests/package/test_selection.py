@@ -1,4 +1,4 @@
-"""Which tests run, in which order, and for how long (``tests/support/selection.py``), and what ends one that hangs."""
+"""Selection, order and duration of tests (``tests/support/selection.py``), and the end of a test that hangs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_slow(number): pass
 
 
 def run(folder: Path, suite: str, *arguments: str, what: str = "test_it.py", **environ: str) -> str:
-    """Run the suite in a pytest of its own and return what it prints."""
+    """Run the suite in a pytest of its own and return its output."""
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_it.py").write_text(suite)
     command = [

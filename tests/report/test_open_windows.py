@@ -1,4 +1,4 @@
-"""What the lines of a run say about rows that no sink shows: windows that are open, or nothing that was read."""
+"""Lines of a run about rows that no sink shows, because windows are open or nothing was read."""
 
 from __future__ import annotations
 

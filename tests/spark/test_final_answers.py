@@ -68,7 +68,7 @@ def test_counts_that_were_stopped_on_their_way_are_published_once(world: World, 
 
 @pytest.mark.slow
 def test_windows_of_history_are_counted_whole(world: World) -> None:
-    """In mode "update" Spark forgets windows behind the watermark, and the final answer must hold them."""
+    """Spark forgets windows below the watermark in mode "update", and the final answer must hold them."""
     world.put_ids("history", 5, 10)
     job = Job("windows")
     past = job.source(

@@ -1,4 +1,4 @@
-"""What a finished subtask has read and kept is deleted while the job lives (R7)."""
+"""Input and state of a finished subtask are deleted while the job lives (R7)."""
 
 from __future__ import annotations
 

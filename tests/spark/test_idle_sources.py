@@ -42,7 +42,7 @@ def test_a_source_with_rows_again_holds_the_watermark_again() -> None:
 
 
 def test_the_timeout_begins_with_the_query() -> None:
-    """What happened while no query ran is not idleness."""
+    """Time without a running query is not idleness."""
     query = Query(b=10)
     query.idle.look({"a": seen(500, 1_000), "b": seen(100, 100)})
     assert query.raised == []

@@ -125,7 +125,7 @@ def test_options_of_the_reader_hold(spark: SparkSession, world: World, kind: str
 def test_a_whole_file_of_lines_is_one_value_too_many(
     spark: SparkSession, world: World, encoding: str, python: str
 ) -> None:
-    """With multiLine=true Spark reads the first line only."""
+    """Spark reads the first line only if multiLine=true."""
     options = [("multiLine", True), ("encoding", encoding)]
     put(world, "a.json", '{"id":\n 1}', encoding=python)
     assert found_in(spark, world, *options) == []

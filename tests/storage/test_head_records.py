@@ -1,4 +1,4 @@
-"""What the head record of a log says is checked before it is believed."""
+"""The head record of a log is checked before it is used."""
 
 from __future__ import annotations
 

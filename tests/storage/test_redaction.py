@@ -1,4 +1,4 @@
-"""What is hidden in texts of other programs, and what stays readable."""
+"""Redaction in texts of other programs: secrets are hidden, and the rest stays readable."""
 
 from __future__ import annotations
 

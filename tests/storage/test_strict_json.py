@@ -1,4 +1,4 @@
-"""What is no JSON, or beyond a limit, has one error that names the file."""
+"""Text that is not JSON, or exceeds a limit, has one error that names the file."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from unittest import mock
 from airflow_provider_ckpt.jobmaster import job_master
 
 INTERVAL = 0.1
-"""Seconds between two checks. Nearly every run waits for a check that finds it RUNNING, and for one that finds a
+"""Seconds between two checks. Nearly every run waits for a check that finds it RUNNING, and for a check that finds a
 request."""
 _lock = threading.Lock()
 _patch = mock.patch.object(job_master, "HOUSEKEEPING", INTERVAL)

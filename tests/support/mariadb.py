@@ -49,7 +49,7 @@ def is_installed() -> bool:
 
 
 class MariaDB:
-    """MariaDB server, as a context manager that leaves nothing behind; requires :func:`is_installed`.
+    """MariaDB server, as a context manager that leaves no files or processes; requires :func:`is_installed`.
 
     ``settings``: of the server, besides those for tests. ``tls``: its certificate; without one it may make its own.
     """

@@ -13,7 +13,7 @@ from tests.sinks.databases import stage_request
 
 
 class Waits:
-    """Waits without a pause. ``causes``: what a sink failed with. ``on_wait``: called at each report."""
+    """Waits without a pause. ``causes``: the errors of a sink. ``on_wait``: called at each report."""
 
     def __init__(self, on_wait: Callable[[], None] = lambda: None) -> None:
         self.causes: list[str] = []

@@ -38,7 +38,7 @@ def _is_still(pid: int) -> bool:
 
 
 class PostgreSQL:
-    """PostgreSQL server, as a context manager that leaves nothing behind; requires :func:`initdb`.
+    """PostgreSQL server, as a context manager that leaves no files or processes; requires :func:`initdb`.
 
     ``settings``: of the server, besides those for tests. ``tls``: certificate for connections over TLS.
     """
@@ -68,7 +68,7 @@ class PostgreSQL:
 
     def __exit__(self, *exc: object) -> None:
         if self._process is not None and self._process.exit_code is None:
-            # Its own processes are in sessions of their own. It ends them, and releases what it shares with them.
+            # Its own processes are in sessions of their own. It ends them, and releases shared resources.
             self._process.signal(signal.SIGQUIT, [self._process.pid])
             self._process.wait(60)
         shutil.rmtree(self._folder)
@@ -118,7 +118,7 @@ class PostgreSQL:
             os.kill(postmaster, signal.SIGSTOP)
             wait_until(lambda: stands_still(postmaster), "the postmaster to stand still")  # it now starts no process
             children = self._signal(signal.SIGSTOP)
-            # one of them may still be carrying out a statement
+            # a child may still be carrying out a statement
             wait_until(lambda: all(map(_is_still, children)), "the server to stand still")
             yield
         finally:
@@ -135,14 +135,14 @@ class PostgreSQL:
         return children
 
     def _is_ready(self) -> bool:
-        """Return True if the last line of the server's pid file says "ready", as ``pg_ctl --wait`` checks."""
+        """Return True if the last line of the server's pid file is "ready", as ``pg_ctl --wait`` checks."""
         assert self._process is not None
         assert self._process.exit_code is None, self._tail()
         try:
             lines = (self._data / "postmaster.pid").read_text().splitlines()
         except OSError:
             return False
-        # a killed server leaves its file behind
+        # a killed server does not delete its file
         return bool(lines) and lines[0].strip() == str(self._process.pid) and lines[-1].strip() == "ready"
 
     def _tail(self) -> str:

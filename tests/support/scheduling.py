@@ -16,7 +16,7 @@ _TOGETHER = {
 
 
 class SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
-    """Tests of a file stay together, and so do files that share what takes seconds to start."""
+    """Scheduling that keeps the tests of a file together, and files that share a process with a slow start."""
 
     def _split_scope(self, nodeid: str) -> str:
         for scope, paths in _TOGETHER.items():
@@ -25,7 +25,7 @@ class SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
         return str(super()._split_scope(nodeid))
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """Give the tests of an ended worker to others, but not the one that ended it.
+        """Give the tests of an ended worker to others, except the test that ended it.
 
         xdist 3.8 hands that test out again, which ends one worker after another.
         """

@@ -1,4 +1,4 @@
-"""A server that accepts connections and says nothing."""
+"""A server that accepts connections and never answers."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def completes(body: Body) -> list[str]:
 class SubtaskLogHistory:
     """Entries of a job's logs, kept at each :meth:`gather`, because logs are truncated.
 
-    ``folder``: that of the job, under the root. Subtasks are named as everywhere, ``history/0``.
+    ``folder``: the folder of the job, under the root. Subtasks are named as everywhere, ``history/0``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -114,7 +114,7 @@ def _check_log(subtask: str, bodies: list[Body]) -> None:
 def _check_writer(subtask: str, body: Body, owner: AttemptId | None, *, is_first: bool) -> None:
     """Check that the writer's attempt owns the log.
 
-    An attempt's first batch may be one that Spark committed for an earlier attempt, which did not publish it (R1).
+    Spark may have committed an attempt's first batch for an earlier attempt, which did not publish it (R1).
     """
     found = _STAGED.findall(json.dumps([body.get("files"), body.get("handles")]))
     named = {AttemptId.parse(text) for text in found}

@@ -1,4 +1,4 @@
-"""A record of what each test costs, and tables of it.
+"""A record of the time of each test, and tables of it.
 
 ``make test-times`` runs the suite with ``CKPT_TIMINGS=FILE``, which writes one JSON line a test, and prints the tables.
 """

@@ -1,7 +1,7 @@
-"""The list, by layer. Whoever changes a line that is named here changes it here too: a test of the fast suite says so.
+"""The list of mutants, by layer.
 
-A mutant that nothing can notice, because the code does no harm without its line, does not belong here: take the line
-out of the code.
+A change of a line that is named here must change the entry, too. A test of the fast suite checks this. If no test can
+notice a mutant, because its line prevents no harm, delete the line from the code instead of listing it.
 """
 
 from __future__ import annotations

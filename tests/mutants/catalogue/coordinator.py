@@ -1,4 +1,4 @@
-"""What the coordinator decides, and in which order (R9, R10, R15, R16, R20, R22)."""
+"""Decisions of the coordinator, and their order (R9, R10, R15, R16, R20, R22)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collecting what nothing needs any more, without a claim (R1, R5, R8, R16)."""
+"""Collection of files that are no longer needed, without a claim (R1, R5, R8, R16)."""
 
 from __future__ import annotations
 

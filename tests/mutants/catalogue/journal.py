@@ -1,4 +1,4 @@
-"""Claims, fences and decisions of the journal, and what they are folded to (R3, R4, R9, R10, R22)."""
+"""Claims, fences and decisions of the journal, and the state that is folded from them (R3, R4, R9, R10, R22)."""
 
 from __future__ import annotations
 

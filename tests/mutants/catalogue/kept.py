@@ -1,4 +1,4 @@
-"""In batch mode a subtask that has finished may have to run again, and its task waits for that (R23)."""
+"""Finished subtasks in batch mode. Such a subtask may have to run again, and its task waits for that (R23)."""
 
 from __future__ import annotations
 

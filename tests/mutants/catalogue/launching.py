@@ -1,4 +1,4 @@
-"""What drivers start with: the class archive, and the modules for executors. It is of no rule of the protocol."""
+"""Start of a driver: the class archive, and the modules for executors. No rule of the protocol covers it."""
 
 from __future__ import annotations
 

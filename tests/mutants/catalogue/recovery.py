@@ -1,4 +1,4 @@
-"""What a job in batch mode keeps, and what it runs again (R23, FLIP-383)."""
+"""Recovery in batch mode: results that a job keeps, and subtasks that it runs again (R23, FLIP-383)."""
 
 from __future__ import annotations
 

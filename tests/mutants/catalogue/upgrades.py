@@ -1,4 +1,4 @@
-"""A running job goes on as another version of it, in the same driver (R21, R22)."""
+"""Upgrades: a running job continues as another version of it, in the same driver (R21, R22)."""
 
 from __future__ import annotations
 
