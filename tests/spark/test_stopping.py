@@ -96,7 +96,7 @@ def test_a_stop_whose_savepoint_fails_is_answered_and_the_job_goes_on(world: Wor
     assert (run.status, run.cause) == ("FINISHED", None)
     outcome = str(world.state().outcomes[asked[0]])
     assert outcome.startswith("failed: the stop did not take place: 2 savepoints failed (1 tolerated)")
-    assert outcome.endswith("the job goes on")
+    assert outcome.endswith("the job continues")
     assert world.released_ids() == sorted(expected)
 
 
