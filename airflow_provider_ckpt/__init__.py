@@ -33,14 +33,13 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.gates.airflow_variable_gate import AirflowVariableGate
     from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
     from airflow_provider_ckpt.hooks.errors import ReconfigurationFailedError
+    from airflow_provider_ckpt.job.autoscaler import Autoscaler
     from airflow_provider_ckpt.job.chaining import build_graph
     from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
     from airflow_provider_ckpt.job.errors import NotReconfigurableError
-    from airflow_provider_ckpt.job.gate import PendingRelease
     from airflow_provider_ckpt.job.job import Job
-    from airflow_provider_ckpt.job.keep_up import KeepUp
     from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
-    from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
+    from airflow_provider_ckpt.job.sink_operator import PendingRelease
     from airflow_provider_ckpt.jobmaster.errors import (
         JobNotOverError,
         JobStillRunsError,
@@ -52,14 +51,15 @@ if TYPE_CHECKING:
         StagedOutputLeftError,
         UnreleasedOutputError,
     )
-    from airflow_provider_ckpt.jobmaster.garbage import Garbage, JobGarbage
-    from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
-    from airflow_provider_ckpt.jobmaster.persisted_results import PersistedResult
+    from airflow_provider_ckpt.jobmaster.recovery.persisted_results import PersistedResult
+    from airflow_provider_ckpt.jobmaster.retention.deletion import DeletedJob
+    from airflow_provider_ckpt.jobmaster.retention.garbage import Garbage, JobGarbage
+    from airflow_provider_ckpt.jobmaster.retention.partition_metrics import PartitionWithMetrics
     from airflow_provider_ckpt.journal.errors import JobDeletedError
     from airflow_provider_ckpt.journal.state import JobState
-    from airflow_provider_ckpt.model.batch_progress import BatchProgress
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
     from airflow_provider_ckpt.model.job_status import JobStatus
+    from airflow_provider_ckpt.model.progress import BatchProgress
     from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
     from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOperator
     from airflow_provider_ckpt.operators.job_group import CheckpointedSparkJobGroup
@@ -74,14 +74,22 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
     from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
     from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
-    from airflow_provider_ckpt.sinks.file_sink import FileSink
+    from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+    from airflow_provider_ckpt.sinks.file.manifests import Manifest, read_manifests, released_files
     from airflow_provider_ckpt.sinks.iceberg.iceberg_sink import IcebergSink
     from airflow_provider_ckpt.sinks.kafka.kafka_sink import KafkaSink
-    from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests, released_files
     from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
-    from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share, Sink, SinkContext, SinkInput, StageRequest
+    from airflow_provider_ckpt.sinks.sink import (
+        BoundSink,
+        Handle,
+        ReleaseParticipant,
+        Sink,
+        SinkContext,
+        SinkInput,
+        StageRequest,
+    )
     from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
-    from airflow_provider_ckpt.spark.query.persisted import read_persisted
+    from airflow_provider_ckpt.spark.query.sources.persisted import read_persisted
     from airflow_provider_ckpt.storage.errors import NoRootError
     from airflow_provider_ckpt.storage.location import Location
     from airflow_provider_ckpt.storage.opening import open_storage
@@ -92,6 +100,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AirflowVariableGate",
+    "Autoscaler",
     "BatchProgress",
     "BoundSink",
     "CheckpointHook",
@@ -131,7 +140,6 @@ __all__ = [
     "JobStillRunsError",
     "JobWaitTimeoutError",
     "KafkaSink",
-    "KeepUp",
     "Location",
     "Manifest",
     "NoRootError",
@@ -157,11 +165,11 @@ __all__ = [
     "ReconfigurationFailedError",
     "ReconfigurationPreview",
     "ReleaseHeldError",
+    "ReleaseParticipant",
     "RequestOutcome",
     "RequestOvertakenError",
     "RequestResult",
     "ResultNotPersistedError",
-    "Share",
     "Sink",
     "SinkContext",
     "SinkInput",
@@ -186,7 +194,7 @@ __all__ = [
 
 _MODULES = {
     "AirflowVariableGate": "gates.airflow_variable_gate",
-    "BatchProgress": "model.batch_progress",
+    "BatchProgress": "model.progress",
     "BoundSink": "sinks.sink",
     "CheckpointHook": "hooks.checkpoint",
     "CheckpointReleaseTrigger": "triggers.release",
@@ -202,10 +210,10 @@ _MODULES = {
     "CheckpointedSparkJobOperator": "operators.spark_job",
     "CkptError": "errors",
     "Controller": "job.controller",
-    "DeletedJob": "jobmaster.deletion",
+    "DeletedJob": "jobmaster.retention.deletion",
     "DeltaSink": "sinks.delta.delta_sink",
-    "FileSink": "sinks.file_sink",
-    "Garbage": "jobmaster.garbage",
+    "FileSink": "sinks.file.file_sink",
+    "Garbage": "jobmaster.retention.garbage",
     "GarbageReport": "client.garbage_collection",
     "Handle": "sinks.sink",
     "IcebergSink": "sinks.iceberg.iceberg_sink",
@@ -214,7 +222,7 @@ _MODULES = {
     "JobAnswer": "client.job_request",
     "JobClient": "client.job_client",
     "JobDeletedError": "journal.errors",
-    "JobGarbage": "jobmaster.garbage",
+    "JobGarbage": "jobmaster.retention.garbage",
     "JobMetrics": "job.controller",
     "JobNotEndedError": "client.errors",
     "JobNotOverError": "jobmaster.errors",
@@ -225,9 +233,9 @@ _MODULES = {
     "JobStillRunsError": "jobmaster.errors",
     "JobWaitTimeoutError": "client.errors",
     "KafkaSink": "sinks.kafka.kafka_sink",
-    "KeepUp": "job.keep_up",
+    "Autoscaler": "job.autoscaler",
     "Location": "storage.location",
-    "Manifest": "sinks.manifests",
+    "Manifest": "sinks.file.manifests",
     "NoRootError": "storage.errors",
     "NoSuchJobError": "client.errors",
     "NoSuchPartitionError": "client.errors",
@@ -240,9 +248,9 @@ _MODULES = {
     "NotRescalableError": "client.errors",
     "NotRescaledError": "client.errors",
     "OvertakenError": "errors",
-    "PartitionWithMetrics": "jobmaster.partition_metrics",
-    "PendingRelease": "job.gate",
-    "PersistedResult": "jobmaster.persisted_results",
+    "PartitionWithMetrics": "jobmaster.retention.partition_metrics",
+    "PendingRelease": "job.sink_operator",
+    "PersistedResult": "jobmaster.recovery.persisted_results",
     "PersistedResultsError": "jobmaster.errors",
     "PostgresSink": "sinks.postgres.postgres_sink",
     "ProgressRetryPolicy": "operators.retry_policy",
@@ -255,7 +263,7 @@ _MODULES = {
     "RequestOvertakenError": "client.errors",
     "RequestResult": "model.request_outcome",
     "ResultNotPersistedError": "jobmaster.errors",
-    "Share": "sinks.sink",
+    "ReleaseParticipant": "sinks.sink",
     "Sink": "sinks.sink",
     "SinkContext": "sinks.sink",
     "SinkInput": "sinks.sink",
@@ -272,9 +280,9 @@ _MODULES = {
     "list_jobs": "client.job_client",
     "open_storage": "storage.opening",
     "kafka_options": "connections.kafka_brokers",
-    "read_manifests": "sinks.manifests",
-    "read_persisted": "spark.query.persisted",
-    "released_files": "sinks.manifests",
+    "read_manifests": "sinks.file.manifests",
+    "read_persisted": "spark.query.sources.persisted",
+    "released_files": "sinks.file.manifests",
 }
 
 

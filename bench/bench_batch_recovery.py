@@ -125,7 +125,7 @@ class Case:
     def check(self) -> None:
         from pyarrow import parquet
 
-        from airflow_provider_ckpt.sinks.manifests import released_files
+        from airflow_provider_ckpt.sinks.file.manifests import released_files
 
         out = self._given["out"]
         plain = self._engine == "plain"
@@ -143,7 +143,7 @@ def measured(engine: str, given: dict[str, Any], work: Path) -> dict[str, float]
     if engine == "plain":
         _plain(given)
         return {}
-    from airflow_provider_ckpt.job.options import RunOptions
+    from airflow_provider_ckpt.job.options.run_options import RunOptions
     from airflow_provider_ckpt.spark.main import run_job
     from airflow_provider_ckpt.storage.location import Location
 
@@ -165,7 +165,7 @@ def measured(engine: str, given: dict[str, Any], work: Path) -> dict[str, float]
 
 
 def _plain(given: dict[str, Any]) -> None:
-    from airflow_provider_ckpt.spark.session import build_session
+    from airflow_provider_ckpt.spark.app.session import build_session
 
     spark, out = build_session(JOB_ID, CONF), given["out"]
     spark.sparkContext.setLogLevel("ERROR")

@@ -92,10 +92,10 @@ class Clock:
 
 def run_here(case: str, checkpoints: int, work: Path) -> Figures:
     """Run the job in this process until it has enough checkpoints (busy: until history is read)."""
-    from airflow_provider_ckpt.job.options import RunOptions
+    from airflow_provider_ckpt.job.options.run_options import RunOptions
     from airflow_provider_ckpt.journal.requests import write_request
+    from airflow_provider_ckpt.spark.app.session import build_session
     from airflow_provider_ckpt.spark.main import run_job
-    from airflow_provider_ckpt.spark.session import build_session
     from airflow_provider_ckpt.storage.location import Location
     from airflow_provider_ckpt.storage.opening import open_storage
     from bench.measure import Progress

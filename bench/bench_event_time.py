@@ -76,8 +76,8 @@ def one(folder: str, in_order: bool) -> dict[str, Any]:
     """Run the job in this process and return the measurements."""
     from pyarrow import parquet
 
-    from airflow_provider_ckpt.sinks.manifests import released_files
-    from airflow_provider_ckpt.spark.session import build_session
+    from airflow_provider_ckpt.sinks.file.manifests import released_files
+    from airflow_provider_ckpt.spark.app.session import build_session
     from bench.measure import ProgressListener
 
     work = two_sides.new_folder(data.scratch() / "event-time")

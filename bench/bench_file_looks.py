@@ -53,8 +53,8 @@ def make(folder: Path, files: int, *, young: bool) -> None:
 
 def one(folder: str, compared: bool) -> dict[str, Any]:
     """Run the job in this process and return the measurements."""
-    from airflow_provider_ckpt.sinks.manifests import read_manifests
-    from airflow_provider_ckpt.spark.task.file_watch import FileWatch
+    from airflow_provider_ckpt.sinks.file.manifests import read_manifests
+    from airflow_provider_ckpt.spark.task.streaming.file_watch import FileWatch
 
     work = two_sides.new_folder(data.scratch() / "file-looks")
     if not compared:

@@ -26,7 +26,7 @@ from pyiceberg.catalog import load_catalog
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt import BoundSink, DeltaSink, IcebergSink, SinkContext
-from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.spark.app.session import build_session
 from airflow_provider_ckpt.testing import stage
 from bench import data
 

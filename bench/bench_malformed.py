@@ -66,8 +66,8 @@ def make(folder: Path, rows: int, columns: int, form: str) -> None:
 
 def one(arguments: argparse.Namespace) -> dict[str, Any]:
     """Run the job in this process and return the measurements."""
-    from airflow_provider_ckpt.sinks.manifests import read_manifests
-    from airflow_provider_ckpt.spark.query.malformed import MalformedRule
+    from airflow_provider_ckpt.sinks.file.manifests import read_manifests
+    from airflow_provider_ckpt.spark.query.sources.malformed import MalformedRule
 
     work = two_sides.new_folder(data.scratch() / "malformed")
     if arguments.unchecked:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from airflow_provider_ckpt.coordinator.checkpoint_plan import plan
+from airflow_provider_ckpt.coordinator.checkpoints.checkpoint_plan import plan
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 
 LEVELS = 10

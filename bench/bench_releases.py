@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_ckpt import BoundSink, DeltaSink, FileSink, IcebergSink, SinkContext
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
-from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.spark.app.session import build_session
 from airflow_provider_ckpt.testing import stage
 from bench import data
 from tests.support.mariadb import PASSWORD, MariaDB, is_installed

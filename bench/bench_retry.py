@@ -21,8 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from bench import data, plans
 from bench.one_run import CONF, JOB_ID
 

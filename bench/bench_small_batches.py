@@ -4,7 +4,7 @@
 
 ckpt     the library with its defaults
 Spark's  the library with Spark's default manager of checkpoint files, which starts a system process for every file
-         (``spark/session.py`` chooses the manager)
+         (``spark/app/session.py`` chooses the manager)
 plain    Structured Streaming, with foreachBatch into a folder for each batch
 
 Target: a micro-batch takes no longer than with plain Spark, with checkpoints, manifests and syncs to the disk.

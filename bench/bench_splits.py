@@ -126,7 +126,7 @@ class Case:
     def check(self, engine: str) -> None:
         from pyarrow import parquet
 
-        from airflow_provider_ckpt.sinks.manifests import released_files
+        from airflow_provider_ckpt.sinks.file.manifests import released_files
 
         out = self.given["out"]
         paths = [one.removeprefix("file://") for one in released_files(out)] if engine in LIBRARY else None
@@ -138,7 +138,7 @@ class Case:
 
 def measured(engine: str, given: dict[str, Any], work: Path) -> float:
     """Run the engine in this process, which must be its own. Return the seconds."""
-    from airflow_provider_ckpt.spark.session import build_session
+    from airflow_provider_ckpt.spark.app.session import build_session
 
     spark = build_session(JOB_ID, CONF)
     spark.sparkContext.setLogLevel("ERROR")
@@ -160,7 +160,7 @@ def measured(engine: str, given: dict[str, Any], work: Path) -> float:
 
 
 def _library(work: Path) -> float:
-    from airflow_provider_ckpt.job.options import RunOptions
+    from airflow_provider_ckpt.job.options.run_options import RunOptions
     from airflow_provider_ckpt.spark.main import run_job
     from airflow_provider_ckpt.storage.location import Location
 

@@ -57,7 +57,7 @@ if VARIABLE in os.environ:
 
 
 @dataclass(frozen=True)
-class Start:
+class RecoveryPoint:
     """Seconds since the start of the process, and CPU seconds of the process and its children until then."""
 
     running: float
@@ -66,7 +66,7 @@ class Start:
     released_cpu: float
 
 
-def started(base: Path, archive: str) -> Start:
+def started(base: Path, archive: str) -> RecoveryPoint:
     work = Path(tempfile.mkdtemp(dir=base))
     (work / "live").mkdir()
     parquet.write_table(pa.table({"n": range(1000)}), work / "live" / "rows.parquet")
@@ -91,7 +91,7 @@ def started(base: Path, archive: str) -> Start:
     if "released" not in times:
         raise RuntimeError((work / "stderr").read_text()[-2000:])
     shutil.rmtree(work)
-    return Start(*times["started"], *times["released"])
+    return RecoveryPoint(*times["started"], *times["released"])
 
 
 def main() -> None:
@@ -110,7 +110,7 @@ def main() -> None:
     subprocess.run([sys.executable, "-c", CKPT, "class-archive"], env=environ, check=True, capture_output=True)
     megabytes = sum(path.stat().st_size for path in Path(archive).iterdir()) / 1e6
     print(f"the archive: made in {time.monotonic() - begun:.1f} s, {megabytes:.0f} MB; load {os.getloadavg()[0]:.1f}")
-    found: dict[str, list[Start]] = {"without": [], "with": []}
+    found: dict[str, list[RecoveryPoint]] = {"without": [], "with": []}
     for number in range(rounds):
         for name, place in (("without", "off"), ("with", archive)):
             one = started(base, place)
@@ -119,7 +119,7 @@ def main() -> None:
             seconds += f"  released {one.released:5.1f} s (CPU {one.released_cpu:4.1f})"
             print(f"{number + 1} {name:8} {seconds}  load {os.getloadavg()[0]:.1f}", flush=True)
     for name, times in found.items():
-        for what, values in zip(fields(Start), zip(*map(astuple, times), strict=True), strict=True):
+        for what, values in zip(fields(RecoveryPoint), zip(*map(astuple, times), strict=True), strict=True):
             print(f"{name:8} {what.name:12} {statistics.median(values):5.1f} s [{min(values):.1f} … {max(values):.1f}]")
     shutil.rmtree(base)
 

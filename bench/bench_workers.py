@@ -103,7 +103,7 @@ class Supervised:
                 self._command, env=self._environ, stdout=errors, stderr=errors, start_new_session=True
             )
 
-    def see_to(self) -> None:
+    def post_run(self) -> None:
         if self._process.poll() is not None:
             self._process = self._started()
 
@@ -191,7 +191,7 @@ class Run:
             except FileNotFoundError:
                 pass  # the log was truncated meanwhile
             for member in self._members:
-                member.see_to()
+                member.post_run()
             if time.monotonic() > deadline:
                 raise SystemExit((self._work / "stderr").read_text()[-5000:])
             time.sleep(0.05)

@@ -16,7 +16,7 @@ from typing import Any
 
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from bench.one_run import CONF, JOB_ID
 
 HOME = str(Path(__file__).resolve().parent.parent)

@@ -76,7 +76,7 @@ class Run:
 
 def measured(run: Run) -> dict[str, Any]:
     """Run in a new folder. Return the seconds, rows a second, CPU µs a row, and batches."""
-    from airflow_provider_ckpt.spark.session import build_session
+    from airflow_provider_ckpt.spark.app.session import build_session
 
     shutil.rmtree(run.work, ignore_errors=True)
     os.makedirs(run.work)
@@ -146,9 +146,9 @@ def _run_plain(spark: Any, run: Run, whole: Whole) -> None:
 
 def _run_library(spark: Any, run: Run, whole: Whole) -> float:
     """Run the job, and return the time when the last rows of history were released."""
-    from airflow_provider_ckpt.job.options import RunOptions
+    from airflow_provider_ckpt.job.options.run_options import RunOptions
     from airflow_provider_ckpt.journal.requests import write_request
-    from airflow_provider_ckpt.sinks.manifests import read_manifests
+    from airflow_provider_ckpt.sinks.file.manifests import read_manifests
     from airflow_provider_ckpt.spark.main import run_job
     from airflow_provider_ckpt.storage.location import Location
     from airflow_provider_ckpt.storage.opening import open_storage
@@ -207,7 +207,7 @@ def _report(run: Run, batches: list[MicroBatch], meters: list[CpuMeter]) -> dict
 
 def wrong(run: Run) -> str | None:
     """Return the error in the output; None if it holds each row of history once (B: in each customer's newest row)."""
-    from airflow_provider_ckpt.sinks.manifests import released_files
+    from airflow_provider_ckpt.sinks.file.manifests import released_files
 
     of_engine = {"ckpt": lambda: [uri.removeprefix("file://") for uri in released_files(run.plan.out)]}
     found = of_engine.get(run.engine, lambda: [str(path) for path in Path(run.plan.out).glob("**/part-*.parquet")])()

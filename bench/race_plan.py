@@ -85,7 +85,7 @@ def build(plan: RacePlan) -> Any:
 
 def query_plainly(plan: RacePlan) -> None:
     """Run the plain query in a session like the library's. Each micro-batch writes a folder, from ``batch=0`` on."""
-    from airflow_provider_ckpt.spark.session import build_session
+    from airflow_provider_ckpt.spark.app.session import build_session
     from bench.one_run import CONF
 
     spark = build_session(JOB_ID, CONF)

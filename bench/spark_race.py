@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests, released_files
+from airflow_provider_ckpt.sinks.file.manifests import Manifest, read_manifests, released_files
 from bench import data, race_lap, race_plan
 from bench.ckpt_run import CkptRun, Line
 from bench.measure import CpuMeter

@@ -49,7 +49,7 @@ def cost_of_job(work: Path, job: str, conf: Mapping[str, str]) -> Cost:
         work: an empty folder.
         job: the text of the job's file.
     """
-    from airflow_provider_ckpt.job.options import RunOptions
+    from airflow_provider_ckpt.job.options.run_options import RunOptions
     from airflow_provider_ckpt.spark.main import run_job
     from airflow_provider_ckpt.storage.location import Location
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from airflow_provider_ckpt.report.trace_file import trace_file
+from airflow_provider_ckpt.status.trace_file import trace_file
 from tests.support import hangs, scheduling, selection, timings
 
 _FOREIGN = ("AIRFLOW", "SPARK", "PYSPARK", "HADOOP", "AWS_")

@@ -28,11 +28,11 @@ from airflow_provider_ckpt.cli import (
     show,
     worker,
 )
+from airflow_provider_ckpt.cli.errors import print_refusal
 from airflow_provider_ckpt.cli.output import printable_output
-from airflow_provider_ckpt.cli.refusals import print_refusal
 from airflow_provider_ckpt.cli.suggestions import Commands, refuse_mistyped
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.status.exit_code import ExitCode
 
 COMMANDS = (
     run,

@@ -1,4 +1,9 @@
-"""Arguments that several commands share, and the reading of their values."""
+"""Arguments that several commands share, and the reading of their values.
+
+The client of the job that a command is about.
+
+The flags of the processes that communicate through the root.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.errors import BadAssignmentError
-from airflow_provider_ckpt.job.options import BY_NAME, read_storage_options
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.job.options.run_options import BY_NAME, read_storage_options
+from airflow_provider_ckpt.remote.timing import LOCAL_POLL, LOST_AFTER, REMOTE_POLL, SILENCE, Timing
 from airflow_provider_ckpt.storage.location import Location
 
 
@@ -73,3 +81,48 @@ def _value(text: str) -> Any:
         except (ValueError, RecursionError):
             return text
     return text
+
+
+def job_client(args: argparse.Namespace) -> JobClient:
+    """Return the client of the job.
+
+    Raises:
+        InvalidJobIdError: the id cannot name a job.
+        InvalidStorageOptionsError: the root's file system refuses its storage options.
+    """
+    return JobClient(arguments.location(args), args.job)
+
+
+def add_poll(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--poll",
+        metavar="DURATION",
+        help=f"time between two polls of the other processes, each a few requests to the root (default: "
+        f"{LOCAL_POLL * 1000:.0f}ms for a local root, else {REMOTE_POLL:g}s)",
+    )
+
+
+def add_lost_after(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--lost-after",
+        metavar="DURATION",
+        help=f"time without a sign of life after which a worker counts as lost (default: {LOST_AFTER:g}s)",
+    )
+
+
+def add_silence(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--silence",
+        metavar="DURATION",
+        help=f"how long to continue without a JobMaster, or to wait for the job's preparation (default: {SILENCE:g}s)",
+    )
+
+
+def timing(args: argparse.Namespace) -> Timing:
+    """Return the times on the command line.
+
+    Raises:
+        InvalidInputError: a value is no duration, or too short.
+    """
+    chosen = {name: getattr(args, name, None) for name in ("poll", "lost_after", "silence")}
+    return Timing.of(args.root).with_chosen(chosen, lambda name: f"--{name.replace('_', '-')}")

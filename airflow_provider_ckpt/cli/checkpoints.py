@@ -6,7 +6,7 @@ import argparse
 import json
 
 from airflow_provider_ckpt.cli import arguments, text
-from airflow_provider_ckpt.cli.job_client import job_client
+from airflow_provider_ckpt.cli.arguments import job_client
 from airflow_provider_ckpt.journal.state import JobState
 
 

@@ -11,10 +11,10 @@ import os
 from contextlib import suppress
 
 from airflow_provider_ckpt.cli.run import refuse_without_spark
-from airflow_provider_ckpt.launch.archive_making import sweep
-from airflow_provider_ckpt.launch.class_archive import VARIABLE, archive_folder, class_archive
-from airflow_provider_ckpt.launch.errors import ArchiveNotMadeError, NoClassArchiveError
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.jvm.archive_making import sweep
+from airflow_provider_ckpt.jvm.class_archive import VARIABLE, archive_folder, class_archive
+from airflow_provider_ckpt.jvm.errors import ArchiveNotMadeError, NoClassArchiveError
+from airflow_provider_ckpt.status.exit_code import ExitCode
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

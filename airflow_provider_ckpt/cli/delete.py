@@ -6,13 +6,13 @@ import argparse
 import sys
 
 from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.arguments import job_client
 from airflow_provider_ckpt.cli.errors import DeletionNotConfirmedError
-from airflow_provider_ckpt.cli.job_client import job_client
-from airflow_provider_ckpt.job.loading import load_job
-from airflow_provider_ckpt.jobmaster.deletion_terms import DeletionTerms
+from airflow_provider_ckpt.job.loading.loading import load_job
+from airflow_provider_ckpt.jobmaster.retention.deletion import DeletionTerms
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.words import counted
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.status.exit_code import ExitCode
 
 _WHAT = (
     "delete the files of a FINISHED job under the root and its staged output, never its released output; its id stays "

@@ -17,8 +17,8 @@ from typing import Literal
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.launch.class_archive import class_archive
-from airflow_provider_ckpt.launch.spark_home import pyspark_folder
+from airflow_provider_ckpt.jvm.class_archive import class_archive
+from airflow_provider_ckpt.jvm.spark_home import pyspark_folder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import ROOT_MARKER, check_root_of_run, read_root
 

@@ -1,8 +1,17 @@
-"""Errors of the command line."""
+"""Errors of the command line.
+
+The output for an error: the problem, the next step, and the user's traceback if the user's code failed.
+"""
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import InvalidInputError
+import sys
+
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError
+from airflow_provider_ckpt.job.errors import JobReferenceError
+from airflow_provider_ckpt.job.loading.users_traceback import users_traceback
+from airflow_provider_ckpt.printable import printable
+from airflow_provider_ckpt.storage.redaction import redact_text
 
 
 class BadAssignmentError(InvalidInputError):
@@ -45,3 +54,9 @@ class JobIdNeededError(InvalidInputError):
         "the name of the job {reference} is {name!r}, which cannot be its id; give one with --job-id "
         "(letters, digits and _ . ~ -, at most 200)"
     )
+
+
+def print_refusal(error: CkptError) -> None:
+    shown = users_traceback(error) if isinstance(error, JobReferenceError) else None
+    print(printable(shown or ""), end="", file=sys.stderr)
+    print(f"ckpt: error: {redact_text(str(error))}", file=sys.stderr)

@@ -9,9 +9,9 @@ from collections import defaultdict
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
-from airflow_provider_ckpt.jobmaster.garbage import JobGarbage, Reason
+from airflow_provider_ckpt.jobmaster.retention.garbage import JobGarbage, Reason
 from airflow_provider_ckpt.model.words import counted
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.status.exit_code import ExitCode
 
 _WHAT = "list files of the jobs under a root that are no longer needed, and why; delete them with --delete"
 _WHY = {

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_ckpt.cli.partitions import partition_view
 from airflow_provider_ckpt.cli.status import status_note
 from airflow_provider_ckpt.job.causes import cause_first
-from airflow_provider_ckpt.jobmaster.persisted_results import persisted_operators
+from airflow_provider_ckpt.jobmaster.recovery.persisted_results import persisted_operators
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
 from airflow_provider_ckpt.journal.kinds.reconfiguration import ReconfigurationEnded
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import size
-from airflow_provider_ckpt.report.event_time import event_time_view
+from airflow_provider_ckpt.status.event_time import event_time_view
 
 if TYPE_CHECKING:
-    from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
+    from airflow_provider_ckpt.jobmaster.retention.partition_metrics import PartitionWithMetrics
 
 FORMAT = "airflow-provider-ckpt/job-view"
 VERSION = 1

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.arguments import add_lost_after, add_poll, timing
 from airflow_provider_ckpt.cli.run import (
     add_every_checkpoint,
     add_options,
@@ -18,15 +19,14 @@ from airflow_provider_ckpt.cli.run import (
     refuse_without_spark,
     run_options,
 )
-from airflow_provider_ckpt.cli.timing import add_lost_after, add_poll, timing
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.job.loading import load_job
-from airflow_provider_ckpt.job.options import RunOptions, storage_options_environ
+from airflow_provider_ckpt.job.loading.loading import load_job
+from airflow_provider_ckpt.job.options.run_options import RunOptions, storage_options_environ
 from airflow_provider_ckpt.remote.master import RemoteJob, run_master
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import TOKEN_VARIABLE, StatusReader
-from airflow_provider_ckpt.report.status_reporter import OnStatus
-from airflow_provider_ckpt.report.trace_file import short_lines
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import TOKEN_VARIABLE, StatusReader
+from airflow_provider_ckpt.status.status_reporter import OnStatus
+from airflow_provider_ckpt.status.trace_file import short_lines
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.redaction import conf_secrets, hiding_given
 

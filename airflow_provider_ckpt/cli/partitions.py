@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_ckpt.cli import text
 
 if TYPE_CHECKING:
-    from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
+    from airflow_provider_ckpt.jobmaster.retention.partition_metrics import PartitionWithMetrics
 
 _HEAD = ("PARTITION", "PRODUCER", "ROWS", "BYTES", "FILES", "SPLITS")
 

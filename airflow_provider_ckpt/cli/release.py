@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 from airflow_provider_ckpt.cli import arguments
-from airflow_provider_ckpt.cli.job_client import job_client
-from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.cli.arguments import job_client
+from airflow_provider_ckpt.job.loading.loading import load_job
 from airflow_provider_ckpt.model.words import counted
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.status.exit_code import ExitCode
 
 _WHAT = "release completed checkpoints of a job whose driver is gone; needs no Spark and does not run the job"
 

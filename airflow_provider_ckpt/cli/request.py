@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 
 from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.arguments import job_client
 from airflow_provider_ckpt.cli.errors import BadScaleError
-from airflow_provider_ckpt.cli.job_client import job_client
 from airflow_provider_ckpt.cli.reconfiguration import LOGIC, print_preview, read_changes
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.job_request import NEEDLESS, JobRequest
+from airflow_provider_ckpt.job.options.units import parse_duration, whole_number
 from airflow_provider_ckpt.job.reconfiguration import RESOURCES, WORKLOAD
-from airflow_provider_ckpt.job.units import parse_duration, whole_number
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.status.exit_code import ExitCode
 
 _HELP = {
     "stop": "take a savepoint, release it and exit; no source is finished, and the next run resumes the job; "

@@ -13,14 +13,14 @@ from typing import Any
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.doctor import spark_absent
 from airflow_provider_ckpt.cli.errors import JobIdNeededError, SparkMissingError
-from airflow_provider_ckpt.job import kinds
-from airflow_provider_ckpt.job.flink_options import flink_values
-from airflow_provider_ckpt.job.loading import load_job
-from airflow_provider_ckpt.job.option import Option
-from airflow_provider_ckpt.job.options import OPTIONS, RunOptions
+from airflow_provider_ckpt.job.loading.loading import load_job
+from airflow_provider_ckpt.job.options import kinds
+from airflow_provider_ckpt.job.options.flink_options import flink_values
+from airflow_provider_ckpt.job.options.option import Option
+from airflow_provider_ckpt.job.options.run_options import OPTIONS, RunOptions
 from airflow_provider_ckpt.printable import one_line, printable
-from airflow_provider_ckpt.report.status_line import StatusLine
-from airflow_provider_ckpt.report.status_reporter import OnStatus
+from airflow_provider_ckpt.status.status_line import StatusLine
+from airflow_provider_ckpt.status.status_reporter import OnStatus
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
@@ -99,8 +99,8 @@ def _run(args: argparse.Namespace, location: Location) -> int:
     options = run_options(args)
     note_given(conf_secrets(options.conf))
     refuse_without_spark()
+    from airflow_provider_ckpt.spark.app.signals import LeaveOnSignal
     from airflow_provider_ckpt.spark.main import run_job, stop_session
-    from airflow_provider_ckpt.spark.signals import LeaveOnSignal
 
     told = LeaveOnSignal(options, location, printer(args))
     try:

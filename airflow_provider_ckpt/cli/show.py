@@ -7,24 +7,24 @@ import json
 import time
 
 from airflow_provider_ckpt.cli import arguments, text
-from airflow_provider_ckpt.cli.job_client import job_client
+from airflow_provider_ckpt.cli.arguments import job_client
 from airflow_provider_ckpt.cli.job_view import job_view
 from airflow_provider_ckpt.cli.partitions import shown_partitions
 from airflow_provider_ckpt.cli.status import shown_status
 from airflow_provider_ckpt.job.causes import cause_first
-from airflow_provider_ckpt.jobmaster.persisted_results import persisted_operators
+from airflow_provider_ckpt.jobmaster.recovery.persisted_results import persisted_operators
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.printable import one_line
-from airflow_provider_ckpt.report.changed_files import changed_lines, not_read_whole
-from airflow_provider_ckpt.report.event_time import all_unfit_rows, held_windows, shown_times, unfit_rows
-from airflow_provider_ckpt.report.open_windows import open_windows
-from airflow_provider_ckpt.report.reconciled import table
-from airflow_provider_ckpt.report.settings import shown
+from airflow_provider_ckpt.status.changed_files import changed_lines, not_read_whole
+from airflow_provider_ckpt.status.event_time import all_unfit_rows, held_windows, shown_times, unfit_rows
+from airflow_provider_ckpt.status.open_windows import open_windows
+from airflow_provider_ckpt.status.reconciled import table
+from airflow_provider_ckpt.status.settings import shown
 from airflow_provider_ckpt.storage.layout import late_path
 
 LATE_FILES_SHOWN = 5
@@ -96,7 +96,7 @@ def _workers(state: JobState) -> str | None:
     """Return the subtasks that workers have to run, for a job that is prepared for workers."""
     if not state.deployment:
         return None
-    left = ", ".join(_with_those_beside(state, one) for one in state.left_to_ask_for())
+    left = ", ".join(_with_those_beside(state, one) for one in state.unfinished_assignable())
     return f"prepared in epoch {state.deployment}, to run: {left or 'nothing'}"
 
 

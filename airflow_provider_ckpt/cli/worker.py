@@ -7,9 +7,9 @@ import signal
 from types import FrameType
 
 from airflow_provider_ckpt.cli import arguments
+from airflow_provider_ckpt.cli.arguments import add_lost_after, add_poll, add_silence, timing
 from airflow_provider_ckpt.cli.run import add_every_checkpoint, add_options, printer, refuse_without_spark, run_options
-from airflow_provider_ckpt.cli.timing import add_lost_after, add_poll, add_silence, timing
-from airflow_provider_ckpt.remote.can_leave import CanLeave
+from airflow_provider_ckpt.remote.standby import Stoppable
 
 _WHAT = "run some subtasks of a job for `ckpt master`, with a separate Spark"
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         stop_session()
 
 
-def _leave_on_signal(worker: CanLeave) -> None:
+def _leave_on_signal(worker: Stoppable) -> None:
     """Let a worker leave after SIGTERM, at the end of the current micro-batches, so that no work is repeated."""
 
     def leave(number: int, frame: FrameType | None) -> None:

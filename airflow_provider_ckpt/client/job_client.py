@@ -23,8 +23,8 @@ from airflow_provider_ckpt.client.errors import (
 from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, advice
 from airflow_provider_ckpt.client.job_view import JobView, Root, opened
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
-from airflow_provider_ckpt.job.loading import parts_of
-from airflow_provider_ckpt.jobmaster.decided import is_changed
+from airflow_provider_ckpt.job.loading.loading import parts_of
+from airflow_provider_ckpt.jobmaster.applied_changes import is_changed
 from airflow_provider_ckpt.journal import journal as journals
 from airflow_provider_ckpt.journal.requests import (
     Changes,
@@ -43,7 +43,7 @@ from airflow_provider_ckpt.storage.root import read_root
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview
     from airflow_provider_ckpt.job.job import Job
-    from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
+    from airflow_provider_ckpt.jobmaster.retention.deletion import DeletedJob
     from airflow_provider_ckpt.journal.events import CheckpointReleased
 
 
@@ -335,9 +335,8 @@ class JobClient(JobView):
         StagedOutputLeftError, and FencedError if another process took the job over.
         """
         from airflow_provider_ckpt.client.sinks_of_job import sinks_of_job
-        from airflow_provider_ckpt.jobmaster.deletion import JobDeletion
-        from airflow_provider_ckpt.jobmaster.deletion_terms import DeletionTerms
-        from airflow_provider_ckpt.jobmaster.log_checks import check_journal
+        from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal
+        from airflow_provider_ckpt.jobmaster.retention.deletion import DeletionTerms, JobDeletion
 
         root = read_root(self._storage())
         check_journal(root, self.look())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.jobmaster.decided import is_rescaled, is_surely_changed
+from airflow_provider_ckpt.jobmaster.applied_changes import is_rescaled, is_surely_changed
 from airflow_provider_ckpt.journal.requests import Changes, RescaleRequest, UpgradeRequest
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus

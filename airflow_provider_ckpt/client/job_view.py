@@ -1,19 +1,24 @@
-"""A job from outside, as its journal shows it: its current state, and waits for later ones."""
+"""A job from outside, as its journal shows it: its current state, and waits for later ones.
+
+The result partitions that a caller waits for.
+
+The state of a job as an independent value.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ckpt.client.errors import JobWaitTimeoutError, NoSuchJobError
-from airflow_provider_ckpt.client.expected_partitions import expected_partitions
+from airflow_provider_ckpt.client.errors import JobWaitTimeoutError, NoSuchJobError, NoSuchPartitionError
 from airflow_provider_ckpt.client.job_facts import has_ended, is_journaled
-from airflow_provider_ckpt.client.state_value import as_it_is
 from airflow_provider_ckpt.journal import journal as journals
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
@@ -23,8 +28,45 @@ from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
 
 if TYPE_CHECKING:
-    from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
-    from airflow_provider_ckpt.jobmaster.persisted_results import PersistedResult
+    from airflow_provider_ckpt.jobmaster.recovery.persisted_results import PersistedResult
+    from airflow_provider_ckpt.jobmaster.retention.partition_metrics import PartitionWithMetrics
+
+
+def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]:
+    """Return the subtasks with a result partition that the names select.
+
+    Before the job is planned each name is taken as a subtask, because nothing can be checked.
+
+    Args:
+        state: The job's state.
+        names: Subtasks, or vertices with all of their subtasks.
+
+    Raises NoSuchPartitionError for a name that the job does not have, or that has no partition because no subtask reads
+    it and it is not kept.
+    """
+    if state.plan is None:
+        return {SubtaskId(name) for name in names}
+    graph = state.graph()
+    known = [subtask for vertex in graph.vertices if graph.publishes(vertex.uid) for subtask in vertex.subtasks]
+    found: set[SubtaskId] = set()
+    for name in names:
+        named = {subtask for subtask in known if name in (subtask, subtask.vertex)}
+        if not named:
+            raise NoSuchPartitionError(job_id=state.job_id, name=name, known=", ".join(known) or "none")
+        found |= named
+    return found
+
+
+def as_it_is(state: JobState) -> JobState:
+    """Return a copy, because a journal changes the state that it has returned when it reads new entries."""
+    return JobState(**{field.name: _copied(getattr(state, field.name)) for field in fields(state)})
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: dict(each) if isinstance(each, dict) else each for name, each in value.items()}
+    return value.copy() if isinstance(value, list | set) else value
+
 
 Root = Location | str | os.PathLike[str] | Storage
 """A root's URI, a location with the options of its file system, or an open storage."""
@@ -136,7 +178,7 @@ class JobView:
 
         Raises as :meth:`state`, NoSuchPartitionError.
         """
-        from airflow_provider_ckpt.jobmaster.partition_metrics import partitions_with_metrics
+        from airflow_provider_ckpt.jobmaster.retention.partition_metrics import partitions_with_metrics
 
         deadline = self._clock() + timeout
         while True:
@@ -156,7 +198,7 @@ class JobView:
         Raises as :meth:`state`, ResultNotPersistedError before the job is FINISHED, NoSuchResultError, and
         ResultDamagedError for a file that is missing or has another size.
         """
-        from airflow_provider_ckpt.jobmaster.persisted_results import read_persisted_result
+        from airflow_provider_ckpt.jobmaster.recovery.persisted_results import read_persisted_result
 
         self.state()
         return read_persisted_result(read_root(self._storage()), self.job_id, operator)

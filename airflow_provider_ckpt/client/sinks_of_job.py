@@ -7,7 +7,7 @@ from collections.abc import Callable
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.sinks.binding import bind_sinks
-from airflow_provider_ckpt.sinks.recorded import recorded_sinks
+from airflow_provider_ckpt.sinks.file.journaled_sinks import recorded_sinks
 from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.storage.location import Location
 

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.coordinator.messages import (
+from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
+from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
     ReconfigureRequested,
     ReleaseDone,
@@ -16,8 +17,7 @@ from airflow_provider_ckpt.coordinator.messages import (
     UpgradeRequested,
     UpgradeTried,
 )
-from airflow_provider_ckpt.coordinator.parts import Parts
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     ReconfigurationPrepared,
@@ -27,7 +27,7 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskPaused,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
+from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 
 
 class Admission:
@@ -42,7 +42,7 @@ class Admission:
     - ``stale``: the message is a repetition, or a later event has overtaken it.
     """
 
-    def __init__(self, epoch: int, parts: Parts) -> None:
+    def __init__(self, epoch: int, parts: CoordinatorState) -> None:
         self._epoch, self._subtasks, self._pauses = epoch, parts.subtasks, parts.pauses
         self._requests, self._cycle, self._reconfiguring = parts.requests, parts.cycle, parts.reconfiguring
         self._releases = parts.releases

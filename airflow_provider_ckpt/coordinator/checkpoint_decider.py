@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.coordinator.checkpoint_cycle import Completed
-from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
+from airflow_provider_ckpt.coordinator.checkpoints.checkpoint_cycle import Completed
+from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
-from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED
-from airflow_provider_ckpt.coordinator.parts import Parts
-from airflow_provider_ckpt.model.checkpoint import CheckpointKind
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import CheckpointFailureReason
+from airflow_provider_ckpt.coordinator.protocol.options import MAX_UNRELEASED
+from airflow_provider_ckpt.model.checkpoint_view import CheckpointKind
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.words import counted
 
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.words import counted
 class CheckpointDecider:
     """The rules that weigh checkpoints against releases, a stop and the end of the job."""
 
-    def __init__(self, parts: Parts, job: JobLifecycle) -> None:
+    def __init__(self, parts: CoordinatorState, job: JobLifecycle) -> None:
         self._parts, self._job = parts, job
 
     def next_deadline(self) -> float | None:

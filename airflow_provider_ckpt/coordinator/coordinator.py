@@ -8,13 +8,15 @@ from typing import Any
 
 from airflow_provider_ckpt.coordinator.admission import Admission
 from airflow_provider_ckpt.coordinator.checkpoint_decider import CheckpointDecider
-from airflow_provider_ckpt.coordinator.controlling import Controlling
-from airflow_provider_ckpt.coordinator.effects import Append, Effect, Notice
+from airflow_provider_ckpt.coordinator.checkpoints.pending_checkpoint import PendingCheckpoint
+from airflow_provider_ckpt.coordinator.controller_loop import ControllerLoop
+from airflow_provider_ckpt.coordinator.coordinator_state import make_parts
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
-from airflow_provider_ckpt.coordinator.failover import Failover
-from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
+from airflow_provider_ckpt.coordinator.failover import Failover, Replacer
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
-from airflow_provider_ckpt.coordinator.messages import (
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import CheckpointFailureReason
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect, Notice
+from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
     ReconfigureRequested,
     ReleaseDone,
@@ -26,20 +28,14 @@ from airflow_provider_ckpt.coordinator.messages import (
     UpgradeRequested,
     UpgradeTried,
 )
-from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.coordinator.parts import make_parts
-from airflow_provider_ckpt.coordinator.pauses import Pause
-from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
-from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
-from airflow_provider_ckpt.coordinator.releasing import Releasing, waiting
-from airflow_provider_ckpt.coordinator.renewer import Renewer
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     BatchPublished,
     FileAwaited,
     FilesChanged,
-    LeftBehind,
+    InputLeftUnread,
     QueryMeasured,
     ReconfigurationPrepared,
     ReconfigurationUnfit,
@@ -55,18 +51,20 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskPaused,
     SubtaskRunning,
 )
+from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
+from airflow_provider_ckpt.coordinator.release_coordinator import ReleaseCoordinator, waiting
 from airflow_provider_ckpt.coordinator.rescaler import Rescaler
+from airflow_provider_ckpt.coordinator.state.pauses import Pause
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState, SubtaskStatus
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState, SubtaskStatus
 from airflow_provider_ckpt.coordinator.upgrader import Upgrader
 from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.journal.events import RequestAnswered, SourceFilesChanged
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.file_status import awaited
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 _NO_SAVEPOINT = (
     "a job in batch mode takes no savepoint before its end; vertices that are at their end of data are not run "
@@ -101,7 +99,7 @@ class Coordinator:
         restored: RestoredState,
         attempts: Mapping[SubtaskId, AttemptId],
         slots: int = 1,
-        is_awaiting: bool = False,
+        has_workers: bool = False,
         controllers: Sequence[Controller] = (),
     ) -> None:
         """Create the coordinator of one epoch.
@@ -118,17 +116,17 @@ class Coordinator:
                 opened within the checkpoint timeout. In BATCH mode the timeout counts only while no subtask runs.
             controllers: the job's controllers, which may change it.
         """
-        self._parts = make_parts(graph, options, epoch, restored, attempts, slots, is_awaiting=is_awaiting)
+        self._parts = make_parts(graph, options, epoch, restored, attempts, slots, has_workers=has_workers)
         self._job = JobLifecycle(self._parts)
         self._decider = CheckpointDecider(self._parts, self._job)
-        self._releasing = Releasing(self._parts, self._job)
-        self._failover = Failover(self._parts, self._job, self._decider, is_awaiting=is_awaiting)
-        self._rescaler = Rescaler(self._parts, self._job, self._failover, has_workers=is_awaiting)
-        self._renewer = Renewer(self._parts, self._failover)
+        self._releasing = ReleaseCoordinator(self._parts, self._job)
+        self._failover = Failover(self._parts, self._job, self._decider, has_workers=has_workers)
+        self._rescaler = Rescaler(self._parts, self._job, self._failover, has_workers=has_workers)
+        self._renewer = Replacer(self._parts, self._failover)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
         self._reconfigurer = Reconfigurer(self._parts, self._job, self._failover, self._lifecycle, self._rescaler)
         self._upgrader = Upgrader(self._parts, self._job)
-        self._controlling = Controlling(
+        self._controlling = ControllerLoop(
             self._parts, self._job, self._reconfigurer, self._rescaler, controllers, restored.reconfigured_at
         )
         self._admission = Admission(epoch, self._parts)
@@ -293,7 +291,7 @@ class Coordinator:
             case FileAwaited():
                 text = awaited(message.uid, message.file, message.seconds)
                 self._parts.out.append(Notice(text, is_warning=True))
-            case LeftBehind():
+            case InputLeftUnread():
                 self._parts.out.append(Notice(message.what, is_warning=True))
             case SinkAwaited():
                 text = waiting(message.sink, message.seconds, message.cause)

@@ -1,19 +1,22 @@
-"""The consequence of a failed subtask: its next attempt, or the end of the run (Flink: ExecutionFailureHandler)."""
+"""The consequence of a failed subtask: its next attempt, or the end of the run (Flink: ExecutionFailureHandler).
+
+The restart of paused subtasks whose read logs have grown. :mod:`~.renewing` explains why.
+"""
 
 from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.checkpoint_decider import CheckpointDecider
-from airflow_provider_ckpt.coordinator.commands import RestartSubtask
-from airflow_provider_ckpt.coordinator.effects import Append
-from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
+from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
-from airflow_provider_ckpt.coordinator.parts import Parts
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
-from airflow_provider_ckpt.coordinator.restart_strategy import Restart
-from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import CheckpointFailureReason
+from airflow_provider_ckpt.coordinator.protocol.commands import RestartSubtask
+from airflow_provider_ckpt.coordinator.protocol.effects import Append
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed
+from airflow_provider_ckpt.coordinator.state.restart_strategy import Restart
+from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import SubtaskRestarting
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 _MAKING_ROOM = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)
 """Statuses of subtasks that end by themselves and then make room for others.
@@ -38,13 +41,15 @@ class Failover:
     them.
     """
 
-    def __init__(self, parts: Parts, job: JobLifecycle, decider: CheckpointDecider, *, is_awaiting: bool) -> None:
+    def __init__(
+        self, parts: CoordinatorState, job: JobLifecycle, decider: CheckpointDecider, *, has_workers: bool
+    ) -> None:
         self._parts, self._job, self._decider = parts, job, decider
         self._awaited: dict[SubtaskId, float] = {}
         """Subtask -> the time at which the run ends if the next attempt of the subtask has not begun."""
         self._vacant: set[SubtaskId] = set()
         """The subtasks of ``_awaited`` that wait for a worker."""
-        self._may_be_short_of_room = is_awaiting and parts.options.is_batch
+        self._may_be_short_of_room = has_workers and parts.options.is_batch
         self._has_running = False
 
     def failed(self, message: SubtaskFailed, now: float) -> None:
@@ -127,3 +132,19 @@ class Failover:
             self._vacant.discard(subtask)
             cause = f"its next attempt has not begun within {timeout:g} s{alone} (the checkpoint timeout)"
             self._job.end(JobStatus.RESTARTING, f"{subtask}: {cause}")
+
+
+class Replacer:
+    def __init__(self, parts: CoordinatorState, failover: Failover) -> None:
+        self._parts, self._failover = parts, failover
+
+    def advance(self, now: float) -> None:
+        """Begin the next attempt of each subtask that has paused for it.
+
+        It has not failed, so no restart is counted.
+        """
+        parts = self._parts
+        for subtask in parts.renewing.take():
+            parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
+            parts.send(RestartSubtask(*parts.task_id(subtask), 0.0, parts.pauses.plan(subtask)))
+            self._failover.awaits(subtask, now)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.effects import Append, EndJob
-from airflow_provider_ckpt.coordinator.parts import Parts
-from airflow_provider_ckpt.coordinator.requests import UPGRADE, Stop
+from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, EndJob
+from airflow_provider_ckpt.coordinator.state.requests import UPGRADE, Stop
 from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -42,7 +42,7 @@ class JobLifecycle:
     written, because the job resumes at once.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: CoordinatorState) -> None:
         self._parts = parts
         self._ending: _Ending | None = None
         self.status = JobStatus.CREATED
@@ -194,8 +194,8 @@ class JobLifecycle:
             self._answer("drain", RequestOutcome.failed("the job was stopped before it was drained"), now)
         else:
             self._answer("stop", RequestOutcome.failed(f"{ending.cause}"), now)
-            goes_on = "; the next run continues the drain" if ending.status is JobStatus.RESTARTING else ""
-            self._answer("drain", RequestOutcome.failed(f"{ending.cause}{goes_on}"), now)
+            resumes = "; the next run continues the drain" if ending.status is JobStatus.RESTARTING else ""
+            self._answer("drain", RequestOutcome.failed(f"{ending.cause}{resumes}"), now)
 
     def _but(self) -> str:
         held = self._parts.releases.closed_gates

@@ -20,23 +20,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_provider_ckpt.coordinator.affected import by_vertex
-from airflow_provider_ckpt.coordinator.commands import PrepareReconfiguration, RestartSubtask
-from airflow_provider_ckpt.coordinator.effects import Append
+from airflow_provider_ckpt.coordinator.change_scope import by_vertex
+from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
-from airflow_provider_ckpt.coordinator.messages import ReconfigureRequested
-from airflow_provider_ckpt.coordinator.parts import Parts
-from airflow_provider_ckpt.coordinator.reconfiguring import ReconfigurationInProgress
-from airflow_provider_ckpt.coordinator.reports import ReconfigurationPrepared, ReconfigurationUnfit
-from airflow_provider_ckpt.coordinator.requests import in_progress
+from airflow_provider_ckpt.coordinator.protocol.commands import PrepareReconfiguration, RestartSubtask
+from airflow_provider_ckpt.coordinator.protocol.effects import Append
+from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested
+from airflow_provider_ckpt.coordinator.protocol.reports import ReconfigurationPrepared, ReconfigurationUnfit
 from airflow_provider_ckpt.coordinator.rescaler import Rescaler
+from airflow_provider_ckpt.coordinator.state.reconfiguration_state import ReconfigurationInProgress
+from airflow_provider_ckpt.coordinator.state.requests import in_progress
+from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
-from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import GraphChanged, ReconfigurationEnded, RequestAnswered
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome, RequestResult
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import Settings, merged, of_queries, rescales
 
 KIND = "reconfigure"
@@ -45,7 +45,7 @@ KIND = "reconfigure"
 class Reconfigurer:
     def __init__(
         self,
-        parts: Parts,
+        parts: CoordinatorState,
         job: JobLifecycle,
         failover: Failover,
         lifecycle: SubtaskLifecycle,
@@ -198,7 +198,7 @@ class Reconfigurer:
     def _leave(self, current: ReconfigurationInProgress, outcome: RequestOutcome, now: float) -> None:
         """End the change before it is decided. The paused subtasks resume unchanged."""
         for uid in current.rescales:
-            self._parts.splits.let_go(uid)
+            self._parts.splits.unhold(uid)
         self._lifecycle.go_on(self._parts.pauses.give_up(self._parts.reconfiguring))
         self._end(current, 0, outcome, now)
 

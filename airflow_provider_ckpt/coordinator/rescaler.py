@@ -18,20 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from airflow_provider_ckpt.coordinator.commands import RestartSubtask
-from airflow_provider_ckpt.coordinator.effects import Append
+from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
-from airflow_provider_ckpt.coordinator.messages import RescaleRequested
-from airflow_provider_ckpt.coordinator.parts import Parts
-from airflow_provider_ckpt.coordinator.requests import in_progress
-from airflow_provider_ckpt.coordinator.rescaling import RescaleInProgress
-from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
+from airflow_provider_ckpt.coordinator.protocol.commands import RestartSubtask
+from airflow_provider_ckpt.coordinator.protocol.effects import Append
+from airflow_provider_ckpt.coordinator.protocol.messages import RescaleRequested
+from airflow_provider_ckpt.coordinator.state.requests import in_progress
+from airflow_provider_ckpt.coordinator.state.rescale_state import RescaleInProgress
+from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import GraphChanged, RequestAnswered, SubtasksAdded
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.setting_ranges import problem_of
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.words import counted
 
 KIND = "rescale"
@@ -45,7 +44,9 @@ class Rescaler:
     begin it.
     """
 
-    def __init__(self, parts: Parts, job: JobLifecycle, failover: Failover, *, has_workers: bool = False) -> None:
+    def __init__(
+        self, parts: CoordinatorState, job: JobLifecycle, failover: Failover, *, has_workers: bool = False
+    ) -> None:
         self._parts, self._job, self._failover = parts, job, failover
         self._has_workers = has_workers
 
@@ -72,7 +73,7 @@ class Rescaler:
             request: the request, or None if a reconfiguration includes the rescaling.
             wanted: source -> its new number of readers, for which :meth:`refusal_of` returns None.
             now: current time.
-            aware: see :meth:`Rescaling.begin`.
+            aware: see :meth:`RescaleState.begin`.
         """
         readers = {uid: self.readers(uid) for uid in wanted}
         more = {uid: max(0, number - len(readers[uid])) for uid, number in wanted.items()}
@@ -97,7 +98,7 @@ class Rescaler:
     def advance(self, now: float) -> None:
         """Carry out the next step that is possible now."""
         for uid in self._parts.rescaling.settle():
-            self._parts.splits.let_go(uid)
+            self._parts.splits.unhold(uid)
         change = self._parts.rescaling.current
         if change is None:
             return
@@ -170,7 +171,7 @@ class Rescaler:
         parts.graph.change(change.number, change.graph)
         for uid, wanted in change.wanted.items():
             new = [one for one in change.new if one.vertex == uid]
-            parts.splits.retake(uid, [*readers[uid], *new][:wanted])
+            parts.splits.reassign(uid, [*readers[uid], *new][:wanted])
 
     def _complete(self, change: RescaleInProgress, now: float) -> None:
         self._parts.rescaling.over()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from airflow_provider_ckpt.coordinator.checkpoint_cycle import Completed
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.coordinator.checkpoints.checkpoint_cycle import Completed
+from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     AssignSplits,
     DeploySubtask,
     DrainSubtask,
@@ -13,10 +14,8 @@ from airflow_provider_ckpt.coordinator.commands import (
     PauseSubtask,
     ResumeSubtask,
 )
-from airflow_provider_ckpt.coordinator.effects import Append
-from airflow_provider_ckpt.coordinator.parts import Parts
-from airflow_provider_ckpt.coordinator.pauses import GoOn
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.effects import Append
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     SourceAtEnd,
     SplitsCompleted,
     SplitsReturned,
@@ -26,15 +25,16 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskPaused,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus
+from airflow_provider_ckpt.coordinator.state.pauses import Resume
+from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import SourceEnded, SubtaskEndOfData, SubtaskFinished
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 
 
 class SubtaskLifecycle:
     """The reactions to reports of subtasks, and the commands to them other than barriers."""
 
-    def __init__(self, parts: Parts, told_end_of_data: Iterable[SubtaskId]) -> None:
+    def __init__(self, parts: CoordinatorState, told_end_of_data: Iterable[SubtaskId]) -> None:
         """Create the lifecycle. ``told_end_of_data`` holds the subtasks whose end of data is in the journal."""
         self._parts = parts
         self._told_end_of_data = set(told_end_of_data)
@@ -110,10 +110,10 @@ class SubtaskLifecycle:
         self._parts.splits.returned(message.subtask, message.splits)
 
     def paused(self, message: SubtaskPaused, now: float) -> None:
-        self._parts.reconfiguring.stood_still(message.subtask, now)
-        self.go_on(self._parts.pauses.stood_still(message.subtask, message.batch_id, now))
+        self._parts.reconfiguring.paused_at(message.subtask, now)
+        self.go_on(self._parts.pauses.paused_at(message.subtask, message.batch_id, now))
 
-    def go_on(self, on: GoOn) -> None:
+    def go_on(self, on: Resume) -> None:
         """Journal the events of a pause and then resume its subtasks."""
         parts = self._parts
         parts.out.extend(map(Append, on.events))

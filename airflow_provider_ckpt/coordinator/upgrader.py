@@ -15,18 +15,18 @@ upgrade mode ``savepoint``).
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.coordinator.effects import Append, TryUpgrade
+from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
-from airflow_provider_ckpt.coordinator.messages import UpgradeRequested, UpgradeTried
-from airflow_provider_ckpt.coordinator.parts import Parts
-from airflow_provider_ckpt.coordinator.requests import UPGRADE, in_progress
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, TryUpgrade
+from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeRequested, UpgradeTried
+from airflow_provider_ckpt.coordinator.state.requests import UPGRADE, in_progress
 from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 
 
 class Upgrader:
-    def __init__(self, parts: Parts, job: JobLifecycle) -> None:
+    def __init__(self, parts: CoordinatorState, job: JobLifecycle) -> None:
         self._parts, self._job = parts, job
         self._deadline = 0.0
         """When the trial must be over."""

@@ -7,7 +7,7 @@ import threading
 from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.gates.airflow_api import AirflowApi, ApiFailedError
 from airflow_provider_ckpt.gates.errors import VariableKeyError, VariableNoAnswerError, VariableUnreadableError
-from airflow_provider_ckpt.job.gate import PendingRelease
+from airflow_provider_ckpt.job.sink_operator import PendingRelease
 
 _ANSWERS = {"true": True, "false": False}
 

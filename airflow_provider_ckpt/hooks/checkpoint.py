@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_request import JobRequest
     from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
     from airflow_provider_ckpt.job.job import Job
-    from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
+    from airflow_provider_ckpt.jobmaster.retention.deletion import DeletedJob
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 

@@ -7,7 +7,7 @@ import re
 from typing import Any, Protocol
 
 from airflow_provider_ckpt.printable import one_line, printable
-from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
+from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
 
 _LOG4J = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (\w+) ")
 _CONTINUED = re.compile(r"\s|$|Caused by: |Traceback \(most recent call last\)|[\w.$]+(Exception|Error)\b")

@@ -9,7 +9,7 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.sdk.execution_time.xcom import XCom
 
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
-from airflow_provider_ckpt.job.suggestions import did_you_mean
+from airflow_provider_ckpt.job.options.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context

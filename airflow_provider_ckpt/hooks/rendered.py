@@ -24,21 +24,21 @@ _IDENTITY = ("job_id", "root")
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenArguments:
     """Arguments that a task was given. ``written`` has their texts as the Dag's file writes them."""
 
     names: tuple[str, ...]
     written: Mapping[str, str]
 
 
-def given_arguments(task: Any, names: Iterable[str]) -> Given:
+def given_arguments(task: Any, names: Iterable[str]) -> GivenArguments:
     """Return the task's arguments that are given. Called in the task's constructor."""
     given = tuple(name for name in names if getattr(task, name) is not None)
     parts = [part for name in given for part in _parts(name, getattr(task, name))]
-    return Given(given, {name: text for name, text in parts if isinstance(text, str)})
+    return GivenArguments(given, {name: text for name, text in parts if isinstance(text, str)})
 
 
-def refuse_lost(task: Any, given: Given) -> None:
+def refuse_lost(task: Any, given: GivenArguments) -> None:
     """Refuse arguments that were rendered without a value. Called when the task runs, before it does anything else.
 
     Raises:

@@ -19,10 +19,10 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow_provider_ckpt.hooks.driver_connections import DriverConnections
 from airflow_provider_ckpt.hooks.driver_log import LineLevels, log_status
 from airflow_provider_ckpt.hooks.errors import ConnectionsNotHandedError, StorageOptionsNotHandedError
-from airflow_provider_ckpt.job.storage_options import STORAGE_OPTIONS_VARIABLE, storage_options_environ
-from airflow_provider_ckpt.launch.jvm_environ import jvm_environ
+from airflow_provider_ckpt.job.options.storage_options import STORAGE_OPTIONS_VARIABLE, storage_options_environ
+from airflow_provider_ckpt.jvm.jvm_environ import jvm_environ
 from airflow_provider_ckpt.printable import printable
-from airflow_provider_ckpt.report.status_line import TOKEN_VARIABLE, StatusLine, StatusReader
+from airflow_provider_ckpt.status.status_line import TOKEN_VARIABLE, StatusLine, StatusReader
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.redaction import conf_secrets, redact, secret_names
 

@@ -23,12 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from airflow_provider_ckpt.job.edge_names import edge_uid
 from airflow_provider_ckpt.job.errors import UnknownVertexError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.suggestions import listed
+from airflow_provider_ckpt.job.options.suggestions import listed
 from airflow_provider_ckpt.job.topology import Operators, boundedness, consumers, topological_order
-from airflow_provider_ckpt.job.validation import check_job
+from airflow_provider_ckpt.job.validation import check_job, edge_uid
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
-from airflow_provider_ckpt.job.options import OPTIONS
+from airflow_provider_ckpt.job.options.run_options import OPTIONS
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition, SourceDefinition, VertexDefinition
 from airflow_provider_ckpt.model.kept_state import mistaken
 from airflow_provider_ckpt.model.vertex_settings import Settings

@@ -26,8 +26,8 @@ from airflow_provider_ckpt.job.operators import (
     UnfinishedFiles,
     Watermark,
 )
-from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
-from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration
+from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
+from airflow_provider_ckpt.job.options.units import Duration, Size, parse_bytes, parse_duration
 from airflow_provider_ckpt.model.setting_ranges import LARGEST_NUMBER, LARGEST_SIZE
 from airflow_provider_ckpt.storage.location import Location
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.job.errors import BadControllerError
+from airflow_provider_ckpt.job.options.units import Duration, parse_duration
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
-from airflow_provider_ckpt.job.units import Duration, parse_duration
-from airflow_provider_ckpt.model.batch_progress import BatchProgress
+from airflow_provider_ckpt.model.progress import BatchProgress
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 

@@ -15,9 +15,7 @@ from airflow_provider_ckpt.job.errors import (
     NoRunError,
     UnboundedBatchError,
 )
-from airflow_provider_ckpt.job.gate import Gate
 from airflow_provider_ckpt.job.inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, Input, InputReader, Inputs
-from airflow_provider_ckpt.job.locations import caller_location, function_location
 from airflow_provider_ckpt.job.operators import (
     MAX_AHEAD,
     Ends,
@@ -30,8 +28,16 @@ from airflow_provider_ckpt.job.operators import (
     TemporaryFiles,
     UnfinishedFiles,
 )
-from airflow_provider_ckpt.job.options import Mode, RuntimeMode, check_mode
-from airflow_provider_ckpt.job.params import NOT_GIVEN, NotGiven, Params, current_params
+from airflow_provider_ckpt.job.options.params import (
+    NOT_GIVEN,
+    NotGiven,
+    Params,
+    caller_location,
+    current_params,
+    function_location,
+)
+from airflow_provider_ckpt.job.options.run_options import Mode, RuntimeMode, check_mode
+from airflow_provider_ckpt.job.options.units import Duration, Size
 from airflow_provider_ckpt.job.registry import OperatorRegistry
 from airflow_provider_ckpt.job.signatures import (
     check_source,
@@ -41,9 +47,9 @@ from airflow_provider_ckpt.job.signatures import (
     single_parameter,
 )
 from airflow_provider_ckpt.job.sink_folders import check_sink_folders
+from airflow_provider_ckpt.job.sink_operator import Gate
 from airflow_provider_ckpt.job.sink_transactions import check_transactions
 from airflow_provider_ckpt.job.splits import split_source
-from airflow_provider_ckpt.job.units import Duration, Size
 from airflow_provider_ckpt.job.validation import check_controlled, check_job
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.own_modules import OwnModules

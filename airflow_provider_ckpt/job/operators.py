@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from airflow_provider_ckpt.job.gate import Gate
+from airflow_provider_ckpt.job.sink_operator import Gate
 from airflow_provider_ckpt.job.splits import SplitSource
 
 Kind = Literal["source", "transform", "sink"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
-from airflow_provider_ckpt.job.units import Duration, Size, parse_bytes, parse_duration, whole_number
+from airflow_provider_ckpt.job.options.units import Duration, Size, parse_bytes, parse_duration, whole_number
 from airflow_provider_ckpt.model.setting_ranges import problem_of
 from airflow_provider_ckpt.model.vertex_settings import LIMITS, VertexSettings
 

@@ -1,11 +1,40 @@
-"""The sinks of a job as a release needs them, from the job's file or from its journal."""
+"""The sinks of a job as a release needs them, from the job's file or from its journal.
+
+The gate of a sink, which may hold a release while checkpoints continue.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.job.gate import Gate
+
+
+@dataclass(frozen=True)
+class PendingRelease:
+    """The argument of a gate: rows that completed checkpoints cover and that are not visible.
+
+    Args:
+        job_id: The job.
+        sink: uid of the sink.
+        checkpoint: The newest of these checkpoints.
+        rows: Number of the staged rows.
+    """
+
+    job_id: str
+    sink: str
+    checkpoint: int
+    rows: int
+
+
+Gate = Callable[[PendingRelease], bool]
+"""A function that returns True to release, and False to hold the release. It is called again every few seconds.
+
+The process that releases calls it (the driver, the JobMaster, ``ckpt release``), in a thread of its own, and only if
+there is something to release. An error that it raises counts as a failed release, which is tried again.
+"""
 
 
 class SinkOperator(Protocol):

@@ -1,11 +1,14 @@
-"""Conditions that a whole job must meet before it runs. Each check raises the first problem that it finds."""
+"""Conditions that a whole job must meet before it runs. Each check raises the first problem that it finds.
+
+The name of an edge. It must never change, because it is the name of a Spark source.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.job.edge_names import edge_uid
 from airflow_provider_ckpt.job.errors import (
     BadControllerError,
     BadOperatorOptionError,
@@ -19,8 +22,22 @@ from airflow_provider_ckpt.job.errors import (
     UnusedOperatorError,
 )
 from airflow_provider_ckpt.job.operators import Operator
-from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
+from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.topology import Operators, boundedness, topological_order
+
+
+def edge_uid(producer: str, consumer: str) -> str:
+    """Return ``producer__consumer``, which depends on the two uids alone, so that other operators may change.
+
+    Different pairs have different names. The first double underscore separates the parts of a plain name. If it would
+    not (``a_`` + ``b``, ``a__b`` + ``c``), a hash of the pair is added.
+    """
+    plain = f"{producer}__{consumer}"
+    if "__" not in producer and not producer.endswith("_") and "__" not in consumer:
+        return plain
+    pair = f"{producer}/{consumer}".encode()
+    return f"{plain}__{hashlib.sha256(pair).hexdigest()[:12]}"
+
 
 _EXAMPLES = {
     "source": "@job.source on a function that takes a reader and returns a DataFrame",

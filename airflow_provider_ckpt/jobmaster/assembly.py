@@ -7,29 +7,26 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
-from airflow_provider_ckpt.jobmaster.inbox import Inbox
-from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
+from airflow_provider_ckpt.jobmaster.gateway import Inbox, TaskGateway
+from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity, Upgrades
 from airflow_provider_ckpt.jobmaster.job_master import JobMaster
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
-from airflow_provider_ckpt.jobmaster.releaser import Releaser
-from airflow_provider_ckpt.jobmaster.retention import Retention
-from airflow_provider_ckpt.jobmaster.upgrades import Upgrades
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
+from airflow_provider_ckpt.jobmaster.release.releaser import Releaser
+from airflow_provider_ckpt.jobmaster.retention.retention import Retention
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.mode import RuntimeMode
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.log_reader import LogReader
-from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_status import RuntimeMode
 from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
+from airflow_provider_ckpt.subtasklog.log_reader import LogReader
 
 
 @dataclass(frozen=True)
-class OwnedJob:
+class ClaimedJobParts:
     """A job that this process has taken over.
 
     Args:
@@ -52,12 +49,12 @@ class OwnedJob:
     sinks: Mapping[str, BoundSink]
     policies: ReleasePolicies = field(default_factory=ReleasePolicies)
     slots: int = 1
-    is_awaiting: bool = False
+    has_workers: bool = False
     controllers: Sequence[Controller] = ()
 
 
 def job_master(
-    job: OwnedJob,
+    job: ClaimedJobParts,
     gateway: TaskGateway,
     status: StatusReporter,
     inbox: Inbox,
@@ -79,7 +76,7 @@ def job_master(
         restored=job.restored,
         attempts=job.attempts,
         slots=job.slots,
-        is_awaiting=job.is_awaiting,
+        has_workers=job.has_workers,
         controllers=job.controllers,
     )
     releaser = Releaser(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.errors import InvalidInputError, OvertakenError, TerminalError, TransientError
-from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
+from airflow_provider_ckpt.subtasklog.errors import PartitionFilesDamagedError
 
 
 class TaskFencedError(OvertakenError):

@@ -1,13 +1,18 @@
-"""The interface between the JobMaster and its tasks (Flink: TaskExecutorGateway)."""
+"""The interface between the JobMaster and its tasks (Flink: TaskExecutorGateway).
+
+The queue for all messages and reports to a JobMaster.
+"""
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Iterable
 from typing import Protocol
 
-from airflow_provider_ckpt.coordinator.commands import Command
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.coordinator.protocol.commands import Command
+from airflow_provider_ckpt.coordinator.protocol.messages import Message
+from airflow_provider_ckpt.coordinator.protocol.reports import TaskReport
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 
 
 class TaskGateway(Protocol):
@@ -45,3 +50,8 @@ class TaskGateway(Protocol):
         Args:
             after_batch: True lets a running micro-batch end first, so that it need not run again.
         """
+
+
+Received = Message | TaskReport
+Inbox = queue.Queue[Received]
+"""Any thread puts messages in. The JobMaster's loop takes them out one by one."""

@@ -1,12 +1,51 @@
-"""The identity of the job that a JobMaster runs: root, id and epoch."""
+"""The identity of the job that a JobMaster runs: root, id and epoch.
+
+Upgrades as a JobMaster sees them: the one that started it, and the ones that users request.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.jobmaster.upgrades import Upgraded
+from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeTried
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.journal.requests import UpgradeRequest
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """The upgrade by which a JobMaster follows another one in the same driver.
+
+    The request is answered as soon as the job is RUNNING again: as the new version, or as the old one if the new one
+    could not start.
+
+    Args:
+        since: First epoch of the driver. The JobMaster takes requests from this epoch on.
+        left: Last epoch before the upgrade.
+        ran: Seconds for which the job had been RUNNING by then.
+        request: Name of the request.
+        outcome: Answer to the request.
+    """
+
+    since: int
+    left: int
+    ran: float
+    request: str
+    outcome: RequestOutcome
+
+
+class Upgrades(Protocol):
+    """A loader that tries other versions of the job while the current one runs."""
+
+    def submit(self, name: str, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
+        """Start a trial in a thread of its own, and return at once. Pass the answer to ``tell`` when it is known."""
+
+    def close(self) -> None:
+        """Stop all trials. A running trial may end shortly after this returns."""
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from airflow_provider_ckpt.coordinator.commands import Command
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.effects import (
+from airflow_provider_ckpt.coordinator.protocol.commands import Command
+from airflow_provider_ckpt.coordinator.protocol.effects import (
     Append,
     Effect,
     EndJob,
@@ -27,11 +27,11 @@ from airflow_provider_ckpt.coordinator.effects import (
     Release,
     TryUpgrade,
 )
-from airflow_provider_ckpt.coordinator.messages import (
+from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
     StopRequested,
 )
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     DataAvailable,
     ReadingBegun,
     SplitsCompleted,
@@ -39,17 +39,15 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskFenced,
     SubtaskOpened,
 )
-from airflow_provider_ckpt.job.deadlines import due, passed
+from airflow_provider_ckpt.job.options.deadlines import due, passed
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.errors import AbandonedError, TaskFencedError
-from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
-from airflow_provider_ckpt.jobmaster.inbox import Inbox, Received
-from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.releaser import Releaser
-from airflow_provider_ckpt.jobmaster.request_desk import RequestDesk
-from airflow_provider_ckpt.jobmaster.retention import Retention
-from airflow_provider_ckpt.jobmaster.upgrades import Upgrades
+from airflow_provider_ckpt.jobmaster.gateway import Inbox, Received, TaskGateway
+from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity, Upgrades
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.release.releaser import Releaser
+from airflow_provider_ckpt.jobmaster.request_handler import RequestHandler
+from airflow_provider_ckpt.jobmaster.retention.retention import Retention
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
     CheckpointCompleted,
@@ -60,10 +58,10 @@ from airflow_provider_ckpt.journal.events import (
     SinkReleased,
     StatusChanged,
 )
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.report.status_line import LineKind
-from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.status.status_line import LineKind
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +125,7 @@ class JobMaster:
         self._has_published, self._reading = False, set[SubtaskId]()
         self._abandoned = threading.Event()
         self._turns = turns or nullcontext()
-        self._desk = RequestDesk(
+        self._desk = RequestHandler(
             identity,
             coordinator,
             journal,

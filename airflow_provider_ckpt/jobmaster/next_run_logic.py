@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 
-from airflow_provider_ckpt.coordinator.affected import by_vertex, vertex_of
+from airflow_provider_ckpt.coordinator.change_scope import by_vertex, vertex_of
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.jobmaster.errors import JobStillRunsError, NotForNextRunError
 from airflow_provider_ckpt.journal.events import Reconfigured, StatusChanged

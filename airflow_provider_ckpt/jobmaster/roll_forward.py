@@ -3,22 +3,32 @@
 It needs no Spark. It claims the journal: a driver that ran the job before can write nothing more, and a later start of
 the job fences this release in turn. It reads the logs of the subtasks without opening them, because it publishes
 nothing.
+
+A check that given sinks are those of a job, for a release from outside a run.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
+from airflow_provider_ckpt.job.changes import check_changes
+from airflow_provider_ckpt.job.definition import sink_definitions
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.jobmaster.errors import JobHasDriverError, JobHasWorkersError, ReleaseHeldError
-from airflow_provider_ckpt.jobmaster.log_checks import check_whole
-from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
-from airflow_provider_ckpt.jobmaster.sink_checks import check_sinks
-from airflow_provider_ckpt.jobmaster.sink_releases import GateClosed, SinkReleases
-from airflow_provider_ckpt.jobmaster.takeover import claim
+from airflow_provider_ckpt.job.sink_operator import HasSinks
+from airflow_provider_ckpt.jobmaster.errors import (
+    JobHasDriverError,
+    JobHasWorkersError,
+    ReleaseHeldError,
+    SinksMissingError,
+)
+from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_whole
+from airflow_provider_ckpt.jobmaster.recovery.takeover import claim
+from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
+from airflow_provider_ckpt.jobmaster.release.sink_releases import GateClosed, SinkReleases
 from airflow_provider_ckpt.journal.events import CheckpointReleased, SinkReleased, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
@@ -28,12 +38,31 @@ from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.words import ckpt_command, run_command
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
 from airflow_provider_ckpt.sinks.binding import bind_sinks
-from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
+from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output, refuse_older_journal
+from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader
+
+
+def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks: Mapping[str, BoundSink]) -> None:
+    """Refuse sinks that are not those with which the job ran.
+
+    Args:
+        definition: Definition with which the job ran.
+        sinks: Bound sinks of ``job``.
+
+    Raises SinksMissingError, DefinitionChangedError, OutputLostError or OutputAheadError.
+    """
+    missing = {uid for vertex in state.graph().vertices for uid in vertex.sinks} - sinks.keys()
+    if missing:
+        raise SinksMissingError(job_id=state.job_id, missing=", ".join(sorted(missing)))
+    given = replace(definition, sinks=sink_definitions(job.sinks))
+    check_changes(definition, given, {one.uid: one.sink.changeable for one in job.sinks})
+    refuse_lost_output(state, sinks)
+
 
 _LOST = "the driver was lost; what it had completed was released from outside"
 

@@ -35,7 +35,7 @@ from airflow_provider_ckpt.journal.kinds.sources import (
 )
 from airflow_provider_ckpt.journal.kinds.splits import SplitsAssigned, SplitsCovered, SplitsDone
 from airflow_provider_ckpt.journal.kinds.subtasks import SubtaskEndOfData, SubtaskFinished, SubtaskRestarting
-from airflow_provider_ckpt.journal.snapshot import StateSnapshot
+from airflow_provider_ckpt.journal.state_json import StateSnapshot
 from airflow_provider_ckpt.journal.tombstone import JobDeleted
 
 __all__ = [

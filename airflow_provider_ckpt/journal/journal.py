@@ -10,6 +10,8 @@
    sound storage an entry is whole or absent, so a damaged entry was once whole. It may have held a decision that was
    carried out ("completed n", then released), and a driver without it could release twice. A person must bring the
    entry back, or start another job from a checkpoint.
+
+Clean-up of texts in events that come from Spark, from libraries or from the user's code.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.journal.causes import cleaned
 from airflow_provider_ckpt.journal.codec import decode_all, encode, release
 from airflow_provider_ckpt.journal.errors import (
     CorruptJournalError,
@@ -31,11 +34,29 @@ from airflow_provider_ckpt.journal.events import EpochClaimed, Event, StateSnaps
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.json_form import shown
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
+from airflow_provider_ckpt.printable import without_colours
 from airflow_provider_ckpt.storage.errors import BelowHeadError, CorruptLogError, LostRaceError
 from airflow_provider_ckpt.storage.layout import check_job_id, is_job_id, journal_path
+from airflow_provider_ckpt.storage.log.append_log import AppendLog, Entry
+from airflow_provider_ckpt.storage.redaction import redact_given
 from airflow_provider_ckpt.storage.refusal import UNREADABLE, described
 from airflow_provider_ckpt.storage.storage import Storage
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.events import Event
+
+_TEXTS = ("cause", "reason", "why")
+
+
+def cleaned(event: Event) -> Event:
+    """Return the event without secrets of this driver, passwords in URIs and colours in its texts."""
+    given = {name: text for name in _TEXTS if isinstance(text := getattr(event, name, None), str)}
+    shown = {name: without_colours(redact_given(text)) for name, text in given.items()}
+    if shown == given:
+        return event
+    changed: Event = replace(event, **shown)  # type: ignore[arg-type]
+    return changed
+
 
 __all__ = ["Journal", "job_ids", "list_jobs"]
 

@@ -13,14 +13,13 @@ from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.counts import added
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import UNRECORDED
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.source_times import SourceTimes, combined
+from airflow_provider_ckpt.model.progress import Snapshot, SourceTimes, combined
+from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 from airflow_provider_ckpt.model.split import Ranges, size, union
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import Settings
-from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
 
 
 @dataclass(frozen=True)
@@ -289,15 +288,15 @@ class JobState(Reconfigurations):
             return ()
         return self.together(one for one in self.graph().named(name) if one not in self.plan.waiting)
 
-    def asked_for(self) -> tuple[SubtaskId, ...]:
+    def assignable(self) -> tuple[SubtaskId, ...]:
         """Return the subtasks that need a process of their own: all except those that a rescale has placed with another
         one."""
         return tuple(one for one in self.graph().subtasks if one not in self.hosts)
 
-    def left_to_ask_for(self) -> tuple[SubtaskId, ...]:
-        """Return the subtasks of :meth:`asked_for` that still need their process: they, or subtasks placed with them,
+    def unfinished_assignable(self) -> tuple[SubtaskId, ...]:
+        """Return the subtasks of :meth:`assignable` that still need their process: they, or subtasks placed with them,
         are not finished."""
-        return tuple(one for one in self.asked_for() if not self.finished.issuperset(self.together((one,))))
+        return tuple(one for one in self.assignable() if not self.finished.issuperset(self.together((one,))))
 
     @property
     def settings(self) -> Settings:

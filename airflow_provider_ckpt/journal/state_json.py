@@ -3,19 +3,22 @@
 The document follows from the declarations of the state's parts. The form of a value follows from its type
 (``model.json_form``). An event in the state has the same form as in the journal. To add a field, declare it next to the
 events that change it, and nowhere else.
+
+The event that holds the whole state, written by a compaction.
 """
 
 from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from airflow_provider_ckpt.journal.kinds.event import LISTED_BY, JournalEvent
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.errors import DamagedFormError
-from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, UNRECORDED, read_field, reader, shown, to_json
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, UNRECORDED, own_form, read_field, reader, shown, to_json
+from airflow_provider_ckpt.model.limits import Instant
 from airflow_provider_ckpt.model.tagged import Tagged
 from airflow_provider_ckpt.storage.envelope import PREFIX, check_format
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
@@ -120,3 +123,18 @@ def _of_events(
 
 
 _KEYS = tuple(_keys())
+
+
+@dataclass(frozen=True)
+class StateSnapshot(JournalEvent):
+    """The state of the job after all earlier events. A compaction writes it as the only event of an entry, and moves
+    the head of the journal to that entry."""
+
+    state: JobState = field(metadata=own_form(state_to_json, state_from_json))
+    at: Instant
+
+    def apply(self, state: JobState) -> None:
+        """Move the snapshot's state into ``state``. It can be applied only once."""
+        damage = state.damage
+        state.__dict__.update(self.state.__dict__)
+        state.damage = damage

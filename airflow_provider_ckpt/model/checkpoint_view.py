@@ -1,12 +1,20 @@
-"""The progress of a checkpoint, for people and clients."""
+"""The progress of a checkpoint, for people and clients.
+
+Kinds and statuses of a checkpoint.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from airflow_provider_ckpt.model.checkpoint import CheckpointKind, CheckpointStatus
+CheckpointKind = Literal["checkpoint", "final", "savepoint"]
+"""The kind of a checkpoint. A stop takes a savepoint."""
+CheckpointStatus = Literal["in progress", "completed", "released", "aborted"]
+"""The progress of a checkpoint."""
+OperatorState = Literal["running", "partially finished", "finished"]
+"""The state of an operator: none, some, or all of its subtasks are finished."""
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from airflow_provider_ckpt.model.job_status import RuntimeMode
 from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, Json
 from airflow_provider_ckpt.model.kept_state import KeptState
-from airflow_provider_ckpt.model.mode import RuntimeMode
 
 
 @dataclass(frozen=True)

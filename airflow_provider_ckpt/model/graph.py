@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Parallelism
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 Exchange = Literal["pointwise", "all_to_all"]
 _LAYOUT = "layout-"

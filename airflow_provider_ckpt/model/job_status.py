@@ -1,4 +1,7 @@
-"""The status of a job, shared by the journal, the command line and Airflow."""
+"""The status of a job, shared by the journal, the command line and Airflow.
+
+How a job runs.
+"""
 
 from __future__ import annotations
 
@@ -70,3 +73,6 @@ class JobStatus(str, Enum):
 
 RunEnd = Literal[JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED, JobStatus.RESTARTING]
 """A status with which a run can end."""
+
+
+RuntimeMode = Literal["streaming", "batch"]

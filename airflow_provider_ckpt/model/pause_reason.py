@@ -34,13 +34,13 @@ class Reconfigure(PauseReason):
 
 
 @dataclass(frozen=True)
-class BeginAnew(PauseReason):
+class RestartFromScratch(PauseReason):
     """A restart as a new attempt with the same plan, because Spark's log of the input has grown.
 
     The new attempt begins with a short log.
     """
 
 
-_REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale, Reconfigure, BeginAnew])
+_REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale, Reconfigure, RestartFromScratch])
 REASON = own_form(_REASONS.to_json, _REASONS.from_json)
 """Metadata of a field that contains a reason."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_ckpt.hooks.rendered import is_rendered_later
-from airflow_provider_ckpt.job.flink_options import flink_values
-from airflow_provider_ckpt.job.loading import parts_of
-from airflow_provider_ckpt.job.options import OPTIONS, Duration, check_ending
+from airflow_provider_ckpt.job.loading.loading import parts_of
+from airflow_provider_ckpt.job.options.flink_options import flink_values
+from airflow_provider_ckpt.job.options.run_options import OPTIONS, Duration, check_ending
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 
 ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argument}

@@ -1,8 +1,14 @@
-"""The deferrable part of an Airflow operator that submits a driver and does not wait for it."""
+"""The deferrable part of an Airflow operator that submits a driver and does not wait for it.
+
+A check of the arguments that go to spark-submit.
+
+Without it a list in place of a text would reach the command line and fail at each try, with an error of Python's own.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -21,17 +27,38 @@ from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.hooks.spark_provider import checked, refuse_unfit_operator, refuse_unfit_provider
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
-from airflow_provider_ckpt.job import kinds
-from airflow_provider_ckpt.job.options import Duration, parse_duration
-from airflow_provider_ckpt.operators.deferral import LEAST_STATUS_INTERVAL, Deferral, LookBack, ask_to_leave
+from airflow_provider_ckpt.job.options import kinds
+from airflow_provider_ckpt.job.options.run_options import Duration, parse_duration
+from airflow_provider_ckpt.operators.deferral import LEAST_STATUS_INTERVAL, Deferral, EarlierDriver, ask_to_leave
 from airflow_provider_ckpt.operators.errors import SparkConnectionMissingError
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
-from airflow_provider_ckpt.operators.spark_arguments import check_spark_arguments
 from airflow_provider_ckpt.operators.task_run import TaskRun
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+_LISTS = ("files", "py_files", "archives", "jars", "packages", "exclude_packages", "repositories")
+_TEXTS = (
+    *("name", "conn_id", "deploy_mode", "driver_class_path", "properties_file", "spark_binary", "yarn_queue"),
+    *("executor_memory", "driver_memory", "keytab", "principal", "proxy_user"),
+)
+
+
+def check_spark_arguments(given: Mapping[str, Any]) -> None:
+    """Refuse, while the Dag is read, arguments that are no text. A value that Airflow resolves before the task runs
+    passes.
+
+    Raises:
+        InvalidTaskArgumentError: an argument is no text.
+    """
+    for argument in (*_LISTS, *_TEXTS):
+        value = given.get(argument)
+        if value is None or isinstance(value, str) or hasattr(value, "resolve"):
+            continue
+        problem = "write one text, with commas between several" if argument in _LISTS else "write a text"
+        raise InvalidTaskArgumentError(argument=argument, value=value, problem=problem)
+
 
 _WITHOUT = {
     "yarn_rm_auth": "it cannot be handed to the triggerer. Give keytab and principal in the Spark connection, or a "
@@ -161,7 +188,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             return None
         return self._ended(context, back.verdict)
 
-    def _attach(self, context: Context, deferral: Deferral, back: LookBack) -> NoReturn:
+    def _attach(self, context: Context, deferral: Deferral, back: EarlierDriver) -> NoReturn:
         ti, leaving = context["ti"], back.cleared and self.on_clear == "restart"
         pointer = back.pointer
         if leaving:  # its pointer stays, because the execution after the wait must see that the task was cleared

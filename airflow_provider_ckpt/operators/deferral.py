@@ -10,9 +10,9 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.application import ApplicationState, NotAsked, Submission
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.deferrable_cluster import DeferrableCluster, status_of
-from airflow_provider_ckpt.operators.beginning import is_own, own_job_id
 from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer
+from airflow_provider_ckpt.operators.task_start import is_own, own_job_id
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
@@ -26,7 +26,7 @@ LEAST_STATUS_INTERVAL = 60.0
 
 
 @dataclass(frozen=True)
-class LookBack:
+class EarlierDriver:
     """The driver of an earlier try and its end, if any.
 
     Args:
@@ -60,7 +60,7 @@ class Deferral:
     poll_interval: float
     status_interval: float
 
-    def look_back(self, context: Any, root: str | None, job_id: str | None, retries: int) -> LookBack | None:
+    def look_back(self, context: Any, root: str | None, job_id: str | None, retries: int) -> EarlierDriver | None:
         """Return the driver that an earlier try left, or None if it left none.
 
         Args:
@@ -83,7 +83,7 @@ class Deferral:
         watch = DriverWatch(hook, before.job_id, submission, status)
         verdict = watch.look(asks=True)
         pointer = replace(before, submission=watch.submission, application_id=watch.submission.application_id)
-        return LookBack(pointer, verdict, cleared)
+        return EarlierDriver(pointer, verdict, cleared)
 
     def _journaled(self, client: JobClient, own_id: str) -> Submission | None:
         """Return the submission of a driver that the pointer does not name, if a task of this name has submitted it.

@@ -10,7 +10,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseOperator
 
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
-from airflow_provider_ckpt.job.suggestions import did_you_mean
+from airflow_provider_ckpt.job.options.suggestions import did_you_mean
 from airflow_provider_ckpt.operators.arguments import ARGUMENTS
 
 TIMING = ("poll", "lost_after", "silence")

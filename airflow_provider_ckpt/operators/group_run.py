@@ -1,21 +1,67 @@
-"""The deployment in which a job of a group runs, and its meaning for each of the group's tasks. Pure."""
+"""The deployment in which a job of a group runs, and its meaning for each of the group's tasks. Pure.
+
+Default job ids of Airflow tasks. They are readable, legal folder names, and different for different tasks.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.operators.job_id import default_job_id
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
-    from airflow_provider_ckpt.model.subtask_id import SubtaskId
+    from airflow_provider_ckpt.model.ids import SubtaskId
+
+MAX_LENGTH = 200
+_KEPT = re.compile(r"[A-Za-z0-9_.-]")
+_HASH = 32
 
 
-class Standing(Enum):
+def default_job_id(dag_id: str, task_id: str, run_id: str, map_index: int = -1) -> str:
+    """Return ``<dag>.<task>.<run>``, with every character that a folder name may not have as ``~XX`` (UTF-8 in
+    hexadecimal).
+
+    Two tasks never share an id. In the names of Dag and task a dot becomes ``~2E``, so the first two dots of an id are
+    the separators. A mapped task has ``~m<index>`` at the end. An id longer than 200 characters is cut and ends in
+    ``~h`` and half of its SHA-256.
+    """
+    whole = ".".join([_quote(dag_id, keep_dots=False), _quote(task_id, keep_dots=False), _quote(run_id)])
+    if map_index >= 0:
+        whole += f"~m{map_index}"
+    if not re.match(r"[A-Za-z0-9_]", whole):
+        whole = f"_~.{whole}"  # "~." is no escape, so no other name looks like this one
+    return _shorten(whole)
+
+
+def with_generation(job_id: str, generation: int) -> str:
+    """Return the id with which a cleared task starts over (``on_clear="restart"``): ``job_id`` with ``~g1``, ``~g2``, …
+    added."""
+    return _shorten(f"{job_id}~g{generation}") if generation else job_id
+
+
+def _quote(name: str, *, keep_dots: bool = True) -> str:
+    return "".join(
+        character
+        if _KEPT.match(character) and (keep_dots or character != ".")
+        else "".join(f"~{byte:02X}" for byte in character.encode())
+        for character in name
+    )
+
+
+def _shorten(job_id: str) -> str:
+    if len(job_id) <= MAX_LENGTH:
+        return job_id
+    digest = hashlib.sha256(job_id.encode()).hexdigest()[:_HASH]
+    return f"{job_id[: MAX_LENGTH - _HASH - 2]}~h{digest}"
+
+
+class GroupStatus(Enum):
     """State of a group's job from the point of view of a task of the group."""
 
     RUNS = "the deployment of this Dag run is prepared, and lives"
@@ -49,21 +95,21 @@ class GroupRun:
         """
         return (state.prepared_by or state.attempt or "").startswith(f"{self.name}~t")
 
-    def standing(self, state: JobState, subtasks: Iterable[SubtaskId] = ()) -> Standing:
+    def standing(self, state: JobState, subtasks: Iterable[SubtaskId] = ()) -> GroupStatus:
         """Return where the job stands for a task that runs ``subtasks``. A task that runs none gives none."""
         if state.status is JobStatus.FINISHED:
-            return Standing.DONE
+            return GroupStatus.DONE
         if not self.owns(state):
-            return Standing.TAKEN
+            return GroupStatus.TAKEN
         asked = set(subtasks)
         are_finished = bool(asked) and asked <= state.finished
         if are_finished and not may_run_again(state):
-            return Standing.DONE
+            return GroupStatus.DONE
         if state.deployment:
-            return Standing.KEPT if are_finished else Standing.RUNS
+            return GroupStatus.KEPT if are_finished else GroupStatus.RUNS
         if state.status is JobStatus.STOPPED:
-            return Standing.STOPPED
-        return Standing.FAILED if state.status is JobStatus.FAILED else Standing.AWAITED
+            return GroupStatus.STOPPED
+        return GroupStatus.FAILED if state.status is JobStatus.FAILED else GroupStatus.AWAITED
 
 
 def may_run_again(state: JobState) -> bool:

@@ -13,9 +13,8 @@ from airflow_provider_ckpt.client.job_facts import is_journaled
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
-from airflow_provider_ckpt.job.options import Duration, RunOptions
+from airflow_provider_ckpt.job.options.run_options import Duration, RunOptions
 from airflow_provider_ckpt.operators.arguments import check_timing
-from airflow_provider_ckpt.operators.beginning import OTHER_JOB, find_continued
 from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.errors import JobGoneError
 from airflow_provider_ckpt.operators.group_run import GroupRun
@@ -23,6 +22,7 @@ from airflow_provider_ckpt.operators.links import LinkPusher
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from airflow_provider_ckpt.operators.task_run import TaskRun
+from airflow_provider_ckpt.operators.task_start import OTHER_JOB, find_continued
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.redaction import redact_uri

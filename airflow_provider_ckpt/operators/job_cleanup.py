@@ -14,8 +14,8 @@ from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import job_of_task
 from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_arguments, refuse_lost
-from airflow_provider_ckpt.job import kinds
-from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.job.loading.loading import load_job
+from airflow_provider_ckpt.job.options import kinds
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.job_file import job_folders, resolve_job
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_ckpt.job.job import Job
-    from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
+    from airflow_provider_ckpt.jobmaster.retention.deletion import DeletedJob
 
 _FLAGS = ("unfinished", "abandoned", "discard_unreleased", "keep_staged", "persisted")
 

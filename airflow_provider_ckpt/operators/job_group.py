@@ -20,8 +20,7 @@ from airflow_provider_ckpt.operators.group_arguments import (
 )
 from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
-from airflow_provider_ckpt.operators.standby_task import StandbyTaskOperator
-from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
+from airflow_provider_ckpt.operators.subtask_task import StandbyTaskOperator, SubtaskTaskOperator
 
 _SHOWN = ("tooltip", "doc_md", "ui_color", "ui_fgcolor", "group_display_name")
 _GROUPS = ("prefix_group_id", "parent_group", "dag", *_SHOWN)

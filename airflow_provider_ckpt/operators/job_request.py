@@ -17,10 +17,10 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_arguments, is_rendered_later, refuse_lost
-from airflow_provider_ckpt.job import kinds
-from airflow_provider_ckpt.job.options import Duration, parse_duration
+from airflow_provider_ckpt.job.options import kinds
+from airflow_provider_ckpt.job.options.run_options import Duration, parse_duration
+from airflow_provider_ckpt.job.options.units import whole_number
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration, as_numbers
-from airflow_provider_ckpt.job.units import whole_number
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.setting_ranges import LARGEST_NUMBER, problem_of
 

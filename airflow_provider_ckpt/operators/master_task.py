@@ -1,7 +1,11 @@
-"""The task of a group that runs the job's JobMaster."""
+"""The task of a group that runs the job's JobMaster.
+
+The JobMaster for which the main thread of an Airflow task waits.
+"""
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,24 +20,49 @@ from airflow_provider_ckpt.hooks.driver_log import log_status
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.operators.group_run import Standing, subtasks_of
+from airflow_provider_ckpt.operators.group_run import GroupStatus, subtasks_of
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
-from airflow_provider_ckpt.operators.hosting import Hosting, hosting, job_master
 from airflow_provider_ckpt.operators.job_file import resolve_job
-from airflow_provider_ckpt.operators.waited_master import WaitedMaster
-from airflow_provider_ckpt.report.exit_code import ExitCode, is_for_good
-from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
+from airflow_provider_ckpt.operators.triggerer_support import TriggererSupport, hosting, job_master
+from airflow_provider_ckpt.remote.master_host import MasterHost
+from airflow_provider_ckpt.status.exit_code import ExitCode, is_for_good
+from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
+from airflow_provider_ckpt.triggers.abandoned_subtasks import AbandonedSubtasks
 from airflow_provider_ckpt.triggers.job_master import JobMasterTrigger
 from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
 from airflow_provider_ckpt.triggers.siblings import GIVEN_UP, tasks_of_subtasks
-from airflow_provider_ckpt.triggers.unrun import UnrunWatch
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_ckpt.job.options import RunOptions
+    from airflow_provider_ckpt.job.options.run_options import RunOptions
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.operators.task_run import TaskRun
+    from airflow_provider_ckpt.remote.master import OnMaster
+    from airflow_provider_ckpt.status.exit_code import ExitCode
+
+
+class WaitedMaster:
+    """JobMaster in another thread. The main thread only waits, so that it handles a signal at once.
+
+    ``run`` runs the JobMaster, see :class:`MasterHost`.
+    """
+
+    def __init__(self, run: Callable[[OnMaster], ExitCode]) -> None:
+        self._news: queue.SimpleQueue[ExitCode | None] = queue.SimpleQueue()  # reentrant: a signal handler may put
+        self.host = MasterHost(run, self._news.put)
+
+    def wait(self, seconds: float) -> ExitCode | None:
+        """Return how the run ended. None if it did not end within ``seconds``, or if :meth:`wake` was called."""
+        try:
+            return self._news.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def wake(self) -> None:
+        """End a :meth:`wait`. A signal handler may call this in the waiting thread."""
+        self._news.put(None)
+
 
 WATCH = 5.0
 """Seconds between two polls of Airflow for the states of the subtasks' tasks."""
@@ -73,14 +102,14 @@ class MasterTaskOperator(GroupTaskOperator):
             run = self._start(context)
             if self._is_over(run):
                 return self._told(context, self._result(run))
-            if self._group_run.standing(self._look(run)) is not Standing.RUNS:
+            if self._group_run.standing(self._look(run)) is not GroupStatus.RUNS:
                 run = self._prepare_again(context, run)
             state = self._look(run)
-            if self._group_run.standing(state) is Standing.RUNS:
+            if self._group_run.standing(state) is GroupStatus.RUNS:
                 self._refuse_uncovered(state)
                 self._forget_the_kill(run, state)
                 self._coordinate(run, state)
-            elif self._group_run.standing(state) is not Standing.DONE:
+            elif self._group_run.standing(state) is not GroupStatus.DONE:
                 raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
             return self._told(context, self._result(run))
 
@@ -94,19 +123,19 @@ class MasterTaskOperator(GroupTaskOperator):
         """
         state = self._look(run)
         standing = self._group_run.standing(state)
-        if standing is Standing.DONE:
+        if standing is GroupStatus.DONE:
             return True
         if self._was_cleared:
             return False
-        if standing is Standing.TAKEN:
+        if standing is GroupStatus.TAKEN:
             raise self._taken(run, state)
-        if standing is Standing.FAILED:
+        if standing is GroupStatus.FAILED:
             cause = cause_first(state.cause or "unknown")
             raise AirflowFailException(
                 f"Job {state.job_id} failed for good, another try would fail the same way: {cause}. "
                 "Correct the cause, then clear the group."
             )
-        return standing is Standing.STOPPED
+        return standing is GroupStatus.STOPPED
 
     def _prepare_again(self, context: Context, run: TaskRun) -> TaskRun:
         state = self._look(run)
@@ -148,7 +177,7 @@ class MasterTaskOperator(GroupTaskOperator):
             AirflowException: the JobMaster has ended otherwise.
         """
         options = replace(run.options, job=resolve_job(run.options.job, self._job_folders()))
-        where = hosting(options, run.hook.settings(), state) if self.defers else Hosting("deferrable=False")
+        where = hosting(options, run.hook.settings(), state) if self.defers else TriggererSupport("deferrable=False")
         if where.problem is None:
             run.see(StatusLine(LineKind.PREPARED, "the triggerer runs the JobMaster", {"outputs": where.outputs}))
             run.writer.pointer = replace(run.pointer, is_deferred=True)
@@ -176,7 +205,7 @@ class MasterTaskOperator(GroupTaskOperator):
             if event is None:
                 raise AirflowFailException("The trigger ended without an event")
             verdict, run = MasterVerdict.from_json(event), self._start(context)
-            self._judge(run, verdict.exit_code, verdict.given_up, verdict.line)
+            self._judge(run, verdict.exit_code, verdict.abandoned, verdict.line)
             return self._told(context, self._result(run))
 
     def _run_master(self, run: TaskRun, options: RunOptions) -> None:
@@ -186,7 +215,7 @@ class MasterTaskOperator(GroupTaskOperator):
         self._waited = waited = WaitedMaster(runs)
         host = waited.host
         host.start()
-        watch = UnrunWatch(self._tasks(), self._siblings.states, run.hook.client(run.pointer.job_id).look)
+        watch = AbandonedSubtasks(self._tasks(), self._siblings.states, run.hook.client(run.pointer.job_id).look)
         while (code := waited.wait(WATCH)) is None:
             if self._leaves and not host.has_ended_within(0):
                 raise AirflowException(
@@ -196,7 +225,7 @@ class MasterTaskOperator(GroupTaskOperator):
             if hopeless is not None:
                 host.give_up(hopeless)
         run.writer.flush()
-        self._judge(run, code, host.given_up, run.writer.last)
+        self._judge(run, code, host.abandoned, run.writer.last)
 
     def _seen_by(self, run: TaskRun, connections: DriverConnections) -> Callable[[StatusLine], None]:
         location = run.hook.settings()
@@ -217,13 +246,13 @@ class MasterTaskOperator(GroupTaskOperator):
         listed = () if mapped is not None else tuple(self.subtask_tasks)
         return tasks_of_subtasks(mapped, tuple(self.subtasks), listed)
 
-    def _judge(self, run: TaskRun, code: ExitCode, given_up: str | None, last: StatusLine | None) -> None:
+    def _judge(self, run: TaskRun, code: ExitCode, abandoned: str | None, last: StatusLine | None) -> None:
         if code is ExitCode.FINISHED:
             return
         if self._killed:
             raise AirflowException(f"Job {run.pointer.job_id}: this task was killed, and the job has left.")
-        if given_up is not None:
-            raise AirflowFailException(f"Job {run.pointer.job_id}: {given_up}")
+        if abandoned is not None:
+            raise AirflowFailException(f"Job {run.pointer.job_id}: {abandoned}")
         if last is None or not last.went_wrong:
             raise AirflowException(f"Job {run.pointer.job_id}: its JobMaster has ended without a reason ({code.name})")
         for_good = is_for_good(code, last.kind)

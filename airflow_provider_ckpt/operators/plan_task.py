@@ -10,9 +10,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.operators.beginning import is_held_since
-from airflow_provider_ckpt.operators.group_run import Standing
+from airflow_provider_ckpt.operators.group_run import GroupStatus
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
+from airflow_provider_ckpt.operators.task_start import is_held_since
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -40,7 +40,7 @@ class PlanTaskOperator(GroupTaskOperator):
                 return _names(state)
             self._submit(context, self._adjusted(run, state), "--plan", application="plan")
             state = self._look(run)
-            if self._group_run.standing(state) not in (Standing.RUNS, Standing.DONE):
+            if self._group_run.standing(state) not in (GroupStatus.RUNS, GroupStatus.DONE):
                 raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
             return _names(state)
 
@@ -51,17 +51,17 @@ class PlanTaskOperator(GroupTaskOperator):
             AirflowFailException: a retry finds that the job FAILED or that another Dag run or driver has it by now.
         """
         standing = self._group_run.standing(state)
-        if standing is Standing.FAILED and not self._is_cleared(state):
+        if standing is GroupStatus.FAILED and not self._is_cleared(state):
             cause = cause_first(state.cause or "unknown")
             raise AirflowFailException(
                 f"Job {run.pointer.job_id} failed for good, another try would fail the same way: {cause}. "
                 "Correct the cause, then clear the group."
             )
-        if standing is Standing.TAKEN and self._before is not None and is_held_since(state, self._before):
+        if standing is GroupStatus.TAKEN and self._before is not None and is_held_since(state, self._before):
             raise self._taken(run, state)
-        is_stopped = standing is Standing.STOPPED and not self._is_cleared(state)
-        is_done = standing is Standing.DONE and self._group_run.owns(state)
-        if not (standing is Standing.RUNS or is_stopped or is_done):
+        is_stopped = standing is GroupStatus.STOPPED and not self._is_cleared(state)
+        is_done = standing is GroupStatus.DONE and self._group_run.owns(state)
+        if not (standing is GroupStatus.RUNS or is_stopped or is_done):
             return False
         self.log.info("Job %s (%s): %s, so nothing is prepared", state.job_id, state.status, standing.value)
         return True
@@ -85,4 +85,4 @@ class PlanTaskOperator(GroupTaskOperator):
 
 
 def _names(state: JobState) -> list[str]:
-    return [str(subtask) for subtask in state.asked_for()]
+    return [str(subtask) for subtask in state.assignable()]

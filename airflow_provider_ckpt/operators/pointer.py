@@ -15,7 +15,7 @@ from airflow_provider_ckpt.hooks.application import Submission
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.printable import each_text, one_line
-from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
+from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
 from airflow_provider_ckpt.storage.refusal import UNREADABLE
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class Pointer:
 
     def as_of(self, state: JobState) -> Pointer:
         """Return the pointer with the progress that the journal shows. The status stays."""
-        from airflow_provider_ckpt.report.reconciled import short_table  # here, so that Dags load without the journal
+        from airflow_provider_ckpt.status.reconciled import short_table  # here, so that Dags load without the journal
 
         return replace(
             self,

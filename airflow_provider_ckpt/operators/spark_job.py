@@ -24,8 +24,8 @@ from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.hooks.rendered import given_arguments, refuse_lost
 from airflow_provider_ckpt.hooks.spark_provider import checked
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
-from airflow_provider_ckpt.job.flink_options import flink_values
-from airflow_provider_ckpt.job.options import Duration, RunOptions, parse_duration
+from airflow_provider_ckpt.job.options.flink_options import flink_values
+from airflow_provider_ckpt.job.options.run_options import Duration, RunOptions, parse_duration
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.arguments import (
     ARGUMENTS,
@@ -36,12 +36,12 @@ from airflow_provider_ckpt.operators.arguments import (
     described,
     option_values,
 )
-from airflow_provider_ckpt.operators.beginning import find_beginning
 from airflow_provider_ckpt.operators.deferrable_submit import DeferrableSubmitOperator
 from airflow_provider_ckpt.operators.job_file import job_folders, resolve_job
 from airflow_provider_ckpt.operators.links import LINKS, LinkPusher
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.operators.task_run import TaskRun
+from airflow_provider_ckpt.operators.task_start import find_task_start
 from airflow_provider_ckpt.packaging import PACKAGE, package_zip
 from airflow_provider_ckpt.storage.root import check_root_of_run
 from airflow_provider_ckpt.storage.writable import refuse_unwritable
@@ -279,7 +279,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         store, ti = context["task_state_store"], context["ti"]
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         clear_number = context["dag_run"].clear_number
-        begun = find_beginning(
+        begun = find_task_start(
             hook,
             ti,
             Pointer.from_json(store.get(KEY)),

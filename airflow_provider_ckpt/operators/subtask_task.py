@@ -1,4 +1,7 @@
-"""The task of a group that runs one subtask of the job, or a vertex with all of its subtasks."""
+"""The task of a group that runs one subtask of the job, or a vertex with all of its subtasks.
+
+The task of a group whose worker stands by for the workers of all others.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +17,21 @@ from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.causes import cause_first
-from airflow_provider_ckpt.operators.group_run import Standing, may_run_again, subtasks_of
+from airflow_provider_ckpt.operators.group_run import GroupStatus, may_run_again, subtasks_of
 from airflow_provider_ckpt.operators.waiting_task import WaitingTaskOperator
-from airflow_provider_ckpt.report.status_line import LineKind
-from airflow_provider_ckpt.triggers.comeback import WaitOver
+from airflow_provider_ckpt.status.status_line import LineKind
+from airflow_provider_ckpt.triggers.master_available import WaitResult
 from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_ckpt.journal.state import JobState
-    from airflow_provider_ckpt.model.subtask_id import SubtaskId
+    from airflow_provider_ckpt.model.ids import SubtaskId
     from airflow_provider_ckpt.operators.task_run import TaskRun
 
 _LOOK = 2.0
-_OVER = (Standing.DONE, Standing.STOPPED)
+_OVER = (GroupStatus.DONE, GroupStatus.STOPPED)
 _GREEN = "This task ends now. If its result is lost before others have read it, clear the group."
 
 
@@ -76,7 +79,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
         Airflow calls this.
         """
-        over = WaitOver("its trigger ended without an event") if event is None else WaitOver.from_json(event)
+        over = WaitResult("its trigger ended without an event") if event is None else WaitResult.from_json(event)
         self._go_on_after(over, since, ran_well=ran_well)
         return self._go_on(context)
 
@@ -84,7 +87,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         with airflow_failures():
             run = self._start(context)
             state = self._prepared(context, run)
-            if self._standing(state) is not Standing.RUNS:
+            if self._standing(state) is not GroupStatus.RUNS:
                 return self._result(state)
             try:
                 self._work(context, run, state)
@@ -167,9 +170,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             if state is not None and self._is_over(run, state):
                 return state
             self._refuse_alone(GIVEN_UP if state is None else self._nobody)
-            if state is not None and standing is Standing.KEPT:
+            if state is not None and standing is GroupStatus.KEPT:
                 self._keep(context, run, state, state.deployment)
-            if state is not None and standing in (Standing.RUNS, Standing.KEPT):
+            if state is not None and standing in (GroupStatus.RUNS, GroupStatus.KEPT):
                 return state
             if state is not None and not self._waits_here:
                 self._await_preparation(context, run)
@@ -189,9 +192,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         if standing in _OVER:
             return True
         state.refuse_deleted()
-        if standing is Standing.TAKEN:
+        if standing is GroupStatus.TAKEN:
             raise self._taken(run, state)
-        if standing is Standing.FAILED:
+        if standing is GroupStatus.FAILED:
             cause = cause_first(state.cause or "unknown")
             raise AirflowFailException(f"Job {state.job_id} failed for good: {cause}. Correct it, clear the group.")
         return False
@@ -207,9 +210,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         self.log.warning("The journal cannot be read now: %s", "; ".join(state.damage) or "it is not there")
         return None
 
-    def _standing(self, state: JobState) -> Standing:
+    def _standing(self, state: JobState) -> GroupStatus:
         if state.has_finished:
-            return Standing.DONE  # even if the job is deleted by now, because a clean-up need not wait for this task
+            return GroupStatus.DONE  # even if the job is deleted by now, because a clean-up need not wait for this task
         return self._group_run.standing(state, self._subtasks(state))
 
     def _refuse_alone(self, nobody: Sequence[str]) -> None:
@@ -249,7 +252,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         if self._waits_here:
             why = "The triggerer cannot look at the job." if self.defers else "deferrable=False."
             self.log.warning("%s %s", why, _GREEN)
-        elif self._lacks_room(len(state.asked_for()), context["ti"].map_index):
+        elif self._lacks_room(len(state.assignable()), context["ti"].map_index):
             self.log.warning("max_active_tis_per_dagrun, or …per_dag, counts deferred tasks, too. %s", _GREEN)
         else:
             self._await_the_end(run, self._subtasks(state), deployment)
@@ -296,3 +299,24 @@ def _tried(context: Context) -> tuple[str, ...]:
     begun = context["dag_run"].start_date
     of = f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}/{None if begun is None else begun.isoformat()}"
     return "--try-of", of, "--try", str(ti.try_number)
+
+
+class StandbyTaskOperator(SubtaskTaskOperator):
+    """Task with a running Spark that takes over the subtasks of a lost worker within seconds.
+
+    A retry would have to start a JVM first. The standby keeps the subtasks until they finish, and the retry, when it
+    comes, stands by in its place. The standby does not take subtasks that no worker has begun, because their own tasks
+    begin them. It is deferred, and ends, like the task of a subtask: with the last of all subtasks.
+    """
+
+    part = "standby"
+
+    def __init__(self, *, subtask: str = "all subtasks", **kwargs: Any) -> None:
+        super().__init__(subtask=subtask, spared=True, **kwargs)
+
+    def _subtasks(self, state: JobState) -> tuple[SubtaskId, ...]:
+        return () if state.plan is None else state.graph().subtasks
+
+    def _worker(self, context: Context, state: JobState) -> list[str]:
+        asked = [word for one in state.assignable() for word in ("--worker", str(one))]
+        return [*asked, "--standby", "--begun"]

@@ -14,12 +14,12 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.causes import cause_first
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.links import LinkPusher
 from airflow_provider_ckpt.operators.pointer import Pointer, PointerWriter
-from airflow_provider_ckpt.report.exit_code import is_for_good
-from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.status.exit_code import is_for_good
+from airflow_provider_ckpt.status.status_line import StatusLine
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
-from airflow_provider_ckpt.triggers.comeback import WaitOver
 from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
+from airflow_provider_ckpt.triggers.master_available import WaitResult
 from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class WaitingTaskOperator(GroupTaskOperator):
     def _begin_try(self) -> None:
         self._nobody, self._waits_here, self._since = GIVEN_UP, not self.defers, None
 
-    def _go_on_after(self, over: WaitOver, since: str | None, *, ran_well: bool) -> None:
+    def _go_on_after(self, over: WaitResult, since: str | None, *, ran_well: bool) -> None:
         """Take up the result of a wait, to continue the try in another process.
 
         Args:

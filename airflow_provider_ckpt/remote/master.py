@@ -15,52 +15,51 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.messages import RunGivenUp
+from airflow_provider_ckpt.coordinator.protocol.messages import RunGivenUp
 from airflow_provider_ckpt.errors import CkptError, kind_and_text
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.job.sink_operator import HasSinks
-from airflow_provider_ckpt.jobmaster import takeover
-from airflow_provider_ckpt.jobmaster.aftermath import see_to
-from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
-from airflow_provider_ckpt.jobmaster.attempts import new_nonce
-from airflow_provider_ckpt.jobmaster.collector import clean_up
+from airflow_provider_ckpt.jobmaster.assembly import ClaimedJobParts, job_master
 from airflow_provider_ckpt.jobmaster.errors import AbandonedError
-from airflow_provider_ckpt.jobmaster.inbox import Inbox
+from airflow_provider_ckpt.jobmaster.gateway import Inbox
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
 from airflow_provider_ckpt.jobmaster.job_master import JobMaster, Outcome
-from airflow_provider_ckpt.jobmaster.log_checks import check_whole
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
-from airflow_provider_ckpt.jobmaster.restored_state import restored
-from airflow_provider_ckpt.jobmaster.sink_checks import check_sinks
+from airflow_provider_ckpt.jobmaster.post_run import post_run
+from airflow_provider_ckpt.jobmaster.recovery import takeover
+from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
+from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_whole
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery.restored_state import restored
+from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
+from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
+from airflow_provider_ckpt.jobmaster.roll_forward import check_sinks
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify, identify_shared
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.words import JOB_FILE, run_command
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.tailed_logs import TailedLogs
-from airflow_provider_ckpt.remote.come_to import note_finished, splits_left
-from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
 from airflow_provider_ckpt.remote.errors import NotPlannedError
+from airflow_provider_ckpt.remote.mailbox import Mailbox, master_name
+from airflow_provider_ckpt.remote.master_recovery import note_finished, splits_left
 from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
 from airflow_provider_ckpt.remote.timing import Timing
-from airflow_provider_ckpt.remote.vacancies import Vacancies, told_of_vacant
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import LineKind
-from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
+from airflow_provider_ckpt.remote.unassigned_subtasks import UnassignedSubtasks, told_of_vacant
 from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
+from airflow_provider_ckpt.sinks.file.journaled_sinks import recorded_job
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
-from airflow_provider_ckpt.sinks.recorded import recorded_job
 from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import LineKind
+from airflow_provider_ckpt.status.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.storage.credentials import wait_for_credentials
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_reader import TailedLogs
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
         code = ExitCode.of_error(error)
         terminal = isinstance(error, CkptError) and not error.retryable
         message = str(error) if isinstance(error, CkptError) else kind_and_text(error)
-        status.say(code.told_as, message, terminal=terminal)
+        status.say(code.line_kind, message, terminal=terminal)
         return code
 
 
@@ -142,7 +141,7 @@ class Master:
         self._job: HasSinks | None = remote.job
         self._sinks: Mapping[str, BoundSink] = {}
         self._inbox = Inbox()
-        self._vacancies: Vacancies | None = None
+        self._vacancies: UnassignedSubtasks | None = None
         self._runs: JobMaster | None = None
         self._abandoned = threading.Event()
 
@@ -247,7 +246,7 @@ class Master:
         assert state.created is not None
         assert state.definition is not None
         assert self._job is not None
-        owned = OwnedJob(
+        owned = ClaimedJobParts(
             JobIdentity(storage, self._job_id, state.epoch, options, deployment),
             graph,
             state.definition.mode,
@@ -258,7 +257,7 @@ class Master:
             self._sinks,
             policies=ReleasePolicies.of(self._job.sinks),
             slots=sys.maxsize,  # no limit: every subtask with a worker runs, also one that a rescale adds
-            is_awaiting=True,
+            has_workers=True,
             controllers=self._job.controllers,
         )
         return job_master(owned, self._gateway(journal, inbox), self._status, inbox, self._remote.turns)
@@ -269,9 +268,9 @@ class Master:
         unfinished = [one for one in state.graph().subtasks if one not in state.finished]
         tell = functools.partial(self._tell_vacant, journal)
         in_batch = state.definition is not None and state.definition.mode == "batch"
-        self._vacancies = Vacancies(unfinished, tell, time.monotonic())
+        self._vacancies = UnassignedSubtasks(unfinished, tell, time.monotonic())
         return RemoteGateway(
-            Correspondence(self._storage, self._job_id, state.deployment, name, self._remote.process, time.monotonic),
+            Mailbox(self._storage, self._job_id, state.deployment, name, self._remote.process, time.monotonic),
             state.epoch,
             state.deployment,
             inbox.put,
@@ -304,7 +303,7 @@ class Master:
         def clean() -> None:
             clean_up(storage, job_id, state.graph(), self._sinks)
 
-        see_to(self._status, state, "forgetting requests", forget)
+        post_run(self._status, state, "forgetting requests", forget)
         if outcome.status is JobStatus.FINISHED:
-            see_to(self._status, state, "deleting what the job no longer needs", clean)
+            post_run(self._status, state, "deleting what the job no longer needs", clean)
         self._status.ended(state, outcome.status, outcome.cause)

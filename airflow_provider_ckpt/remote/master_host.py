@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.status.exit_code import ExitCode
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.remote.master import Master, OnMaster
@@ -52,7 +52,7 @@ class MasterHost:
             self._given_up = self._given_up or cause
 
     @property
-    def given_up(self) -> str | None:
+    def abandoned(self) -> str | None:
         return self._given_up
 
     @property

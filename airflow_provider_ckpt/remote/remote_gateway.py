@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
-from airflow_provider_ckpt.coordinator.commands import Command
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.commands import Command
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     DataAvailable,
     SubtaskDone,
     SubtaskFailed,
@@ -20,12 +20,10 @@ from airflow_provider_ckpt.coordinator.reports import (
     TaskReport,
 )
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.remote.correspondence import Correspondence
-from airflow_provider_ckpt.remote.liveness import Liveness
-from airflow_provider_ckpt.remote.outbox import Outbox
-from airflow_provider_ckpt.remote.vacancies import Vacancies
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.remote.heartbeat_monitor import HeartbeatMonitor
+from airflow_provider_ckpt.remote.mailbox import Mailbox, Outbox
+from airflow_provider_ckpt.remote.unassigned_subtasks import UnassignedSubtasks
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +45,7 @@ class _Host:
 
     def __init__(self, name: str, lost_after: float, longest_look: float, first_limit: float | None) -> None:
         self.name = name
-        self.liveness = Liveness(lost_after, longest_look, first_limit)
+        self.liveness = HeartbeatMonitor(lost_after, longest_look, first_limit)
         self.attempts: dict[SubtaskId, AttemptId] = {}
         self.is_lost = False
         self.shown: Outbox | None = None
@@ -80,14 +78,14 @@ class RemoteGateway:
 
     def __init__(
         self,
-        correspondence: Correspondence,
+        correspondence: Mailbox,
         epoch: int,
         deployment: int,
         post: Callable[[TaskReport], None],
         *,
         look_interval: float,
         lost_after: float,
-        vacancies: Vacancies,
+        vacancies: UnassignedSubtasks,
         check_fenced: Callable[[], None],
         previous_after: float | None = None,
         longest_interval: float = 0.0,

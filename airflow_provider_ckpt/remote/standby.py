@@ -3,6 +3,8 @@
 The slow part of a worker's restart is its process: the JVM, Spark, the plan. A standby worker has all of it ready
 (Flink: ``slotmanager.redundant-taskmanager-num``). A wrong judgement about a lost worker does no harm: if that worker
 is alive, it finds that a later attempt has its log, and leaves (W14).
+
+Processes that end in good order on a signal: a worker and a standby worker.
 """
 
 from __future__ import annotations
@@ -12,20 +14,21 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker as Place
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.remote.liveness import Liveness
-from airflow_provider_ckpt.remote.outbox import Outbox, read_outbox
+from airflow_provider_ckpt.remote.heartbeat_monitor import HeartbeatMonitor
+from airflow_provider_ckpt.remote.mailbox import Outbox, read_outbox
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import HOUSEKEEPING, WorkerEnd
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.layout import deployment_path, subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +37,7 @@ log = logging.getLogger(__name__)
 class _Other:
     """Another worker as this one knows it."""
 
-    liveness: Liveness
+    liveness: HeartbeatMonitor
     outbox: Outbox | None
     """The last outbox that was read. None if it is unreadable, for example because a later version wrote it."""
 
@@ -150,7 +153,7 @@ class Standby:
         if shown is None:
             return
         beat, outbox = shown
-        liveness = Liveness(self._timing.lost_after, max(4 * self._timing.poll, 2 * HOUSEKEEPING))
+        liveness = HeartbeatMonitor(self._timing.lost_after, max(4 * self._timing.poll, 2 * HOUSEKEEPING))
         other = _Other(liveness, outbox)
         liveness.see(beat, self._clock())
         if other.may_run(*self._subtasks):
@@ -223,3 +226,8 @@ class Standby:
         if other.liveness.is_lost:
             return False
         return other.outbox is None or (other.outbox.left is None and self._lives(other.outbox.process) is not False)
+
+
+class Stoppable(Protocol):
+    def leave(self) -> None:
+        """Request an early end at which no work is lost; any thread."""

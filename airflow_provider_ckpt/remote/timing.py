@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from airflow_provider_ckpt.job.units import Duration, parse_duration
+from airflow_provider_ckpt.job.options.units import Duration, parse_duration
 from airflow_provider_ckpt.remote.errors import LooksTooFarApartError, TooSoonLostError
 
 LOCAL_POLL = 0.1

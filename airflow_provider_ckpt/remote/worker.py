@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import Enum
 
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     Command,
 )
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     DataAvailable,
     QueryMeasured,
     Report,
@@ -23,14 +23,14 @@ from airflow_provider_ckpt.coordinator.reports import (
 from airflow_provider_ckpt.errors import OvertakenError, TransientError
 from airflow_provider_ckpt.jobmaster.gateway import TaskGateway
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
 from airflow_provider_ckpt.remote.errors import DeploymentOverError, SubtaskTakenError
-from airflow_provider_ckpt.remote.hosting import Hosting
-from airflow_provider_ckpt.remote.liveness import Liveness
+from airflow_provider_ckpt.remote.heartbeat_monitor import HeartbeatMonitor
+from airflow_provider_ckpt.remote.mailbox import Mailbox, master_name
+from airflow_provider_ckpt.remote.task_slots import TaskSlots
 from airflow_provider_ckpt.remote.worker_part import WorkerPart
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class Worker:
         self,
         job_id: str,
         part: WorkerPart,
-        correspondence: Correspondence,
+        correspondence: Mailbox,
         look: Callable[[], JobState],
         check_owned: Callable[[], None],
         joined: Callable[[WorkerPart, JobState], WorkerPart],
@@ -94,9 +94,9 @@ class Worker:
         self._look, self._check_owned, self._joined = look, check_owned, joined
         self._interval, self._clock = look_interval, clock
         self._reports: queue.Queue[TaskReport] = queue.Queue()
-        self._hosting = Hosting(part, self._say)
+        self._hosting = TaskSlots(part, self._say)
         self._epoch = 0
-        self._liveness = Liveness(silence, max(4 * look_interval, 2 * HOUSEKEEPING))
+        self._liveness = HeartbeatMonitor(silence, max(4 * look_interval, 2 * HOUSEKEEPING))
         self._beat: tuple[int, int] = (0, 0)
         self._next_look = 0.0
         self._make_nonce = make_nonce

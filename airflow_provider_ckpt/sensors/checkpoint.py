@@ -16,12 +16,12 @@ from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JobOfTask, job_of_task
 from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_arguments, is_rendered_later, refuse_lost
-from airflow_provider_ckpt.job import kinds
-from airflow_provider_ckpt.job.options import Duration, parse_duration
+from airflow_provider_ckpt.job.options import kinds
+from airflow_provider_ckpt.job.options.run_options import Duration, parse_duration
 from airflow_provider_ckpt.sensors.memory import SensorMemory
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
-from airflow_provider_ckpt.triggers.look import Look
+from airflow_provider_ckpt.triggers.job_poll import JobPoll
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -119,7 +119,7 @@ class CheckpointSensor(BaseSensorOperator):
         self.deferrable = deferrable
         self._refuse_early()
         self._given = given_arguments(self, ("job_id", "checkpoint", "since", "finished", "watermark", "root"))
-        self._looking: Look | None = None
+        self._looking: JobPoll | None = None
         self._memory: SensorMemory | None = None
 
     def _refuse_early(self) -> None:
@@ -145,7 +145,7 @@ class CheckpointSensor(BaseSensorOperator):
             verdict = self._look(context)
         if verdict.outcome == "wait":
             self.defer(
-                trigger=self._trigger(cast("Look", self._looking), context),
+                trigger=self._trigger(cast("JobPoll", self._looking), context),
                 method_name="execute_complete",
                 timeout=timedelta(seconds=self.timeout),
             )
@@ -180,7 +180,7 @@ class CheckpointSensor(BaseSensorOperator):
         if self._looking is None:
             refuse_lost(self, self._given)
             self._memory = SensorMemory.of(cast("Mapping[str, Any]", context), keeps_looks=self.reschedule)
-            self._looking = Look(
+            self._looking = JobPoll(
                 CheckpointHook(self.ckpt_conn_id, root=self.root),
                 self._condition(),
                 interval=self.poke_interval,
@@ -201,7 +201,7 @@ class CheckpointSensor(BaseSensorOperator):
             raise AirflowFailException(verdict.message)
         return verdict.result
 
-    def _trigger(self, look: Look, context: Context) -> CheckpointTrigger:
+    def _trigger(self, look: JobPoll, context: Context) -> CheckpointTrigger:
         task = self._task(context)
         return CheckpointTrigger(
             condition=asdict(look.condition),

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ckpt.triggers.stillness import Seen, Stillness
+from airflow_provider_ckpt.triggers.stall_detector import LastProgress, StallDetector
 
 if TYPE_CHECKING:
-    from airflow_provider_ckpt.triggers.look import Look
+    from airflow_provider_ckpt.triggers.job_poll import JobPoll
 
 KEY = "ckpt_sensor"
 
@@ -33,7 +33,7 @@ class SensorMemory:
     store: Any
     max_tries: int | None
     keeps_looks: bool
-    seen: Seen = field(default_factory=Seen)
+    seen: LastProgress = field(default_factory=LastProgress)
     next_of: tuple[str, int] | None = None
 
     @classmethod
@@ -51,9 +51,9 @@ class SensorMemory:
         if isinstance(job_id, str) and isinstance(number, int):
             self.next_of = (job_id, number)
         if self.keeps_looks:
-            self.seen = Seen(_stillness(found), _stillness(found, "checkpoint_"))
+            self.seen = LastProgress(_stillness(found), _stillness(found, "checkpoint_"))
 
-    def keep(self, look: Look) -> None:
+    def keep(self, look: JobPoll) -> None:
         """Write the changes that a later process has to know. Called after a poll that does not end the wait."""
         seen = look.seen if self.keeps_looks else self.seen
         if self.store is None or (seen, look.next_of) == (self.seen, self.next_of):
@@ -65,10 +65,10 @@ class SensorMemory:
         self.store.set(KEY, {name: value for name, value in given.items() if value is not None})
 
 
-def _shown(still: Stillness, prefix: str = "") -> dict[str, Any]:
+def _shown(still: StallDetector, prefix: str = "") -> dict[str, Any]:
     return {f"{prefix}mark": list(still.mark), f"{prefix}looks": still.looks}
 
 
-def _stillness(found: Mapping[str, Any], prefix: str = "") -> Stillness:
+def _stillness(found: Mapping[str, Any], prefix: str = "") -> StallDetector:
     mark, looks = found.get(f"{prefix}mark"), found.get(f"{prefix}looks")
-    return Stillness(tuple(mark), looks) if isinstance(mark, list) and isinstance(looks, int) else Stillness()
+    return StallDetector(tuple(mark), looks) if isinstance(mark, list) and isinstance(looks, int) else StallDetector()

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from urllib.parse import unquote
 
 from airflow_provider_ckpt.sinks.errors import PartitionValueTooLongError
-from airflow_provider_ckpt.sinks.raised import texts
 from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.sinks.spark_exceptions import texts
 
 _LONGEST = 255
 """Bytes of a file name that most file systems and HDFS allow."""

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from io import BytesIO
 from typing import Any
 
+from airflow_provider_ckpt.concurrency import each_at_once
 from airflow_provider_ckpt.sinks.errors import UnreadableFooterError
-from airflow_provider_ckpt.storage.at_once import each_at_once
 from airflow_provider_ckpt.storage.storage import Storage
 
 _MAGIC = b"PAR1"

@@ -300,7 +300,7 @@ class BoundSink(ABC):
         * Raises TransientError subclasses if trying again may help, TerminalError subclasses if not.
         """
 
-    def release_together(self, shares: Sequence[Share], checkpoint: int) -> list[dict[str, int]]:
+    def release_together(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
         """Release several sinks of one job in one atomic step of the target: all of them or none.
 
         It does the work of :meth:`release` for each of them. ``shares``: one for each sink, including this one. Their
@@ -361,7 +361,7 @@ class BoundSink(ABC):
 
 
 @dataclass(frozen=True)
-class Share:
+class ReleaseParticipant:
     """The part of one sink in a release of several."""
 
     sink: BoundSink

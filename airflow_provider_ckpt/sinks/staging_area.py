@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
+from airflow_provider_ckpt.concurrency import each_at_once
 from airflow_provider_ckpt.sinks.errors import StagedFileChangedError, StagedFilesMissingError
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, is_data_file, staging_folder
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.storage.at_once import each_at_once
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.paths import join
 from airflow_provider_ckpt.storage.storage import Storage

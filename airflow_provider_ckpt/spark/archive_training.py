@@ -11,16 +11,16 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.launch.archive_making import LONGEST, make
-from airflow_provider_ckpt.launch.class_archive import ClassArchive
-from airflow_provider_ckpt.launch.errors import ArchiveNotMadeError
-from airflow_provider_ckpt.launch.jvm_environ import SUBMIT, quiet_options
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.jvm.archive_making import LONGEST, make
+from airflow_provider_ckpt.jvm.class_archive import ClassArchive
+from airflow_provider_ckpt.jvm.errors import ArchiveNotMadeError
+from airflow_provider_ckpt.jvm.jvm_environ import SUBMIT, quiet_options
+from airflow_provider_ckpt.spark.app.session import build_session
+from airflow_provider_ckpt.spark.app.warm_up import warm_up
 from airflow_provider_ckpt.spark.main import run_job, stop_session
-from airflow_provider_ckpt.spark.session import build_session
-from airflow_provider_ckpt.spark.warm_up import warm_up
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.storage.location import Location
 
 JOB = "airflow_provider_ckpt.spark.training_job:job"

@@ -8,40 +8,36 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from airflow_provider_ckpt.coordinator.reports import FilesChanged
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
-from airflow_provider_ckpt.jobmaster import takeover
-from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
-from airflow_provider_ckpt.jobmaster.attempts import new_nonce
-from airflow_provider_ckpt.jobmaster.collector import collect_garbage
-from airflow_provider_ckpt.jobmaster.inbox import Inbox
-from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
+from airflow_provider_ckpt.coordinator.protocol.reports import FilesChanged
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
+from airflow_provider_ckpt.jobmaster.assembly import ClaimedJobParts, job_master
+from airflow_provider_ckpt.jobmaster.gateway import Inbox
+from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity, Upgraded
 from airflow_provider_ckpt.jobmaster.job_master import JobMaster, Outcome
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
-from airflow_provider_ckpt.jobmaster.restore import RestorePoint
-from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
-from airflow_provider_ckpt.jobmaster.split_progress import restored_splits
-from airflow_provider_ckpt.jobmaster.upgrades import Upgraded
+from airflow_provider_ckpt.jobmaster.recovery import takeover
+from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery.restore import RestorePoint
+from airflow_provider_ckpt.jobmaster.recovery.restored_state import first_plan, restored
+from airflow_provider_ckpt.jobmaster.recovery.split_progress import restored_splits
+from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
+from airflow_provider_ckpt.jobmaster.retention.collector import collect_garbage
 from airflow_provider_ckpt.journal.events import DeploymentPrepared
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.partitions.current_log import CurrentLog
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink
-from airflow_provider_ckpt.spark.preparation import PreparedJob
-from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.preparation.preparation import PreparedJob
+from airflow_provider_ckpt.spark.preparation.spark_gateway import SparkGateway
+from airflow_provider_ckpt.spark.preparation.task_factory import Runner, SparkTaskFactory, make_factory
+from airflow_provider_ckpt.spark.preparation.version_trials import JobVersion, VersionTrials
+from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.executors import Executors
-from airflow_provider_ckpt.spark.task.runner import Runner
-from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
-from airflow_provider_ckpt.spark.task.spark_task_factory import SparkTaskFactory
-from airflow_provider_ckpt.spark.task_making import make_factory
-from airflow_provider_ckpt.spark.version_trials import JobVersion, VersionTrials
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_reader import CurrentLog
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.restarts import Restarts
 
 BATCH_SLOTS = 1
@@ -96,8 +92,8 @@ class Deployment:
         for subtask in self._plan.graph.subtasks:
             if not claimed.logs[subtask].state.closed:
                 plan = replace(first_plan(claimed.journal.state, subtask), settings=settings.get(subtask.vertex))
-                rewinds = claimed.restore is not None
-                self._runners[subtask] = self._factory.make(subtask, claimed.attempts[subtask], plan, rewinds=rewinds)
+                restores = claimed.restore is not None
+                self._runners[subtask] = self._factory.make(subtask, claimed.attempts[subtask], plan, restores=restores)
 
     def collect_garbage(self) -> None:
         """Delete staged output of earlier attempts that no log entry names."""
@@ -134,7 +130,7 @@ class Deployment:
 
     def _job_master(self) -> JobMaster:
         claimed, options = self._claimed, self._options
-        owned = OwnedJob(
+        owned = ClaimedJobParts(
             JobIdentity(claimed.storage, options.job_id, claimed.taken.epoch, options, upgraded=claimed.upgraded),
             self._plan.graph,
             self._plan.mode,
@@ -166,7 +162,7 @@ class Deployment:
             logic=claimed.prepared.logic,
             declared=claimed.prepared.declared,
             measures=bool(claimed.prepared.job.controllers),
-            is_beside_job_master=True,
+            in_master_process=True,
             executors=Executors(claimed.prepared.spark),
             topics=self._plan.topics(),
             state_partitions=self._plan.state_partitions(),

@@ -6,23 +6,22 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.deadlines import check_deadlines
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.errors import JobRunsError
-from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler
-from airflow_provider_ckpt.jobmaster.takeover import refuse_living_driver
+from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler
+from airflow_provider_ckpt.jobmaster.recovery.takeover import refuse_living_driver
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.mode import RuntimeMode
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_reporter import OnStatus
+from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
-from airflow_provider_ckpt.spark.decision import Decision, decide
-from airflow_provider_ckpt.spark.notices import hides_partitions, leaves_out
-from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
-from airflow_provider_ckpt.spark.query.resumable import check_finished_job
-from airflow_provider_ckpt.spark.reaching import reach_root
+from airflow_provider_ckpt.spark.app.storage_reachability import reach_root
+from airflow_provider_ckpt.spark.plan.resumable import check_finished_job
+from airflow_provider_ckpt.spark.preparation.decision import Decision, decide
+from airflow_provider_ckpt.spark.preparation.notices import hides_partitions, leaves_out
+from airflow_provider_ckpt.spark.preparation.preparation import PreparedJob, prepare
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_reporter import OnStatus
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 

@@ -1,4 +1,7 @@
-"""One run of a job: decide, prepare without writing, claim the job, run it, and clean up."""
+"""One run of a job: decide, prepare without writing, claim the job, run it, and clean up.
+
+A run of a job that has FINISHED already. It needs no Spark.
+"""
 
 from __future__ import annotations
 
@@ -9,39 +12,75 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from airflow_provider_ckpt.coordinator.requests import UPGRADE
+from airflow_provider_ckpt.coordinator.state.requests import UPGRADE
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
-from airflow_provider_ckpt.job.deadlines import check_deadlines
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.deadlines import check_deadlines
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.jobmaster.job_identity import Upgraded
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.reconciliation import Reconciler
-from airflow_provider_ckpt.jobmaster.takeover import refuse_living_driver
-from airflow_provider_ckpt.jobmaster.upgrades import Upgraded
+from airflow_provider_ckpt.jobmaster.post_run import post_run
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler
+from airflow_provider_ckpt.jobmaster.recovery.takeover import refuse_living_driver
+from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.words import ckpt_command
-from airflow_provider_ckpt.report.status_reporter import OnStatus
+from airflow_provider_ckpt.sinks.binding import bind_sinks
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
-from airflow_provider_ckpt.spark.decision import Decision, decide
+from airflow_provider_ckpt.spark.app.causes import told as cause_told
+from airflow_provider_ckpt.spark.app.storage_reachability import reach_root
 from airflow_provider_ckpt.spark.errors import JobStateMovedError
-from airflow_provider_ckpt.spark.execution import Ended, Execution, MovedError, NextVersion, Place
-from airflow_provider_ckpt.spark.finished_job import finish_again
-from airflow_provider_ckpt.spark.preparation import (
+from airflow_provider_ckpt.spark.plan.resumable import check_finished_job
+from airflow_provider_ckpt.spark.preparation.decision import Decision, decide
+from airflow_provider_ckpt.spark.preparation.preparation import (
     PreparedJob,
     check_rights,
     checked_sinks,
     prepare,
     prepared_again,
 )
-from airflow_provider_ckpt.spark.reaching import reach_root
-from airflow_provider_ckpt.spark.task.causes import told as cause_told
-from airflow_provider_ckpt.spark.version_trials import JobVersion, refuse_beginning_anew
+from airflow_provider_ckpt.spark.preparation.version_trials import JobVersion, refuse_beginning_anew
+from airflow_provider_ckpt.spark.query.sources.known_late import not_looked_at
+from airflow_provider_ckpt.spark.run_attempt import Ended, MovedError, NextVersion, Place, RunAttempt
+from airflow_provider_ckpt.status.status_line import LineKind
+from airflow_provider_ckpt.status.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
+
+
+def finish_again(
+    job: Job, options: RunOptions, root: Storage, location: Location, on_status: OnStatus, state: JobState
+) -> Outcome:
+    """Report that the job has finished, and clean up. The driver that finished it may have died before it cleaned up.
+
+    Raises the errors of :func:`check_finished_job`.
+    """
+    check_finished_job(state, job, options)
+    reporter = StatusReporter(on_status, options.job_id, None, location.for_display())
+
+    def clean() -> None:
+        if state.plan is not None:
+            clean_up(root, options.job_id, state.plan.graph, bind_sinks(job, options.job_id, location))
+
+    def look_back() -> None:
+        for uid in not_looked_at(root, state):
+            where = root.full_uri(f"{state.job_id}/{state.frozen[uid].path}")
+            told = (
+                f"no run has checked whether files came late to {uid}; the files that it had to read are listed in "
+                f"{where}"
+            )
+            reporter.say(LineKind.WARNING, told, state)
+
+    post_run(reporter, state, "checking whether late files were reported", look_back)
+    post_run(reporter, state, "deleting what the job no longer needs", clean)
+    reporter.say(LineKind.FINISHED, f"job {options.job_id} has FINISHED already; nothing runs again", state)
+    return Outcome(JobStatus.FINISHED)
+
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +105,8 @@ def execute(
     2. Prepare the places that the job shares with others: the root's marker and the folders of sinks. This needs no
        claim, because a second driver finds it done.
     3. Claim the job. If the journal has changed so that the decision differs, repeat from step 1.
-    4. Wait until the previous driver is gone. Find where to begin (:func:`find_start`). Complete a restore that the
-       previous driver has begun, as the logs show. Journal the decision, and fence every log.
+    4. Wait until the previous driver is gone. Find where to begin (:func:`find_recovery_point`). Complete a restore
+       that the previous driver has begun, as the logs show. Journal the decision, and fence every log.
     5. Run the job. After a request for an upgrade, repeat from step 1 with the other version of the job
        (:class:`Upgraded`, R21).
 
@@ -186,7 +225,7 @@ def _take_over(
             refuse_beginning_anew(prepared)
         refuse_older_journal(journal, prepared.sinks)
         try:
-            return Execution(
+            return RunAttempt(
                 prepared, place, reached(), journal, reconciler, for_workers=for_workers, upgraded=upgraded
             ).run()
         except MovedError:

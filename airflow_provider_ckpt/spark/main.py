@@ -26,32 +26,32 @@ if __name__ == "__main__" and not __package__:
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
-from airflow_provider_ckpt.job.code import code_of
 from airflow_provider_ckpt.job.errors import JobImportError, JobReferenceError, SplitsFailedForNowError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.loading import LoadedJob, load
-from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
-from airflow_provider_ckpt.job.own_modules import own_modules
-from airflow_provider_ckpt.job.users_traceback import users_traceback
+from airflow_provider_ckpt.job.loading.code import code_of
+from airflow_provider_ckpt.job.loading.loading import LoadedJob, load
+from airflow_provider_ckpt.job.loading.own_modules import own_modules
+from airflow_provider_ckpt.job.loading.users_traceback import users_traceback
+from airflow_provider_ckpt.job.options.run_options import RunOptions, read_storage_options
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
-from airflow_provider_ckpt.remote.can_leave import CanLeave
+from airflow_provider_ckpt.remote.standby import Stoppable
 from airflow_provider_ckpt.remote.timing import Timing
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import StatusLine, print_line, take_token
-from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
-from airflow_provider_ckpt.report.trace_file import short_lines
+from airflow_provider_ckpt.spark.app.causes import find_cause
+from airflow_provider_ckpt.spark.app.jvm_state import is_gone
+from airflow_provider_ckpt.spark.app.session import build_session
+from airflow_provider_ckpt.spark.app.signals import LeaveOnSignal, leaves_on_signal
 from airflow_provider_ckpt.spark.errors import SparkGoneError
 from airflow_provider_ckpt.spark.job_run import execute, open_journal, prepare_for_workers
-from airflow_provider_ckpt.spark.own_output import refuse_root_in_output
+from airflow_provider_ckpt.spark.plan.logic import ship_functions
+from airflow_provider_ckpt.spark.preparation.own_output import refuse_root_in_output
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedForNowError
-from airflow_provider_ckpt.spark.query.logic import ship_functions
-from airflow_provider_ckpt.spark.session import build_session
-from airflow_provider_ckpt.spark.signals import LeaveOnSignal, leaves_on_signal
-from airflow_provider_ckpt.spark.task.causes import find_cause
 from airflow_provider_ckpt.spark.task.interruptions import stop_quietly
-from airflow_provider_ckpt.spark.task.jvm import is_gone
 from airflow_provider_ckpt.spark.worker_run import WorkerRun
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import StatusLine, print_line, take_token
+from airflow_provider_ckpt.status.status_reporter import OnStatus, StatusReporter
+from airflow_provider_ckpt.status.trace_file import short_lines
 from airflow_provider_ckpt.storage.credentials import wait_for_credentials
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
@@ -99,20 +99,22 @@ def _ended(options: RunOptions, location: Location, on_status: OnStatus, work: W
         return _started(options, location, on_status, work)
     except OvertakenError as error:
         code = ExitCode.of_error(error)
-        StatusReporter(on_status, options.job_id, _application(), location.for_display()).say(code.told_as, str(error))
+        StatusReporter(on_status, options.job_id, _application(), location.for_display()).say(
+            code.line_kind, str(error)
+        )
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
-        reporter.say(code.told_as, str(error), traceback=_user_traceback(error))
+        reporter.say(code.line_kind, str(error), traceback=_user_traceback(error))
     except CkptError as error:
         code = ExitCode.of_error(error)
-        reporter.say(code.told_as, str(error), terminal=not error.retryable)
+        reporter.say(code.line_kind, str(error), terminal=not error.retryable)
     except Exception as error:  # from Spark or a sink; the supervisor of this driver needs the cause
         code = ExitCode.of_error(error)
-        reporter.say(code.told_as, find_cause(error).message, terminal=False, traceback=_traceback(error))
+        reporter.say(code.line_kind, find_cause(error).message, terminal=False, traceback=_traceback(error))
     except SystemExit as error:  # from a sink, for example; with 0 the job would seem to have finished
         code = ExitCode.FAILED
         told = f"a call of sys.exit({error.code!r}) ended the driver before the end of the job"
-        reporter.say(code.told_as, told, terminal=False, traceback=_traceback(error))
+        reporter.say(code.line_kind, told, terminal=False, traceback=_traceback(error))
     return code
 
 
@@ -219,7 +221,7 @@ def main(argv: list[str] | None = None) -> int:
         timing = Timing.of(options.root).with_chosen(chosen, lambda name: f"--{name}")
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
-        tell(StatusLine(code.told_as, str(error)))
+        tell(StatusLine(code.line_kind, str(error)))
         return code
     if arguments.plan or arguments.worker:
         work = plan if arguments.plan else _worker(timing, arguments)
@@ -236,7 +238,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _worker(timing: Timing, arguments: argparse.Namespace) -> Work:
-    def leaves_in_good_order(worker: CanLeave) -> None:
+    def leaves_in_good_order(worker: Stoppable) -> None:
         leaves_on_signal(worker.leave).install()
 
     return WorkerRun(

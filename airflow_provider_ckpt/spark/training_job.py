@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import functions
 
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 
 job = Job("class_archive")
 folder = job.param("folder")

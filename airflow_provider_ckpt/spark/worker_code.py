@@ -13,9 +13,9 @@ from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.reconfigured import loaded
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.spark.errors import OtherCodeError, OtherLogicError
-from airflow_provider_ckpt.spark.query.logic import LogicLoader
+from airflow_provider_ckpt.spark.plan.logic import LogicLoader
 
 
 def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[SubtaskId]) -> None:

@@ -1,4 +1,7 @@
-"""A worker that runs subtasks of a job as queries of a Spark application of its own."""
+"""A worker that runs subtasks of a job as queries of a Spark application of its own.
+
+Status lines and exit codes at the end of a worker.
+"""
 
 from __future__ import annotations
 
@@ -10,50 +13,96 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.jobmaster.attempts import new_nonce
-from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
+from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.partitions.tailed_logs import TailedLogs
-from airflow_provider_ckpt.remote.can_leave import CanLeave
-from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
-from airflow_provider_ckpt.remote.errors import SubtaskTakenError
-from airflow_provider_ckpt.remote.standby import Standby
+from airflow_provider_ckpt.remote.errors import DeploymentOverError, SubtaskTakenError
+from airflow_provider_ckpt.remote.mailbox import Mailbox, worker_name
+from airflow_provider_ckpt.remote.standby import Standby, Stoppable
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import LineKind
-from airflow_provider_ckpt.report.status_reporter import OnStatus, StatusReporter
-from airflow_provider_ckpt.spark.decision import decide
+from airflow_provider_ckpt.spark.app.jvm_state import is_gone
+from airflow_provider_ckpt.spark.app.storage_reachability import reach_root
+from airflow_provider_ckpt.spark.app.warm_up import begin_warm_up
 from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, OtherPlanError, SubtaskRunsBesideError
-from airflow_provider_ckpt.spark.preparation import PreparedJob, prepare
-from airflow_provider_ckpt.spark.query.frozen import without
-from airflow_provider_ckpt.spark.query.frozen_end import FrozenEnd, read_end
-from airflow_provider_ckpt.spark.reaching import reach_root
+from airflow_provider_ckpt.spark.preparation.decision import decide
+from airflow_provider_ckpt.spark.preparation.preparation import PreparedJob, prepare
+from airflow_provider_ckpt.spark.preparation.spark_gateway import SparkGateway
+from airflow_provider_ckpt.spark.preparation.task_factory import make_factory
+from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd, read_end
+from airflow_provider_ckpt.spark.query.sources.frozen_files import without
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.executors import Executors
-from airflow_provider_ckpt.spark.task.jvm import is_gone
-from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
-from airflow_provider_ckpt.spark.task_making import make_factory
-from airflow_provider_ckpt.spark.warm_up import begin_warm_up
 from airflow_provider_ckpt.spark.worker_code import check_code, check_declared, check_logic
-from airflow_provider_ckpt.spark.worker_end import told, told_failed, told_late
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import NO_MASTER, RUN_OVER, LineKind
+from airflow_provider_ckpt.status.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_reader import TailedLogs
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.restarts import Restarts
+
+
+def told_late(status: StatusReporter, state: JobState, deployment: int) -> ExitCode:
+    """Report that the worker's deployment is over, and return the exit code.
+
+    Raises DeploymentOverError if another driver or deployment runs the job.
+    """
+    if state.status is None or state.status.is_alive:
+        why = f"epoch {state.epoch} has the job ({state.worker})"
+        raise DeploymentOverError(job_id=state.job_id, deployment=deployment, why=why)
+    return told(status, state, state.job_id, WorkerEnd.JOB_OVER, state.status)
+
+
+def told_failed(status: StatusReporter, state: JobState, failure: SubtaskFailed) -> ExitCode:
+    """Report the failed subtask, and return the exit code.
+
+    The JobMaster also gets the failure, and decides whether a retry may help. A lost result that the subtask reads ends
+    the whole run, and is not the fault of this worker.
+    """
+    message = f"{failure.subtask} failed, and this worker leaves with it: {failure.cause}"
+    more: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
+    if failure.result_is_lost:
+        more[RUN_OVER] = True
+    status.say(LineKind.FAILED, message, state, terminal=False, **more)
+    return ExitCode.FAILED
+
+
+def told(
+    status: StatusReporter, state: JobState, job_id: str, end: WorkerEnd, job_status: JobStatus | None
+) -> ExitCode:
+    if end is WorkerEnd.DONE:
+        status.say(LineKind.FINISHED, f"the subtasks of this worker have finished (job {job_id})", state)
+        return ExitCode.FINISHED
+    if end is WorkerEnd.JOB_OVER and job_status is not None:
+        code = ExitCode.of_run(job_status)
+        kind = LineKind.STOPPED if code is ExitCode.FINISHED else LineKind.FAILED
+        resumes = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}
+        text = f"job {job_id} is {job_status}: this worker leaves"
+        status.say(kind, text, state, terminal=job_status.is_terminal, **resumes)
+        return code
+    message = f"this worker leaves, {end.value}; another worker resumes its subtasks (job {job_id})"
+    kind, more = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}
+    if end is WorkerEnd.NO_MASTER:
+        more[NO_MASTER] = True  # another attempt is useless until a JobMaster runs
+    status.say(kind, message, state, terminal=False, **more)
+    return ExitCode.FAILED
+
 
 log = logging.getLogger(__name__)
 
-OnWorker = Callable[[CanLeave], None]
+OnWorker = Callable[[Stoppable], None]
 
 
 @dataclass(frozen=True)
@@ -74,7 +123,7 @@ class WorkerRun:
 
     asked: Collection[str]
     timing: Timing
-    on_worker: OnWorker = lambda worker: None
+    on_started: OnWorker = lambda worker: None
     standby: bool = False
     only_begun: bool = False
     deployment: int = 0
@@ -103,7 +152,7 @@ class WorkerRun:
         prepared = prepare_again(job, options, storage, location, state, subtasks)
         if self.standby:
             return self._stand_by(prepared, storage, journal, subtasks, on_status)
-        return self._run(prepared, storage, journal, subtasks, on_status, self.on_worker)
+        return self._run(prepared, storage, journal, subtasks, on_status, self.on_started)
 
     def _await_plan(self, journal: Journal, reporter: StatusReporter) -> JobState:
         waited, is_told = 0.0, False
@@ -139,7 +188,7 @@ class WorkerRun:
 
         begin_warm_up(prepared.spark, say_warm, stateful=bool(prepared.plan.stateful()))
         asked = _AskedToLeave()
-        self.on_worker(asked)
+        self.on_started(asked)
         while True:
             standby = Standby(
                 storage,
@@ -174,7 +223,7 @@ class WorkerRun:
         journal: Journal,
         subtasks: tuple[SubtaskId, ...],
         on_status: OnStatus,
-        on_worker: OnWorker,
+        on_started: OnWorker,
     ) -> ExitCode:
         state, job_id = journal.state, prepared.options.job_id
         check_code(prepared.job, prepared.options.job, state, subtasks)
@@ -186,7 +235,7 @@ class WorkerRun:
         worker = Worker(
             job_id,
             WorkerPart.of(storage, state, subtasks, restarts=self.restarts and prepared.options.restart_attempts > 0),
-            Correspondence(
+            Mailbox(
                 storage,
                 job_id,
                 state.deployment,
@@ -202,7 +251,7 @@ class WorkerRun:
             silence=self.timing.silence,
             make_nonce=new_nonce,
         )
-        on_worker(worker)
+        on_started(worker)
         with ThreadPoolExecutor(len(subtasks), thread_name_prefix="ckpt-batch") as batch_thread:
             context = replace(_context(prepared, storage, state, worker), supervised=self.supervised)
             frozen, splits = _frozen(storage, state), _splits(storage, state)
@@ -225,10 +274,10 @@ class _AskedToLeave:
     """A request to leave, for a worker that alternates between standby and work. It may come between two phases."""
 
     def __init__(self) -> None:
-        self._now: CanLeave | None = None
+        self._now: Stoppable | None = None
         self._is_asked = False
 
-    def tells(self, now: CanLeave) -> None:
+    def tells(self, now: Stoppable) -> None:
         self._now = now
         if self._is_asked:
             now.leave()
@@ -251,7 +300,7 @@ def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
         if host is not None:  # this worker and the host's worker would take the subtask from each other
             raise SubtaskRunsBesideError(job_id=state.job_id, subtask=name, host=host)
         if not state.named(name):
-            raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(state.asked_for()))
+            raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(state.assignable()))
     return tuple(dict.fromkeys(subtask for name in asked for subtask in state.named(name)))
 
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.log_state import Numbered
-from airflow_provider_ckpt.partitions.records import Batch, Open
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
 from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
@@ -20,6 +18,8 @@ from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError
 from airflow_provider_ckpt.storage.removal import best_effort
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_state import Numbered
+from airflow_provider_ckpt.subtasklog.records import Batch, Open
 
 KIND = "spark-folder"
 VERSION = 1
@@ -45,7 +45,7 @@ class AttemptFolders:
         """
         return next((one for one in before(records, attempt, since) if self._storage.exists(self._marker(one))), None)
 
-    def refuse_lost(self, previous: AttemptId | None, last: Batch | None, *, rewinds: bool) -> None:
+    def refuse_lost(self, previous: AttemptId | None, last: Batch | None, *, restores: bool) -> None:
         """Refuse a folder from which an attempt cannot continue after the published batch ``last``.
 
         Args:
@@ -56,8 +56,8 @@ class AttemptFolders:
         Raises SparkFolderLostError.
         """
         if previous is not None:
-            if last is not None or not rewinds:
-                FolderCheck(self.folder(previous), last, rewinds=rewinds).run()
+            if last is not None or not restores:
+                FolderCheck(self.folder(previous), last, restores=restores).run()
         elif last is not None:
             there = ", ".join(self._storage.list(self._path)) or "nothing"
             problem = (

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
+from airflow_provider_ckpt.subtasklog.records import Batch
 
 
 class ChannelFeed:

@@ -19,9 +19,7 @@ import json
 from collections.abc import Collection, Iterable
 from urllib.parse import quote
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.published_files import refuse_damaged
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sparkfiles import feed_entry
 from airflow_provider_ckpt.sparkfiles.attempt_feeds import COMPACT_EVERY, AttemptFeeds, entry_path, is_compact
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
@@ -29,6 +27,8 @@ from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.refusal import UNREADABLE
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.lost_entries import refuse_damaged
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 
 _EPOCH_MS = 1_600_000_000_000
 _STEP_MS = 1_000

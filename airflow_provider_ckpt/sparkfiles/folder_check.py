@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn
 
-from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.checksum import is_as_written
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.spark_json import offset_object, parsed
 from airflow_provider_ckpt.sparkfiles.state_check import StateCheck
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.subtasklog.records import Batch
 
 _COMPACT = ".compact"
 
@@ -29,9 +29,9 @@ class FolderCheck:
         rewinds: True if the attempt goes back to ``last``. Later plans and commits are not checked then.
     """
 
-    def __init__(self, folder: SparkFolder, last: Batch | None, *, rewinds: bool) -> None:
+    def __init__(self, folder: SparkFolder, last: Batch | None, *, restores: bool) -> None:
         self._folder, self._storage = folder, folder.storage
-        self._last, self._rewinds = last, rewinds
+        self._last, self._rewinds = last, restores
 
     def run(self) -> None:
         """Refuse a folder that is not whole.

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
+from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import (

@@ -3,6 +3,8 @@ last key.
 
 A disk or a copy can change a digit and leave the JSON intact, so that a wrong offset would be believed. Files of
 releases that wrote no checksum are read without a check.
+
+Documents that are written once and must exist as long as their job.
 """
 
 from __future__ import annotations
@@ -10,10 +12,14 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.model.json_form import shown
-from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.storage.strict_json import parse_json
 
 PREFIX = "airflow-provider-ckpt/"
@@ -75,3 +81,17 @@ def check_format(document: dict[str, Any], what: str, version: int, *, uri: str)
         raise MalformedDocumentError(uri=uri, what=what, reason=f"its version is {shown(found)}")
     if found > version:
         raise NewerFormatError(uri=uri, what=what, found=found, known=version)
+
+
+@contextmanager
+def lost_as(error: type[CkptError], uri: str) -> Iterator[None]:
+    """Convert errors of reading the document ``uri`` in the block into ``error``, with ``uri`` and ``problem``.
+
+    A missing or unreadable document is never treated as if it had not been written. A storage that fails, and a
+    document of a later release, raise their usual errors.
+    """
+    try:
+        with refused_as(lambda problem: error(uri=uri, problem=f"cannot be read: {problem}")):
+            yield
+    except ObjectNotFoundError as cause:
+        raise error(uri=uri, problem="is gone") from cause

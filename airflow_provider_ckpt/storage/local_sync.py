@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from airflow_provider_ckpt.storage.at_once import each_at_once
+from airflow_provider_ckpt.concurrency import each_at_once
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.posix import ABSENT, TEMPORARY, sync_file, sync_folder, unlink
 from airflow_provider_ckpt.storage.writers import is_temporary_name, is_writer_gone, temporary_name

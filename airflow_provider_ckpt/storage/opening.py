@@ -35,7 +35,7 @@ def open_storage(place: Location | str | os.PathLike[str]) -> Storage:
     location = Location.of(place)
     scheme, rest = _split(location.uri)
     if scheme is None:
-        from airflow_provider_ckpt.storage.local import LocalStorage
+        from airflow_provider_ckpt.storage.local_storage import LocalStorage
 
         return LocalStorage(rest)
     if scheme == "memory":

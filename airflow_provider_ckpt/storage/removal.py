@@ -36,7 +36,7 @@ def best_effort(what: str) -> Iterator[None]:
         log.warning("%s cannot be deleted, and stays for now: %s", what, error)
 
 
-class EachByItself:
+class ErrorCollector:
     """Several deletions, each tried even if others fail. The caller decides about the failures."""
 
     def __init__(self) -> None:

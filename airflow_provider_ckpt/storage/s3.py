@@ -15,8 +15,7 @@ from airflow_provider_ckpt.storage.errors import (
 )
 from airflow_provider_ckpt.storage.fsspec_storage import FsspecStorage
 from airflow_provider_ckpt.storage.redaction import redact
-from airflow_provider_ckpt.storage.s3_answers import response_of
-from airflow_provider_ckpt.storage.s3_refusals import LISTING, has_expired, is_denied, right_for
+from airflow_provider_ckpt.storage.s3_refusals import LISTING, has_expired, is_denied, response_of, right_for
 
 _TRIES = 8
 _READS = frozenset({"read", "look for", "copy"})

@@ -14,7 +14,7 @@ from s3fs import S3FileSystem
 
 from airflow_provider_ckpt.storage.client_limits import CONNECT_SECONDS, READ_SECONDS, TRIES
 from airflow_provider_ckpt.storage.credentials import seconds_to_wait
-from airflow_provider_ckpt.storage.s3_answers import EXPIRED, code_of
+from airflow_provider_ckpt.storage.s3_refusals import EXPIRED, code_of
 
 log = logging.getLogger(__name__)
 

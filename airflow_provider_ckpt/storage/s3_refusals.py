@@ -1,8 +1,32 @@
-"""The meanings of S3's refusals: a missing right, or wrong or expired credentials."""
+"""The meanings of S3's refusals: a missing right, or wrong or expired credentials.
+
+S3's answers to failed requests.
+"""
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.storage.s3_answers import EXPIRED, code_of
+from typing import Any
+
+EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
+"""Codes for credentials that have expired."""
+
+
+def code_of(error: BaseException) -> str | None:
+    """Return S3's code for an error of s3fs, or None if there was no answer."""
+    response = response_of(error)
+    return None if response is None else str((response.get("Error") or {}).get("Code"))
+
+
+def response_of(error: BaseException) -> dict[str, Any] | None:
+    """Return the answer to the request. s3fs keeps botocore's error with the answer as the cause."""
+    seen: BaseException | None = error
+    while seen is not None:
+        response: Any = getattr(seen, "response", None)
+        if isinstance(response, dict):
+            return response
+        seen = seen.__cause__
+    return None
+
 
 RIGHTS = {
     "create": "s3:PutObject",

@@ -10,7 +10,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from airflow_provider_ckpt.storage.at_once import each_at_once
+from airflow_provider_ckpt.concurrency import each_at_once
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     MoveConflictError,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.reports import Report
+from airflow_provider_ckpt.coordinator.protocol.reports import Report
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.records import EndMode
+from airflow_provider_ckpt.subtasklog.records import EndMode
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class RunQuery:
 
 
 @dataclass(frozen=True)
-class StandStill:
-    """Action: stop the query at a boundary between two micro-batches (R2), then call ``stood_still``."""
+class PauseQuery:
+    """Action: stop the query at a boundary between two micro-batches (R2), then call ``paused_at``."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class AnnounceEnd:
 
 
 @dataclass(frozen=True)
-class Tell:
+class PostReport:
     """Action: post ``report``."""
 
     report: Report
 
 
-Action = BuildQuery | RunQuery | StandStill | ReadWhatIsThere | EndData | EndPartition | AnnounceEnd | Tell
+Action = BuildQuery | RunQuery | PauseQuery | ReadWhatIsThere | EndData | EndPartition | AnnounceEnd | PostReport

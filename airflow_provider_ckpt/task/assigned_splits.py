@@ -6,8 +6,8 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from airflow_provider_ckpt.partitions.log_reader import LogReader
-from airflow_provider_ckpt.partitions.records import Batch, Open
+from airflow_provider_ckpt.subtasklog.log_reader import LogReader
+from airflow_provider_ckpt.subtasklog.records import Batch, Open
 
 
 class AssignedSplits:

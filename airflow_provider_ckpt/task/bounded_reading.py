@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.task.actions import Action, BuildQuery, EndData, EndPartition, RunQuery, Tell
+from airflow_provider_ckpt.task.actions import Action, BuildQuery, EndData, EndPartition, PostReport, RunQuery
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
 from airflow_provider_ckpt.task.publication import Publication
 
@@ -66,7 +66,7 @@ class BoundedReading:
                 case EndPartition():
                     self.publication.end_of_partition()
                     self._carry_out(self.machine.partition_ended())
-                case Tell(report):
+                case PostReport(report):
                     self.publication.tell(report)
                 case _:
                     raise AssertionError(f"{action}: this task reads all there is, and ends")

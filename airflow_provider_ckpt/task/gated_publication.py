@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from airflow_provider_ckpt.coordinator.reports import Report
-from airflow_provider_ckpt.model.source_times import TimesByInput, combined
-from airflow_provider_ckpt.model.task_id import TaskId
+from airflow_provider_ckpt.coordinator.protocol.reports import Report
+from airflow_provider_ckpt.model.ids import TaskId
+from airflow_provider_ckpt.model.progress import TimesByInput, combined
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.errors import BatchGapError
-from airflow_provider_ckpt.partitions.input_gate import GateAction, TakeSnapshot
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.subtasklog.errors import BatchGapError
+from airflow_provider_ckpt.subtasklog.input_gate import GateAction, TakeSnapshot
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.inputs import Inputs
 from airflow_provider_ckpt.task.publication import Publication
 
@@ -74,7 +74,7 @@ class GatedPublication(Publication):
         else:
             self.inputs.carry_out(action)
 
-    def goes_on(self, plan: VertexPlan) -> None:
+    def resumes(self, plan: VertexPlan) -> None:
         """Note that the query runs ``plan`` from the next batch on. The caller holds the lock, and no query runs."""
         self.plan = plan
 

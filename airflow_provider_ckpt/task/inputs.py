@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.graph import JobEdge
-from airflow_provider_ckpt.partitions.input_gate import Feed, GateAction, InputGate, Passed
-from airflow_provider_ckpt.partitions.log_reader import LogReader
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, log_offset
-from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
+from airflow_provider_ckpt.subtasklog.input_gate import CheckpointPassed, Feed, GateAction, InputGate
+from airflow_provider_ckpt.subtasklog.log_reader import LogReader
+from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets, BoundedWait
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
-from airflow_provider_ckpt.task.lookout import Lookout
 
 
 @dataclass
@@ -56,7 +55,7 @@ class BoundedInput:
     """Files that the source read although they are not in the frozen list."""
     shown: Mapping[str, str] = field(default_factory=dict)
     """Normal path -> path in the form that users know."""
-    _lookout: Lookout = field(default_factory=Lookout)
+    _lookout: BoundedWait = field(default_factory=BoundedWait)
 
     def read(self, paths: set[str]) -> None:
         self.remaining -= paths
@@ -194,7 +193,7 @@ class Inputs:
     def carry_out(self, action: GateAction) -> None:
         if isinstance(action, Feed):
             self.edges[action.edge].feed.add(action.position, action.batch)
-        elif isinstance(action, Passed):
+        elif isinstance(action, CheckpointPassed):
             edge = self.edges[action.edge]
             edge.passed, edge.ended = action.position, action.ended
 

@@ -8,7 +8,8 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.concurrency import SideBySide
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     AssignSplits,
     Command,
     DeploySubtask,
@@ -21,11 +22,9 @@ from airflow_provider_ckpt.coordinator.commands import (
     TriggerBarrier,
 )
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.errors import LogFencedError
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
 from airflow_provider_ckpt.task.restarts import Restarts
-from airflow_provider_ckpt.task.side_by_side import SideBySide
 from airflow_provider_ckpt.task.task import Task
 
 log = logging.getLogger(__name__)

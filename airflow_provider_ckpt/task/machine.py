@@ -8,21 +8,26 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.reports import SubtaskAtEndOfData, SubtaskDone, SubtaskPaused, SubtaskRunning
+from airflow_provider_ckpt.coordinator.protocol.reports import (
+    SubtaskAtEndOfData,
+    SubtaskDone,
+    SubtaskPaused,
+    SubtaskRunning,
+)
+from airflow_provider_ckpt.model.ids import TaskId
 from airflow_provider_ckpt.model.pause_reason import PauseReason
-from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.records import EndMode
+from airflow_provider_ckpt.subtasklog.records import EndMode
 from airflow_provider_ckpt.task.actions import (
     Action,
     AnnounceEnd,
     BuildQuery,
     EndData,
     EndPartition,
+    PauseQuery,
+    PostReport,
     ReadWhatIsThere,
     RunQuery,
-    StandStill,
-    Tell,
 )
 from airflow_provider_ckpt.task.phase import TaskPhase
 
@@ -174,18 +179,18 @@ class TaskMachine:
         mode: EndMode = "drain" if self.reads_what_is_there else "finish"
         return self._end(mode) if self.phase in (early, TaskPhase.RUNNING) else []
 
-    def stood_still(self, batch_id: int) -> list[Action]:
+    def paused_at(self, batch_id: int) -> list[Action]:
         if self.phase is not TaskPhase.PAUSING or self._pause is None:
             return []
         self.phase = TaskPhase.PAUSED
-        return [Tell(SubtaskPaused(*self.task_id, self._pause, batch_id))]
+        return [PostReport(SubtaskPaused(*self.task_id, self._pause, batch_id))]
 
     def data_ended(self) -> list[Action]:
         return self._at_end() if self.phase is TaskPhase.ENDING else []
 
     def partition_ended(self) -> list[Action]:
         self.phase = TaskPhase.FINISHED
-        return [Tell(SubtaskDone(*self.task_id))]
+        return [PostReport(SubtaskDone(*self.task_id))]
 
     # -- what follows
 
@@ -198,11 +203,11 @@ class TaskMachine:
         return [BuildQuery(self.plan)]
 
     def _running(self) -> Action:
-        return Tell(SubtaskRunning(*self.task_id, plan=self.plan.number))
+        return PostReport(SubtaskRunning(*self.task_id, plan=self.plan.number))
 
     def _stand_still(self, reason: PauseReason) -> list[Action]:
         self.phase, self._pause = TaskPhase.PAUSING, reason
-        return [StandStill()]
+        return [PauseQuery()]
 
     def _look_for_end(self, seen: Seen) -> list[Action]:
         """Return the end of the task if its last source has ended, else reports of newly ended sources."""
@@ -228,4 +233,4 @@ class TaskMachine:
 
     def _at_end(self) -> list[Action]:
         self.phase = TaskPhase.AT_END_OF_DATA
-        return [Tell(SubtaskAtEndOfData(*self.task_id))]
+        return [PostReport(SubtaskAtEndOfData(*self.task_id))]

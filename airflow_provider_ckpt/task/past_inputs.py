@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
 from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
+from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.task.inputs import EdgeInput
 
 

@@ -9,13 +9,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from airflow_provider_ckpt.coordinator.failures import IO_EXCEPTION
-from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined, Report
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import IO_EXCEPTION
+from airflow_provider_ckpt.coordinator.protocol.reports import BarrierAcknowledged, BarrierDeclined, Report
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.model.counts import added
-from airflow_provider_ckpt.model.task_id import TaskId
-from airflow_provider_ckpt.partitions.records import Batch, EndMode
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.model.ids import TaskId
+from airflow_provider_ckpt.subtasklog.records import Batch, EndMode
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 class Publication:

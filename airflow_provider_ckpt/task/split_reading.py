@@ -2,16 +2,22 @@
 
 One entry of the subtask's log publishes a split and completes it (R14). An entry may complete several splits. The
 coordinator assigns the splits.
+
+The number of splits that a subtask reads together: as many as take a few seconds, by its own measurements.
+
+A Spark job has a fixed cost of a second and more on a cluster or an object store, however little it reads. The time of
+one split therefore does not show whether the split is small. So two splits are tried together, and then more if two
+took not much longer than one. The module has no clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from airflow_provider_ckpt.coordinator.enumerator import AHEAD
-from airflow_provider_ckpt.coordinator.reports import SplitsCompleted, SplitsReturned
+from airflow_provider_ckpt.coordinator.protocol.reports import SplitsCompleted, SplitsReturned
+from airflow_provider_ckpt.coordinator.state.enumerator import AHEAD
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.task.assigned_splits import AssignedSplits, published_in
 from airflow_provider_ckpt.task.bounded_reading import BoundedReading
 from airflow_provider_ckpt.task.phase import TaskPhase
@@ -78,3 +84,69 @@ class SplitReading(BoundedReading):
         with self.publication.lock:
             if self._assigned.is_exhausted:
                 self.end()
+
+
+SMALL = 3.0
+"""Seconds: splits that take this long are always read alone."""
+SHORT = 3.0
+"""Seconds that splits read together should take, or one and a half times as long as a single split."""
+_GAINS = 1.5
+_TOO_LONG = 2
+_FASTER = 4
+"""Factor by which the number may grow at once, if even that many splits would take less than the wanted time."""
+_GIVEN_UP = 3
+_WHILE = 4
+
+
+class SplitBatchSize:
+    """The number of splits that one attempt reads together. ``most`` is the user's limit.
+
+    If the driver dies, the work since the last published entry is lost. For small splits that is a few seconds. If the
+    splits differ from earlier ones, it is up to :attr:`patience`.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._now = 1
+        self._one = 0.0
+        """Seconds for a single split, weighted towards the latest ones."""
+        self._failures = 0
+        self._still_alone = 0
+
+    @property
+    def now(self) -> int:
+        return self._now
+
+    @property
+    def patience(self) -> float:
+        """Return the seconds after which reading several splits together is aborted. They are then read one by one."""
+        return _GIVEN_UP * self._wanted
+
+    @property
+    def _wanted(self) -> float:
+        return max(SHORT, _GAINS * self._one)
+
+    def took(self, count: int, seconds: float) -> None:
+        """Record that ``count`` splits read together took ``seconds``."""
+        if count == 1:
+            self._alone(seconds)
+        elif count == 2 and seconds > _GAINS * self._one:
+            self._stay_alone(_WHILE)  # two single reads would take about as long, or the machine was busy
+        elif seconds > _TOO_LONG * self._wanted:
+            self._now = max(1, min(self._now, int(count * self._wanted / seconds)))
+        elif count == self._now and seconds < self._wanted:
+            self._now = min((_FASTER if seconds < self._wanted / _FASTER else 2) * count, self._most)
+
+    def failed(self) -> None:
+        """Record that splits read together failed or were aborted. They and some that follow are read one by one."""
+        self._stay_alone(_WHILE * _WHILE << min(self._failures, 20))  # twice as many after each failure
+        self._failures += 1
+
+    def _alone(self, seconds: float) -> None:
+        self._one = seconds if not self._one else (self._one + seconds) / 2
+        self._still_alone = max(0, self._still_alone - 1)
+        if self._now == 1 and not self._still_alone and self._one < SMALL:
+            self._now = min(2, self._most)
+
+    def _stay_alone(self, splits: int) -> None:
+        self._now, self._still_alone = 1, splits

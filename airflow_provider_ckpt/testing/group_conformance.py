@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.errors import TerminalError, TransientError
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, ReleaseParticipant
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
 from airflow_provider_ckpt.testing.no_spark import without_spark
 from airflow_provider_ckpt.testing.released_rows import SCHEMA, Damage, Row, at_once, expected, ids_of, steps
@@ -238,7 +238,7 @@ def joined(one: Handles, other: Handles) -> list[list[Handle]]:
 
 def together(sinks: Sequence[BoundSink], handles: Handles, checkpoint: int) -> list[int]:
     """Release the handles together and return the rows that each sink reports."""
-    shares = [Share(sink, of) for sink, of in zip(sinks, handles, strict=True)]
+    shares = [ReleaseParticipant(sink, of) for sink, of in zip(sinks, handles, strict=True)]
     return [counts["rows"] for counts in sinks[0].release_together(shares, checkpoint)]
 
 

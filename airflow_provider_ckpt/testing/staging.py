@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import count, lit
 
-from airflow_provider_ckpt.sinks.answers import checked_handle_of
+from airflow_provider_ckpt.sinks.result_checks import checked_handle_of
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
 

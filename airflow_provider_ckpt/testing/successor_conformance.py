@@ -10,9 +10,9 @@ from collections.abc import Collection
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.partitions.attempts import AllAttemptsBut
-from airflow_provider_ckpt.sinks.answers import checked_counts
+from airflow_provider_ckpt.sinks.result_checks import checked_counts
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
+from airflow_provider_ckpt.subtasklog.attempts import AttemptsExcept
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
 from airflow_provider_ckpt.testing.group_conformance import GroupConformance
 from airflow_provider_ckpt.testing.no_spark import without_spark
@@ -135,7 +135,7 @@ class SuccessorConformance(GroupConformance):
         target.bind().collect_garbage({second["id"]}, NOBODY)
         sink.release([second], 2)
         target.bind().collect_garbage((), NOBODY)
-        target.bind().collect_garbage((), AllAttemptsBut({"a1"}))
+        target.bind().collect_garbage((), AttemptsExcept({"a1"}))
         assert target.rows(spark) == expected(ids_of(1, 2))
         assert target.bind().release([first, second], 3)["rows"] == 0
         assert target.rows(spark) == expected(ids_of(1, 2))
@@ -166,10 +166,10 @@ class SuccessorConformance(GroupConformance):
             sink.prepare()
         foreign = [self.staged(spark, sink, batch) for batch, sink in enumerate(others, start=1)]
         orphan = self.staged(spark, mine, 9)
-        assert mine.collect_garbage((), AllAttemptsBut(())) == []
+        assert mine.collect_garbage((), AttemptsExcept(())) == []
         told = mine.staged()
         assert told is None or list(told) == [orphan["id"]]
-        assert mine.collect_garbage((), AllAttemptsBut({"a1"})) == [orphan["id"]]
+        assert mine.collect_garbage((), AttemptsExcept({"a1"})) == [orphan["id"]]
         assert target.staged() == sorted(handle["id"] for handle in foreign)
         for sink, handle in zip(others, foreign, strict=True):
             assert sink.release([handle], 1)["rows"] == 2

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_ckpt.triggers.comeback import Comeback, WaitOver
-from airflow_provider_ckpt.triggers.comeback_watch import ComebackWatch
 from airflow_provider_ckpt.triggers.group_wait import GroupWaitTrigger
-from airflow_provider_ckpt.triggers.preparation import Preparation
+from airflow_provider_ckpt.triggers.master_available import (
+    MasterAvailable,
+    MasterAvailableWatch,
+    Preparation,
+    WaitResult,
+)
 from airflow_provider_ckpt.triggers.siblings import ASK_EVERY
 from airflow_provider_ckpt.triggers.threads import in_thread
 
@@ -32,16 +35,16 @@ class AwaitedMasterTrigger(GroupWaitTrigger):
         self.deployment = deployment
         self.epoch = epoch
         self.attempt = attempt
-        self._watched: ComebackWatch | None = None
+        self._watched: MasterAvailableWatch | None = None
 
-    async def _look(self) -> WaitOver | None:
+    async def _look(self) -> WaitResult | None:
         self._watched = self._watched or await self._watch()
         return await in_thread(self._watched.look, root=self.root)
 
-    async def _watch(self) -> ComebackWatch:
+    async def _watch(self) -> MasterAvailableWatch:
         hook = await self._hook()
         every = max(1, round(ASK_EVERY / self.poll_interval))
-        comeback = Comeback(self.deployment, self.epoch) if self.attempt is None else Preparation(self.attempt)
+        comeback = MasterAvailable(self.deployment, self.epoch) if self.attempt is None else Preparation(self.attempt)
         return await in_thread(
-            lambda: ComebackWatch(hook, self.job_id, comeback, self._asks(), every=every), root=self.root
+            lambda: MasterAvailableWatch(hook, self.job_id, comeback, self._asks(), every=every), root=self.root
         )

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.job_of_task import JobOfTask
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
-from airflow_provider_ckpt.triggers.look import Look
+from airflow_provider_ckpt.triggers.job_poll import JobPoll
 from airflow_provider_ckpt.triggers.threads import in_thread
 
 _NAMES = ("condition", "stalled_after", "max_checkpoint_age", "job_task", "ckpt_conn_id", "root", "poll_interval")
@@ -27,8 +27,8 @@ class CheckpointTrigger(BaseTrigger):
 
     Args:
         condition: Fields of a :class:`CheckpointCondition`.
-        stalled_after: See :class:`Look`. In seconds.
-        max_checkpoint_age: See :class:`Look`. In seconds.
+        stalled_after: See :class:`JobPoll`. In seconds.
+        max_checkpoint_age: See :class:`JobPoll`. In seconds.
         job_task: ``{dag_id, run_id, task_id}`` of the task whose job it is, instead of the condition's ``job_id``.
         ckpt_conn_id: Id of the connection of the root.
         root: URI of the root, overrides the connection's.
@@ -79,9 +79,9 @@ class CheckpointTrigger(BaseTrigger):
         except (TerminalError, AirflowException) as error:
             return Verdict("failed", str(error))
 
-    def _look(self, hook: CheckpointHook) -> Look:
+    def _look(self, hook: CheckpointHook) -> JobPoll:
         task = None if self.job_task is None else JobOfTask(**self.job_task)
-        return Look(
+        return JobPoll(
             hook,
             CheckpointCondition(**self.condition),
             interval=self.poll_interval,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_ckpt.client.job_facts import has_ended
 from airflow_provider_ckpt.job.causes import cause_first
-from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
+from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
+from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 from airflow_provider_ckpt.printable import one_line
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class CheckpointCondition:
     """Condition of a wait. All given parts have to hold together. A checkpoint must be released, unless ``released`` is
     False.
 
-    * ``checkpoint``: that checkpoint or a later one. "final": the job is FINISHED. ``Look`` replaces "next" by a
+    * ``checkpoint``: that checkpoint or a later one. "final": the job is FINISHED. ``JobPoll`` replaces "next" by a
       number.
     * ``since`` (epoch seconds): a checkpoint that was triggered then or later, by the clock of the driver's host.
     * ``finished``: uid of an operator: a checkpoint in which it has finished, so that no part of it runs again.

@@ -12,19 +12,18 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from airflow_provider_ckpt.client.job_facts import is_whole
-from airflow_provider_ckpt.triggers.comeback import WaitOver
-from airflow_provider_ckpt.triggers.group_looks import GroupLooks
-from airflow_provider_ckpt.triggers.group_wait import GroupWaitTrigger
-from airflow_provider_ckpt.triggers.kept_result import KeptResult
+from airflow_provider_ckpt.triggers.group_wait import GroupPolls, GroupWaitTrigger
+from airflow_provider_ckpt.triggers.master_available import WaitResult
+from airflow_provider_ckpt.triggers.result_retention import ResultRetention
 from airflow_provider_ckpt.triggers.spark_application import SETTLING
 from airflow_provider_ckpt.triggers.threads import in_thread
 
-_SHARED: WeakValueDictionary[tuple[str | None, ...], GroupLooks] = WeakValueDictionary()
+_SHARED: WeakValueDictionary[tuple[str | None, ...], GroupPolls] = WeakValueDictionary()
 """The shared polls of each group, as long as a trigger in this process uses them."""
 
 
 class FinishedSubtaskTrigger(GroupWaitTrigger):
-    """Trigger that waits with a :class:`KeptResult`, which has the arguments. The triggers of a group share their
+    """Trigger that waits with a :class:`ResultRetention`, which has the arguments. The triggers of a group share their
     polls."""
 
     names = (*GroupWaitTrigger.names, "attempt", "subtasks", "deployment")
@@ -35,10 +34,10 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
         self.attempt = attempt
         self.subtasks = [str(one) for one in subtasks]
         self.deployment = deployment
-        self._kept = KeptResult(attempt, subtasks, deployment)
-        self._looks: GroupLooks | None = None
+        self._kept = ResultRetention(attempt, subtasks, deployment)
+        self._looks: GroupPolls | None = None
 
-    async def _look(self) -> WaitOver | None:
+    async def _look(self) -> WaitResult | None:
         self._looks = self._looks or await self._group_looks()
         reading = await self._looks.reading(shared_age(self.poll_interval))
         if not is_whole(reading.state):
@@ -46,14 +45,14 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
             self._say(f"The journal of job {self.job_id} cannot be read now: {problem}")
         return self._kept.judge(reading)
 
-    async def _group_looks(self) -> GroupLooks:
+    async def _group_looks(self) -> GroupPolls:
         hook, ti = await self._hook(), self.task_instance
         run = (None, None) if ti is None else (ti.dag_id, ti.run_id)
         key = (self.ckpt_conn_id, self.root, self.job_id, self.coordinate, *run)
         looks = _SHARED.get(key)
         if looks is None:
             client = await in_thread(lambda: hook.client(self.job_id), root=self.root)
-            looks = _SHARED.setdefault(key, GroupLooks(client.look, self._asks(), root=self.root, clock=self._clock))
+            looks = _SHARED.setdefault(key, GroupPolls(client.look, self._asks(), root=self.root, clock=self._clock))
         return looks
 
 

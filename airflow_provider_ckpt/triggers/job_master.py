@@ -16,25 +16,24 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_provider_ckpt.errors import CkptError, TerminalError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.driver_log import log_status
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.remote.fair_semaphore import FairSemaphore
 from airflow_provider_ckpt.remote.master_host import MasterHost
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
-from airflow_provider_ckpt.remote.turns import Turns
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.triggers.failing import Failing
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.triggers.abandoned_subtasks import AbandonedSubtasks
 from airflow_provider_ckpt.triggers.group_attempt import asked_to_stop, is_of_group, is_twin_of
+from airflow_provider_ckpt.triggers.master_restart_policy import MasterRestartPolicy
 from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
-from airflow_provider_ckpt.triggers.siblings import Siblings
+from airflow_provider_ckpt.triggers.siblings import OVER, Siblings, state_of_task
 from airflow_provider_ckpt.triggers.spark_application import SETTLING
-from airflow_provider_ckpt.triggers.task_state import OVER, state_of_task
 from airflow_provider_ckpt.triggers.threads import in_thread
-from airflow_provider_ckpt.triggers.unrun import UnrunWatch
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.remote.master import OnMaster
-    from airflow_provider_ckpt.report.status_line import StatusLine
+    from airflow_provider_ckpt.status.status_line import StatusLine
     from airflow_provider_ckpt.storage.location import Location
 
 _Result = TypeVar("_Result")
@@ -47,7 +46,7 @@ RETRY = 10.0
 REST = 1.0
 """``rest`` of :class:`Timing`."""
 _KILL_PAUSE = 1.0
-_LOCAL, _REMOTE = Turns(4), Turns(32)
+_LOCAL, _REMOTE = FairSemaphore(4), FairSemaphore(32)
 """Limits for the JobMasters that work at once. Each one may block the event loop for up to 5 ms at a time (Python's
 switch interval), unless it waits for an object store."""
 _GRACE = 25.0
@@ -110,7 +109,7 @@ class JobMasterTrigger(BaseTrigger):
         yield TriggerEvent(verdict.to_json())  # type: ignore[no-untyped-call]
 
     async def _verdict(self) -> MasterVerdict:
-        failing = Failing(self._timing.silence)
+        failing = MasterRestartPolicy(self._timing.silence)
         while True:
             try:
                 hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
@@ -153,7 +152,7 @@ class JobMasterTrigger(BaseTrigger):
         return Timing.of(self.root) if self.timing is None else Timing(**self.timing)
 
     @property
-    def _turns(self) -> Turns:
+    def _turns(self) -> FairSemaphore:
         return _LOCAL if Timing.of(self.root).poll == LOCAL_POLL else _REMOTE
 
     async def _in_turn(self, function: Callable[[], _Result]) -> _Result:
@@ -185,7 +184,7 @@ class JobMasterTrigger(BaseTrigger):
 
         self._last, options = None, RunOptions.from_json(self.options)
         client = await self._in_turn(partial(hook.client, self.job_id))
-        watch = UnrunWatch(self.tasks, self._siblings().states, client.look)
+        watch = AbandonedSubtasks(self.tasks, self._siblings().states, client.look)
         self._host = host = MasterHost(self._runs(hook.settings(), options), on_end)
         try:
             await in_thread(host.start, root=self.root)  # in a thread, because it waits until the new thread has begun
@@ -196,7 +195,7 @@ class JobMasterTrigger(BaseTrigger):
         except Exception:
             host.abandon()
             raise
-        return MasterVerdict.of(codes[0], self._last, host.given_up)
+        return MasterVerdict.of(codes[0], self._last, host.abandoned)
 
     def _runs(self, location: Location, options: RunOptions) -> Callable[[OnMaster], ExitCode]:
         def see(line: StatusLine) -> None:
@@ -219,10 +218,10 @@ class JobMasterTrigger(BaseTrigger):
 
     async def _stand_by(self, hook: CheckpointHook, fenced: MasterVerdict) -> MasterVerdict | None:
         """Wait while another JobMaster of this task's try has the job and lives. Return None to take over from it."""
-        from airflow_provider_ckpt.remote.master_watch import MasterWatch, Owner
+        from airflow_provider_ckpt.remote.leader_monitor import LeaderMonitor, Owner
 
         is_twin = partial(is_twin_of, self._attempt)
-        watch = MasterWatch(hook.storage(), self.job_id, is_twin, self._timing.lost_after, STAND_BY)
+        watch = LeaderMonitor(hook.storage(), self.job_id, is_twin, self._timing.lost_after, STAND_BY)
         self.log.info("Job %s has another JobMaster. If it is in another triggerer, this one stands by", self.job_id)
         while True:
             try:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
@@ -29,17 +29,17 @@ class MasterVerdict:
     code: str
     kind: str
     message: str
-    given_up: str | None = None
+    abandoned: str | None = None
 
     @classmethod
-    def of(cls, code: ExitCode, last: StatusLine | None, given_up: str | None) -> MasterVerdict:
-        told = last or StatusLine(code.told_as, f"the JobMaster has ended without a status line ({code.name})")
-        return cls(code.name, str(told.kind), told.message, given_up)
+    def of(cls, code: ExitCode, last: StatusLine | None, abandoned: str | None) -> MasterVerdict:
+        told = last or StatusLine(code.line_kind, f"the JobMaster has ended without a status line ({code.name})")
+        return cls(code.name, str(told.kind), told.message, abandoned)
 
     @classmethod
     def of_error(cls, error: Exception) -> MasterVerdict:
         code = ExitCode.of_error(error)
-        return cls(code.name, str(code.told_as), str(error))
+        return cls(code.name, str(code.line_kind), str(error))
 
     @classmethod
     def of_state(cls, state: JobState) -> MasterVerdict:
@@ -51,14 +51,14 @@ class MasterVerdict:
 
     @classmethod
     def from_json(cls, event: Mapping[str, Any]) -> MasterVerdict:
-        return cls(event["code"], event["kind"], event["message"], event.get("given_up"))
+        return cls(event["code"], event["kind"], event["message"], event.get("abandoned"))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     def redacted(self, redact: Callable[[str], str]) -> MasterVerdict:
-        given_up = None if self.given_up is None else redact(self.given_up)
-        return replace(self, message=redact(self.message), given_up=given_up)
+        abandoned = None if self.abandoned is None else redact(self.abandoned)
+        return replace(self, message=redact(self.message), abandoned=abandoned)
 
     @property
     def exit_code(self) -> ExitCode:

@@ -1,10 +1,14 @@
-"""The trigger that reports every release to Airflow, so that Dags run on released data while the job continues."""
+"""The trigger that reports every release to Airflow, so that Dags run on released data while the job continues.
+
+The event that reports a release. Pure.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
@@ -13,16 +17,92 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
-from airflow_provider_ckpt.job.suggestions import did_you_mean, listed
-from airflow_provider_ckpt.job.units import Duration, parse_duration
+from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
+from airflow_provider_ckpt.job.options.units import Duration, parse_duration
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
+from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
+from airflow_provider_ckpt.printable import each_text, one_line
 from airflow_provider_ckpt.storage.layout import check_job_id
-from airflow_provider_ckpt.triggers.release_event import release_events
 from airflow_provider_ckpt.triggers.threads import in_thread
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient
     from airflow_provider_ckpt.journal.state import JobState
+
+
+@dataclass(frozen=True)
+class ReleaseEvent:
+    """Payload of an event: ``checkpoint`` released rows.
+
+    A consumer that reads the rows released after ``after`` and up to ``checkpoint`` reads each row once, even if events
+    are lost or sent twice.
+
+    Args:
+        job_id: The job.
+        checkpoint: Number of the checkpoint.
+        after: Checkpoint of the event before, 0 for the first one.
+        kind: checkpoint, savepoint or final. None if the journal no longer has it.
+        released_at: Epoch seconds of the release, by the driver's clock.
+        watermark: Event time up to which the released output is complete, in ISO 8601. None if the job has no watermark
+            or is at its end.
+        rows: Rows that the sinks released.
+        sinks: Counts of each sink.
+        late_rows: Rows that the job's queries have dropped as late since the job began.
+        unfit_rows: Rows since the job began with an event time that the job's queries cannot use.
+        malformed_rows: Rows since the job began that do not fit the schema of their source.
+    """
+
+    job_id: str
+    checkpoint: int
+    after: int
+    kind: str | None
+    released_at: float
+    watermark: str | None
+    rows: int
+    sinks: Mapping[str, Mapping[str, int]]
+    late_rows: int
+    unfit_rows: int
+    malformed_rows: int
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = each_text(asdict(self), one_line)
+        return found
+
+
+def release_events(state: JobState, after: int, sink: str | None = None) -> Iterator[ReleaseEvent]:
+    """Yield the remembered releases (the last 100) after checkpoint ``after`` with rows, in order.
+
+    A release of one sink is reported as soon as that sink has released. A release of all sinks is reported when each of
+    them has. The next ``after`` would otherwise skip the rows of a sink that releases later.
+
+    Args:
+        state: The job in its journal.
+        after: Checkpoint of the last event.
+        sink: uid of the only sink that counts. None: all sinks count.
+    """
+    for number in sorted(state.releases):
+        if sink is None and number > state.last_released:
+            return
+        release = state.releases[number]
+        sinks = {uid: dict(counts) for uid, counts in release.sinks.items() if sink in (None, uid)}
+        rows = sum(counts.get("rows", 0) for counts in sinks.values())
+        if number > after and rows:
+            done = state.checkpoints.get(number)
+            kind = None if done is None else done.kind
+            late, malformed = sum(state.late_rows(number).values()), sum(state.malformed_rows(number).values())
+            unfit, watermark = state.unfit_rows(number), _shown(state, number)
+            yield ReleaseEvent(
+                state.job_id, number, after, kind, release.at, watermark, rows, sinks, late, unfit, malformed
+            )
+            after = number
+
+
+def _shown(state: JobState, checkpoint: int) -> str | None:
+    come = state.watermark(checkpoint)
+    if come is None or come == MAX_WATERMARK:
+        return None
+    return datetime.fromtimestamp(come / 1000, timezone.utc).isoformat()
+
 
 _NAMES = ("job_id", "sink", "ckpt_conn_id", "root", "poll_interval")
 
@@ -79,7 +159,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         client: JobClient | None = None
-        told: Told | None = None
+        told: ReportedReleases | None = None
         kept, is_begun = told, False
         while True:
             try:
@@ -115,22 +195,22 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
     def _key(self) -> str:
         return f"ckpt_release/{self.job_id}/{self.sink or ''}"
 
-    async def _begin(self, state: JobState) -> Told:
+    async def _begin(self, state: JobState) -> ReportedReleases:
         ahead = state.sinks_released.get(self.sink, 0) if self.sink else 0
-        told = Told(_created(state), max(state.last_released, ahead))
+        told = ReportedReleases(_created(state), max(state.last_released, ahead))
         await self._keep(told)
         return told
 
-    async def _told(self) -> Told | None:
+    async def _told(self) -> ReportedReleases | None:
         store = self.asset_state_store
         try:
             found = None if store is None else await store.aget(self._key)
         except ValueError:  # from the store, if the trigger belongs to several assets
             self._say("several assets share this trigger, and its progress is kept for one: give each asset its own")
             self.asset_state_store = found = None
-        return Told.read(found)
+        return ReportedReleases.read(found)
 
-    async def _keep(self, told: Told) -> None:
+    async def _keep(self, told: ReportedReleases) -> None:
         if self.asset_state_store is not None:
             await self.asset_state_store.aset(self._key, asdict(told))
 
@@ -149,7 +229,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportedReleases:
     """Progress of the trigger.
 
     Args:
@@ -162,7 +242,7 @@ class Told:
     checkpoint: int
 
     @classmethod
-    def read(cls, found: object) -> Told | None:
+    def read(cls, found: object) -> ReportedReleases | None:
         """Return the progress from the store's value, or None for any other value, because a user can edit it in the
         UI."""
         try:
@@ -171,11 +251,11 @@ class Told:
             return None
         return told if told is not None and isinstance(told.checkpoint, int) else None
 
-    def going_on(self, state: JobState) -> Told:
+    def going_on(self, state: JobState) -> ReportedReleases:
         """Return the progress for the job in ``state``. It starts over for a new journal, but not for a missing one,
         whose storage may be back in a moment."""
         created = _created(state)
-        return self if created in (None, self.created) else Told(created, 0)
+        return self if created in (None, self.created) else ReportedReleases(created, 0)
 
 
 def _created(state: JobState) -> float | None:

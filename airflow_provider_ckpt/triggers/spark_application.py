@@ -16,7 +16,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.deferrable_cluster import status_of
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
-from airflow_provider_ckpt.triggers.task_state import OVER, state_of_task
+from airflow_provider_ckpt.triggers.siblings import OVER, state_of_task
 from airflow_provider_ckpt.triggers.threads import in_thread
 
 _NAMES = (

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from airflow_provider_ckpt.sinks.manifests import Manifest
+from airflow_provider_ckpt.sinks.file.manifests import Manifest
 
 FLIGHT = (
     "scheduled",

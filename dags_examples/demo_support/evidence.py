@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from dags_examples.demo_support.compare import Difference
 from dags_examples.demo_support.data import LIVE_MONTH
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
+from airflow_provider_ckpt.sinks.file.manifests import Manifest, read_manifests
 from dags_examples.demo_support import compare, data
 from dags_examples.demo_support.airflow_home import EXAMPLES, environment
 from dags_examples.demo_support.evidence import HISTORY, VERTEX, Evidence, Kill

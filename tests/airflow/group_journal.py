@@ -22,9 +22,8 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
-from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.mode import RuntimeMode
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode
 from airflow_provider_ckpt.model.worker import Worker
 
 JOB_ID = "shop.orders.r1"

@@ -11,7 +11,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import DAG, BaseOperator
 
 from airflow_provider_ckpt.errors import InvalidInputError
-from airflow_provider_ckpt.job.option import Option
+from airflow_provider_ckpt.job.options.option import Option
 from airflow_provider_ckpt.operators.arguments import ARGUMENTS
 from airflow_provider_ckpt.operators.job_group import CheckpointedSparkJobGroup
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
-from airflow_provider_ckpt.triggers.comeback_watch import ComebackWatch
+from airflow_provider_ckpt.triggers.master_available import MasterAvailableWatch
 from airflow_provider_ckpt.triggers.siblings import ASK_EVERY, Siblings
 from airflow_provider_ckpt.triggers.spark_application import SETTLING
 from tests.airflow.group_journal import JOB_ID, coordinated, ended, prepared
@@ -106,14 +106,14 @@ def test_a_storage_that_does_not_answer_is_asked_again(
     root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the error were raised, it would cost the task a try."""
-    real, failing = ComebackWatch.look, [StorageTransientError(verb="read", uri="s3", reason="reset"), OSError()]
+    real, failing = MasterAvailableWatch.look, [StorageTransientError(verb="read", uri="s3", reason="reset"), OSError()]
 
-    def look(watch: ComebackWatch) -> Any:
+    def look(watch: MasterAvailableWatch) -> Any:
         if failing:
             raise failing.pop()
         return real(watch)
 
-    monkeypatch.setattr(ComebackWatch, "look", look)
+    monkeypatch.setattr(MasterAvailableWatch, "look", look)
     clock = ScriptedClock(lambda: None, lambda: None, lambda: coordinated(orders))
     assert "epoch 3" in event_of(root.uri, clock)["reason"]
     assert len(clock.slept) == 4

@@ -16,14 +16,14 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
-from airflow_provider_ckpt.triggers.comeback import WaitOver
+from airflow_provider_ckpt.triggers.master_available import WaitResult
 from tests.airflow.group_journal import JOB_ID, FakeTaskStates, coordinated, ended, finished, prepared
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, deferral_of, status
 
 LEAVES = status("failed", "this worker leaves, no JobMaster gives a sign of life", epoch=2, no_master=True)
 DONE = status("finished", "the subtasks of this worker have finished")
-BACK = WaitOver("the JobMaster of epoch 3 has the job").to_json()
-ALONE = WaitOver("the task that runs the JobMaster is success", is_alone=True).to_json()
+BACK = WaitResult("the JobMaster of epoch 3 has the job").to_json()
+ALONE = WaitResult("the task that runs the JobMaster is success", is_alone=True).to_json()
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_run_that_fails_as_a_whole_costs_its_subtasks_no_try_and_holds_no_slot
     assert (wait.trigger.attempt, wait.trigger.poll_interval) == (f"{JOB_ID}~t1.subtask", 3.0)
     assert "deferred until 'orders.coordinate' has done it; that costs no try" in capsys.readouterr().out
     prepared(ended(orders, "RESTARTING"), f"{JOB_ID}~t2.coordinate")
-    subtask().execute_complete(context(StateStore()), WaitOver("the job is prepared").to_json())
+    subtask().execute_complete(context(StateStore()), WaitResult("the job is prepared").to_json())
     assert [call.argv[-1] for call in spark_submit.calls] == ["1", "3"]
 
 

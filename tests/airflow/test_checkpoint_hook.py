@@ -14,7 +14,7 @@ from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoChe
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.storage.errors import InvalidJobIdError
-from airflow_provider_ckpt.storage.local import LocalStorage
+from airflow_provider_ckpt.storage.local_storage import LocalStorage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.airflow.driver_journal import complete, end, start_driver
 

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
-from airflow_provider_ckpt.storage.local import LocalStorage
+from airflow_provider_ckpt.storage.local_storage import LocalStorage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
 from tests.airflow.driver_journal import complete, end, start_driver

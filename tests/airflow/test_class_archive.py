@@ -11,9 +11,9 @@ import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
-from airflow_provider_ckpt.launch.archive_making import make
-from airflow_provider_ckpt.launch.class_archive import ClassArchive
-from tests.launch.conftest import archive, environ, write_archive
+from airflow_provider_ckpt.jvm.archive_making import make
+from airflow_provider_ckpt.jvm.class_archive import ClassArchive
+from tests.jvm.conftest import archive, environ, write_archive
 
 __all__ = ["archive", "environ"]
 pytestmark = pytest.mark.airflow

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.driver_connections import connections_here
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
-from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.job.loading.loading import load_job
 from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOperator
 from tests.airflow.support import StateStore, context
 from tests.client.ended_job import EndedJob

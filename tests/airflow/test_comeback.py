@@ -9,10 +9,10 @@ import pytest
 
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.remote.master_watch import read_master
-from airflow_provider_ckpt.remote.outbox import Outbox, write_outbox
+from airflow_provider_ckpt.remote.leader_monitor import read_master
+from airflow_provider_ckpt.remote.mailbox import Outbox, write_outbox
 from airflow_provider_ckpt.storage.memory import MemoryStorage
-from airflow_provider_ckpt.triggers.comeback import Comeback, WaitOver
+from airflow_provider_ckpt.triggers.master_available import MasterAvailable, WaitResult
 from tests.airflow.group_journal import coordinated, ended, finished, prepared
 
 
@@ -22,13 +22,13 @@ class Wait:
     def __init__(self, storage: MemoryStorage) -> None:
         self.storage, self.journal = storage, coordinated(prepared(Journal(storage, "orders")))
         self.says(7)
-        self.comeback = Comeback(1, 2)
+        self.comeback = MasterAvailable(1, 2)
 
     def says(self, beat: int, *, left: str | None = None) -> None:
         name = f"master-{self.journal.state.epoch:04d}.json"
         write_outbox(self.storage, f"orders/deployments/0001/{name}", Outbox(Worker("here"), beat, left=left))
 
-    def over(self, coordinate: str | None = "deferred") -> WaitOver | None:
+    def over(self, coordinate: str | None = "deferred") -> WaitResult | None:
         state = self.journal.refresh()
         return self.comeback.judge(state, read_master(self.storage, state), coordinate)
 
@@ -48,8 +48,8 @@ def test_a_jobmaster_with_a_new_epoch_ends_it(wait: Wait) -> None:
     assert wait.over() is None
     coordinated(wait.journal)
     over = wait.over()
-    assert over == WaitOver("the JobMaster of epoch 3 has the job")
-    assert WaitOver.from_json(over.to_json()) == over
+    assert over == WaitResult("the JobMaster of epoch 3 has the job")
+    assert WaitResult.from_json(over.to_json()) == over
 
 
 def test_so_does_one_that_goes_on_under_its_epoch(wait: Wait) -> None:
@@ -70,17 +70,17 @@ def test_a_last_word_is_no_sign_of_life(wait: Wait) -> None:
 def test_the_first_jobmaster_of_a_deployment_ends_it(wait: Wait) -> None:
     """The worker was started before any JobMaster."""
     journal = prepared(wait.journal, "shop.orders.r1~t2.plan")
-    wait.comeback = Comeback(3, 3)
+    wait.comeback = MasterAvailable(3, 3)
     assert wait.over() is None
     coordinated(journal)
-    assert wait.over() == WaitOver("the JobMaster of epoch 4 has the job")
+    assert wait.over() == WaitResult("the JobMaster of epoch 4 has the job")
 
 
 @pytest.mark.parametrize("status", ["FINISHED", "STOPPED", "FAILED", "RESTARTING"])
 def test_the_end_of_the_deployment_ends_it_whatever_airflow_says(wait: Wait, status: str) -> None:
     ended(wait.journal, status)
     over = wait.over("success")
-    assert over == WaitOver(f"the deployment of epoch 1 is over, the job is {status}")
+    assert over == WaitResult(f"the deployment of epoch 1 is over, the job is {status}")
 
 
 def test_another_deployment_ends_it(wait: Wait) -> None:

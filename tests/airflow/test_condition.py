@@ -6,12 +6,12 @@ import pytest
 
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, DeletionBegun, PlanRecorded
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.checkpoint import OperatorState
+from airflow_provider_ckpt.model.checkpoint_view import OperatorState
 from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 
 

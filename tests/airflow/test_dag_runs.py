@@ -15,7 +15,7 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.operators.job_id import default_job_id
+from airflow_provider_ckpt.operators.group_run import default_job_id
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from airflow_provider_ckpt.sensors.checkpoint import CheckpointSensor
 from airflow_provider_ckpt.storage.opening import open_storage

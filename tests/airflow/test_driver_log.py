@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from airflow_provider_ckpt.hooks.driver_log import LineLevels, log_status
-from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
+from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
 from tests.airflow.support import FakeSparkSubmit, status
 
 LINES = [

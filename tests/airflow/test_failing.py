@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.triggers.failing import Failing
+from airflow_provider_ckpt.triggers.master_restart_policy import MasterRestartPolicy
 from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
 
 FAILED = MasterVerdict("FAILED", "failed", "the bucket is away")
@@ -26,7 +26,7 @@ class Clock:
         return self.now
 
 
-def rounds(failing: Failing, clock: Clock, states: list[Any]) -> list[bool]:
+def rounds(failing: MasterRestartPolicy, clock: Clock, states: list[Any]) -> list[bool]:
     found = []
     for state in states:
         found.append(failing.may_go_on(FAILED, state))
@@ -36,13 +36,15 @@ def rounds(failing: Failing, clock: Clock, states: list[Any]) -> list[bool]:
 
 def test_it_ends_when_nothing_was_completed_for_so_long() -> None:
     clock = Clock()
-    assert rounds(Failing(35.0, clock), clock, [State(), None, None, State(), State()]) == [True] * 4 + [False]
+    assert rounds(MasterRestartPolicy(35.0, clock), clock, [State(), None, None, State(), State()]) == [True] * 4 + [
+        False
+    ]
 
 
 def test_each_completed_checkpoint_begins_the_time_anew() -> None:
     clock = Clock()
     states = [State(number // 3) for number in range(30)]
-    assert all(rounds(Failing(35.0, clock), clock, states))
+    assert all(rounds(MasterRestartPolicy(35.0, clock), clock, states))
 
 
 @pytest.mark.parametrize(
@@ -52,12 +54,12 @@ def test_each_completed_checkpoint_begins_the_time_anew() -> None:
         MasterVerdict("FENCED", "fenced", "epoch 9"),
         MasterVerdict("REFUSED", "refused", "not planned"),
         MasterVerdict("FINISHED", "finished", "all sources have ended"),
-        MasterVerdict("FAILED", "failed", "RESTARTING", given_up="nobody runs rows/0"),
+        MasterVerdict("FAILED", "failed", "RESTARTING", abandoned="nobody runs rows/0"),
     ],
 )
 def test_the_end_of_a_run_is_told_at_once(verdict: MasterVerdict) -> None:
-    assert not Failing().may_go_on(verdict, State())  # type: ignore[arg-type]
+    assert not MasterRestartPolicy().may_go_on(verdict, State())  # type: ignore[arg-type]
 
 
 def test_a_run_that_ended_restarting_is_for_the_next_try_of_the_task() -> None:
-    assert not Failing().may_go_on(FAILED, State(deployment=0))  # type: ignore[arg-type]
+    assert not MasterRestartPolicy().may_go_on(FAILED, State(deployment=0))  # type: ignore[arg-type]

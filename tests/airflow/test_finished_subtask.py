@@ -20,8 +20,8 @@ from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
-from airflow_provider_ckpt.triggers.comeback import WaitOver
 from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
+from airflow_provider_ckpt.triggers.master_available import WaitResult
 from tests.airflow.group_journal import (
     JOB_ID,
     FakeTaskStates,
@@ -36,9 +36,9 @@ from tests.airflow.support import FakeSparkSubmit, StateStore, context, deferral
 
 DONE = status("finished", "the subtasks of this worker have finished")
 LEAVES = status("failed", "this worker leaves, no JobMaster gives a sign of life", epoch=4, no_master=True)
-AGAIN = WaitOver("history/0 has to run again").to_json()
-ALONE = WaitOver("the task that runs the JobMaster is failed", is_alone=True).to_json()
-BLIND = WaitOver("s3://lake may not be read", is_blind=True).to_json()
+AGAIN = WaitResult("history/0 has to run again").to_json()
+ALONE = WaitResult("the task that runs the JobMaster is failed", is_alone=True).to_json()
+BLIND = WaitResult("s3://lake may not be read", is_blind=True).to_json()
 RETRY = f"{JOB_ID}~t2.coordinate"
 
 
@@ -239,7 +239,7 @@ def test_a_job_that_ended_well_leaves_it_green(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, end: str
 ) -> None:
     ended(finished(orders, "history/0"), end)
-    over = WaitOver(f"the job is {end}").to_json()
+    over = WaitResult(f"the job is {end}").to_json()
     assert subtask().execute_complete(context(StateStore()), over, ran_well=True)["status"] == end
     assert spark_submit.calls == []
 
@@ -247,27 +247,27 @@ def test_a_job_that_ended_well_leaves_it_green(
 def test_so_does_one_that_was_deleted_since(subtask: Any, orders: Journal) -> None:
     """The clean-up task waits only for ``coordinate``, so it may delete the job before this task notices the end."""
     deleted(ended(finished(orders, "history/0"), "FINISHED"))
-    over = WaitOver("the job is FINISHED").to_json()
+    over = WaitResult("the job is FINISHED").to_json()
     assert subtask().execute_complete(context(StateStore()), over, ran_well=True)["subtask"] == "history/0"
 
 
 def test_one_that_was_deleted_unfinished_fails_it_for_good(subtask: Any, orders: Journal) -> None:
     deleted(ended(finished(orders, "history/0"), "RESTARTING"))
     with pytest.raises(AirflowFailException, match="is DELETED since"):
-        subtask().execute_complete(context(StateStore()), WaitOver("the job is DELETED").to_json(), ran_well=True)
+        subtask().execute_complete(context(StateStore()), WaitResult("the job is DELETED").to_json(), ran_well=True)
 
 
 def test_a_job_that_failed_for_good_fails_it_for_good(subtask: Any, orders: Journal) -> None:
     """A successful task would be missing among the failed tasks that a user clears after correcting the cause."""
     ended(finished(orders, "history/0"), "FAILED")
     with pytest.raises(AirflowFailException, match="no such column: shop"):
-        subtask().execute_complete(context(StateStore()), WaitOver("the job is FAILED").to_json(), ran_well=True)
+        subtask().execute_complete(context(StateStore()), WaitResult("the job is FAILED").to_json(), ran_well=True)
 
 
 def test_a_job_that_somebody_took_fails_it_for_good(subtask: Any, orders: Journal) -> None:
     prepared(finished(orders, "history/0"), "shop.orders.r2~t1.plan", mode="batch")
     with pytest.raises(AirflowFailException, match="has taken it over"):
-        subtask().execute_complete(context(StateStore()), WaitOver("r2 has the job").to_json(), ran_well=True)
+        subtask().execute_complete(context(StateStore()), WaitResult("r2 has the job").to_json(), ran_well=True)
 
 
 @pytest.mark.parametrize("state", ["failed", "success"])

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperat
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.condition import Verdict
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
-from airflow_provider_ckpt.triggers.release_event import ReleaseEvent
+from airflow_provider_ckpt.triggers.release import ReleaseEvent
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 
 FORGED = "CKPT " + json.dumps(

@@ -25,12 +25,12 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.operators.group_run import GroupRun
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.remote import master as masters
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.triggers import job_master, preparation
+from airflow_provider_ckpt.triggers import job_master, master_available
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from tests.airflow.driver_journal import complete
 from tests.airflow.group_journal import JOB_ID, SUBTASKS, coordinated, ended, prepared
@@ -192,7 +192,7 @@ def test_a_run_that_fails_as_a_whole_spends_no_try_of_a_subtask(
         await asyncio.to_thread(steps[len(slept)])
 
     monkeypatch.setattr(AwaitedMasterTrigger, "_sleep", staticmethod(sleep))
-    monkeypatch.setattr(preparation, "is_held_by_group", lambda mine, state: True)  # the Dag run has no id here
+    monkeypatch.setattr(master_available, "is_held_by_group", lambda mine, state: True)  # the Dag run has no id here
     with DAG("shop_group_fails", schedule=None) as dag, TaskGroup("orders"):
         subtask = SubtaskTaskOperator(
             task_id="subtask",

@@ -13,8 +13,8 @@ from airflow_provider_ckpt import CheckpointedSparkJobGroup
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.operators.group_run import GroupRun
 from airflow_provider_ckpt.remote import master as masters
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.triggers import job_master

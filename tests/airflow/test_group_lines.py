@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_ckpt import CheckpointedSparkJobGroup
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.job_status import RuntimeMode
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.storage.storage import Storage

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.storage.errors import StorageTransientError
-from airflow_provider_ckpt.triggers.group_looks import GroupLooks, Reading
+from airflow_provider_ckpt.triggers.group_wait import GroupPolls, Reading
 from airflow_provider_ckpt.triggers.siblings import ASK_EVERY
 
 
@@ -22,7 +22,7 @@ class Looks:
         self.fails: Exception | None = None
         self.held = threading.Event()
         self.held.set()
-        self.shared = GroupLooks(self._look, self._ask, clock=lambda: self.now)
+        self.shared = GroupPolls(self._look, self._ask, clock=lambda: self.now)
 
     def _look(self) -> JobState:
         self.begun += 1

@@ -16,13 +16,13 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.pointer import KEY
-from airflow_provider_ckpt.operators.standby_task import StandbyTaskOperator
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.operators.subtask_task import StandbyTaskOperator
 from airflow_provider_ckpt.spark.errors import OtherCodeError
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.triggers.comeback import WaitOver
+from airflow_provider_ckpt.triggers.master_available import WaitResult
 from airflow_provider_ckpt.triggers.siblings import Siblings
 from tests.airflow.group_journal import (
     JOB_ID,
@@ -340,7 +340,7 @@ def test_a_subtask_that_has_finished_is_not_run_again_when_its_task_is_cleared(
     assert "history" in spark_submit.calls[0].argv, "the other one of its vertex has not"
 
 
-BLIND = WaitOver("s3://lake may not be read", is_blind=True).to_json()
+BLIND = WaitResult("s3://lake may not be read", is_blind=True).to_json()
 """Event of a triggerer that lacks access which the worker has."""
 
 
@@ -433,7 +433,7 @@ def test_a_worker_that_was_fenced_joins_the_next_deployment_of_its_own_dag_run(
         subtask().execute(context(StateStore()))
     assert caught.value.trigger.serialize()[1]["attempt"] == f"{JOB_ID}~t1.subtask"
     spark_submit.play(DONE)
-    subtask().execute_complete(context(StateStore()), WaitOver("the job is prepared").to_json())
+    subtask().execute_complete(context(StateStore()), WaitResult("the job is prepared").to_json())
     assert [call.argv[-1] for call in spark_submit.calls] == ["1", "3"]
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_ckpt.operators.job_id import MAX_LENGTH, default_job_id, with_generation
+from airflow_provider_ckpt.operators.group_run import MAX_LENGTH, default_job_id, with_generation
 from airflow_provider_ckpt.storage.layout import check_job_id
 
 # Names of few characters make near misses likely. Longer and stranger names come in addition.

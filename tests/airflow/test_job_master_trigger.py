@@ -16,15 +16,15 @@ import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.remote import master as masters
-from airflow_provider_ckpt.remote.master_watch import MasterWatch
-from airflow_provider_ckpt.remote.outbox import Outbox, write_outbox
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.remote.leader_monitor import LeaderMonitor
+from airflow_provider_ckpt.remote.mailbox import Outbox, write_outbox
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers import job_master
@@ -43,13 +43,13 @@ class PlayedMasters:
     def __init__(self) -> None:
         self.plays: list[Play] = []
         self.runs: list[Any] = []
-        self.given_up: list[str] = []
+        self.abandoned: list[str] = []
         self.has_vacancies = True
         self.is_told = threading.Event()
         self.is_abandoned = threading.Event()
 
     def give_up(self, cause: str) -> None:
-        self.given_up.append(cause)
+        self.abandoned.append(cause)
         self.is_told.set()
 
     def abandon(self) -> None:
@@ -128,7 +128,7 @@ def test_it_fires_what_its_jobmaster_has_ended_with(trigger: JobMasterTrigger, p
         "code": "TERMINAL",
         "kind": "failed",
         "message": "rows/0: no such column",
-        "given_up": None,
+        "abandoned": None,
     }
     (remote,) = played.runs
     assert remote.job is None, "no code of the job runs in a triggerer"
@@ -190,8 +190,8 @@ def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vaca
 
     played.plays = [waits]
     event = event_of(trigger)
-    assert "rows/0 (failed)" in event["given_up"]
-    assert played.given_up == [event["given_up"]]
+    assert "rows/0 (failed)" in event["abandoned"]
+    assert played.abandoned == [event["abandoned"]]
 
     def runs_on(on_status: Any) -> ExitCode:
         assert not played.is_told.wait(0.3)
@@ -199,7 +199,7 @@ def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vaca
 
     looks, played.has_vacancies, played.plays = task_states.looks, False, [runs_on]
     played.is_told.clear()
-    assert event_of(trigger)["given_up"] is None
+    assert event_of(trigger)["abandoned"] is None
     assert task_states.looks == looks
 
 
@@ -350,7 +350,7 @@ def test_one_that_stands_by_claims_nothing_because_it_cannot_look(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[object] = []
-    real = MasterWatch.look
+    real = LeaderMonitor.look
 
     def look(watch: Any) -> Any:
         looks.append(watch)
@@ -359,7 +359,7 @@ def test_one_that_stands_by_claims_nothing_because_it_cannot_look(
         ended(orders, "STOPPED")
         return real(watch)
 
-    monkeypatch.setattr(MasterWatch, "look", look)
+    monkeypatch.setattr(LeaderMonitor, "look", look)
     played.plays = [fenced(orders)]
     assert event_of(trigger)["code"] == "FINISHED"
     assert len(played.runs) == 1

@@ -11,9 +11,9 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.memory import MemoryStorage
-from airflow_provider_ckpt.triggers.comeback import WaitOver
-from airflow_provider_ckpt.triggers.group_looks import Reading
-from airflow_provider_ckpt.triggers.kept_result import KeptResult
+from airflow_provider_ckpt.triggers.group_wait import Reading
+from airflow_provider_ckpt.triggers.master_available import WaitResult
+from airflow_provider_ckpt.triggers.result_retention import ResultRetention
 from tests.airflow.group_journal import JOB_ID, coordinated, deleted, ended, finished, prepared, prepared_from_scratch
 
 RETRY = f"{JOB_ID}~t2.coordinate"
@@ -24,9 +24,9 @@ class Wait:
 
     def __init__(self, storage: MemoryStorage) -> None:
         self.journal = finished(coordinated(prepared(Journal(storage, JOB_ID), mode="batch")), "history/0")
-        self.kept = KeptResult(f"{JOB_ID}~t1.subtask", ["history/0"], 1)
+        self.kept = ResultRetention(f"{JOB_ID}~t1.subtask", ["history/0"], 1)
 
-    def over(self, coordinate: str | None = "deferred", answer: int = 1) -> WaitOver | None:
+    def over(self, coordinate: str | None = "deferred", answer: int = 1) -> WaitResult | None:
         return self.kept.judge(Reading(self.journal.refresh(), coordinate, answer))
 
 
@@ -56,53 +56,53 @@ def test_a_deployment_that_keeps_its_result_leaves_it_waiting(wait: Wait) -> Non
 
 def test_one_that_wants_it_again_ends_the_wait_once_it_is_prepared(wait: Wait) -> None:
     prepared(ended(wait.journal, "RESTARTING"), RETRY, mode="batch", again=["history/0"])
-    assert wait.over() == WaitOver("history/0 has to run again, in the deployment of epoch 3")
+    assert wait.over() == WaitResult("history/0 has to run again, in the deployment of epoch 3")
 
 
 def test_so_does_a_job_that_begins_anew(wait: Wait) -> None:
     """``batch_recovery`` is off, so the whole job runs again."""
     prepared_from_scratch(ended(wait.journal, "RESTARTING"), RETRY)
-    assert wait.over() == WaitOver("history/0 has to run again, in the deployment of epoch 3")
+    assert wait.over() == WaitResult("history/0 has to run again, in the deployment of epoch 3")
 
 
 def test_of_a_vertex_any_of_its_subtasks_does(wait: Wait) -> None:
-    wait.kept = KeptResult(f"{JOB_ID}~t1.history", ["history/0", "history/1"], 1)
+    wait.kept = ResultRetention(f"{JOB_ID}~t1.history", ["history/0", "history/1"], 1)
     finished(wait.journal, "history/1")
     assert wait.over() is None
     prepared(ended(wait.journal, "RESTARTING"), RETRY, mode="batch", again=["history/1"])
-    assert wait.over() == WaitOver("history/1 has to run again, in the deployment of epoch 3")
+    assert wait.over() == WaitResult("history/1 has to run again, in the deployment of epoch 3")
 
 
 def test_in_the_deployment_in_which_it_ended_the_journal_may_have_yet_to_say_so(wait: Wait) -> None:
     """Its worker has left without a JobMaster. The next one reads its end in the log."""
-    wait.kept = KeptResult(f"{JOB_ID}~t1.subtask", ["rows/0"], 1)
+    wait.kept = ResultRetention(f"{JOB_ID}~t1.subtask", ["rows/0"], 1)
     assert wait.over() is None
     prepared(ended(wait.journal, "RESTARTING"), RETRY, mode="batch")
-    assert wait.over() == WaitOver("rows/0 has to run again, in the deployment of epoch 3")
+    assert wait.over() == WaitResult("rows/0 has to run again, in the deployment of epoch 3")
 
 
 def test_a_deployment_before_that_one_was_read_too_early(wait: Wait) -> None:
     """A shared poll may be older than the deployment."""
-    wait.kept = KeptResult(f"{JOB_ID}~t1.subtask", ["rows/0"], 3)
+    wait.kept = ResultRetention(f"{JOB_ID}~t1.subtask", ["rows/0"], 3)
     assert wait.over() is None
 
 
 @pytest.mark.parametrize("status", ["FINISHED", "STOPPED", "FAILED"])
 def test_the_end_of_the_job_ends_it_whatever_airflow_says(wait: Wait, status: str) -> None:
     ended(wait.journal, status)
-    assert wait.over("success") == WaitOver(f"the job is {status}")
+    assert wait.over("success") == WaitResult(f"the job is {status}")
 
 
 @pytest.mark.parametrize(("status", "told"), [("FINISHED", "FINISHED"), ("RESTARTING", "DELETED")])
 def test_a_job_that_was_deleted_is_over(wait: Wait, status: str, told: str) -> None:
     """A deleted job that was FINISHED is reported as FINISHED, because its output exists."""
     deleted(ended(wait.journal, status))
-    assert wait.over() == WaitOver(f"the job is {told}")
+    assert wait.over() == WaitResult(f"the job is {told}")
 
 
 def test_so_is_one_that_somebody_else_has_taken(wait: Wait) -> None:
     prepared(wait.journal, "shop.orders.r2~t1.plan", mode="batch")
-    assert wait.over() == WaitOver("shop.orders.r2~t1.plan has the job")
+    assert wait.over() == WaitResult("shop.orders.r2~t1.plan has the job")
 
 
 def test_a_jobmaster_by_hand_and_a_release_by_hand_take_nothing(wait: Wait) -> None:
@@ -121,7 +121,7 @@ def test_without_a_task_that_runs_a_jobmaster_it_ends_when_airflow_has_said_so_t
     assert over is not None
     assert over.is_alone
     assert over.reason.endswith(f"is {state}")
-    assert WaitOver.from_json(over.to_json()) == over
+    assert WaitResult.from_json(over.to_json()) == over
 
 
 def test_a_task_that_was_cleared_in_between_is_there_again(wait: Wait) -> None:

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
-from airflow_provider_ckpt.triggers.look import Look
+from airflow_provider_ckpt.triggers.job_poll import JobPoll
 from tests.airflow.driver_journal import complete, end, start_driver
 
 Journals = Callable[[str], Journal]
@@ -40,14 +40,14 @@ class Task:
 
 
 @pytest.fixture
-def make(root: Storage) -> Callable[..., Look]:
+def make(root: Storage) -> Callable[..., JobPoll]:
     def build(
         task: Any = None,
         stalled_after: float | None = None,
         max_checkpoint_age: float | None = None,
         **condition: Any,
-    ) -> Look:
-        return Look(
+    ) -> JobPoll:
+        return JobPoll(
             CheckpointHook(root=root.uri),
             CheckpointCondition(**{"job_id": "orders", **condition}),
             interval=60,
@@ -67,7 +67,7 @@ def streaming(journal: Journal, worker: Worker) -> Journal:
     return start_driver(journal)
 
 
-def outcomes(look: Look, count: int) -> list[str]:
+def outcomes(look: JobPoll, count: int) -> list[str]:
     return [look().outcome for _ in range(count)]
 
 

@@ -20,14 +20,14 @@ from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.connections import environment
 from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests, write_request
 from airflow_provider_ckpt.operators import master_task
 from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
 from airflow_provider_ckpt.remote import master as masters
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import StatusLine, parse_line
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import StatusLine, parse_line
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
@@ -68,11 +68,11 @@ class PlayedMaster:
     def __init__(self) -> None:
         self.plays: list[Callable[[Callable[[StatusLine], None]], ExitCode]] = []
         self.jobs: list[Any] = []
-        self.given_up: list[str] = []
+        self.abandoned: list[str] = []
         self.is_hopeless = threading.Event()
 
     def give_up(self, cause: str) -> None:
-        self.given_up.append(cause)
+        self.abandoned.append(cause)
         self.is_hopeless.set()
 
     def __call__(self, remote: Any, on_status: Any, on_master: Any) -> ExitCode:
@@ -181,11 +181,11 @@ def test_what_a_killed_try_has_asked_for_is_not_done_behind_a_clear(
         write_request(root, JOB_ID, "stop", epoch)  # request of another client
         return ExitCode.FAILED
 
-    def goes_on(on_status: Callable[[StatusLine], None]) -> ExitCode:
+    def resumes(on_status: Callable[[StatusLine], None]) -> ExitCode:
         asked.extend(one.leaves for one in pending_requests(root, JOB_ID, orders.refresh().epoch, ()))
         return ends(on_status)
 
-    played.plays = [dies, goes_on]
+    played.plays = [dies, resumes]
     operator = coordinate()
     with pytest.raises(AirflowException):
         operator.execute(context(store, max_tries=2))
@@ -298,7 +298,7 @@ def test_a_job_whose_journal_does_not_tell_its_sinks_keeps_its_slot(
         (MasterVerdict("TERMINAL", "failed", "no such column"), AirflowFailException),
         (MasterVerdict("FAILED", "failed", "disk full"), AirflowException),
         (MasterVerdict("FENCED", "fenced", "epoch 9 has the job"), AirflowFailException),
-        (MasterVerdict("FAILED", "failed", "RESTARTING", given_up="nobody runs rows/0"), AirflowFailException),
+        (MasterVerdict("FAILED", "failed", "RESTARTING", abandoned="nobody runs rows/0"), AirflowFailException),
         (None, AirflowFailException),
     ],
 )
@@ -314,7 +314,7 @@ def test_the_end_of_the_triggers_jobmaster_is_that_of_the_task(
     with pytest.raises(error) as caught:
         task.execute_complete(context(StateStore()), event)
     assert type(caught.value) is error
-    assert verdict is None or (verdict.given_up or verdict.message) in str(caught.value)
+    assert verdict is None or (verdict.abandoned or verdict.message) in str(caught.value)
 
 
 def test_a_deferred_task_that_took_too_long_asks_nobody_to_leave(
@@ -515,7 +515,7 @@ def test_a_subtask_whose_tries_are_spent_ends_the_run_and_the_task_for_good(
     played.plays = [play]
     with pytest.raises(AirflowFailException, match=r"history/1 \(failed\)"):
         coordinate().execute(context(StateStore()))
-    assert len(played.given_up) == 1, "said once"
+    assert len(played.abandoned) == 1, "said once"
 
 
 def test_a_job_file_that_cannot_be_loaded_is_told_and_not_tried_again(

@@ -20,7 +20,7 @@ from confluent_kafka import Producer
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.sinks.manifests import read_manifests, released_files
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests, released_files
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.airflow.support import StateStore, context
 from tests.kafka.broker import Broker

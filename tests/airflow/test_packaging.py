@@ -27,7 +27,7 @@ def test_the_zip_is_built_once_and_is_the_same_in_every_folder(tmp_path: Path) -
 def test_the_zip_holds_the_package_without_bytecode_and_leaves_no_temporary_file(tmp_path: Path) -> None:
     names = zipfile.ZipFile(package_zip(tmp_path)).namelist()
     assert "airflow_provider_ckpt/__init__.py" in names
-    assert "airflow_provider_ckpt/spark/session.py" in names
+    assert "airflow_provider_ckpt/spark/app/session.py" in names
     assert not [name for name in names if "__pycache__" in name or not name.startswith("airflow_provider_ckpt/")]
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -6,10 +6,10 @@ import pytest
 
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
-from airflow_provider_ckpt.report.status_line import StatusLine, parse_line
-from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.status.status_line import StatusLine, parse_line
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from tests.airflow.support import StateStore, status
 
 POINTER = Pointer("orders", "/root", try_number=1, max_tries=2)

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
 from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
-from airflow_provider_ckpt.triggers.group_looks import GroupLooks
+from airflow_provider_ckpt.triggers.group_wait import GroupPolls
 from airflow_provider_ckpt.triggers.release import CheckpointReleaseTrigger
 from airflow_provider_ckpt.triggers.spark_application import SparkApplicationTrigger
 from tests.costs import looks
@@ -148,7 +148,7 @@ def test_a_task_that_has_finished_in_batch_mode_costs_what_a_sensor_does_and_hun
     seconds = itertools.count(0.0, 10.0)
 
     async def looks_of_group() -> Any:
-        return GroupLooks(watched.client.look, lambda: "deferred", clock=lambda: next(seconds))
+        return GroupPolls(watched.client.look, lambda: "deferred", clock=lambda: next(seconds))
 
     hour = Hour(watched, monkeypatch, first=1)
     monkeypatch.setattr(trigger, "_group_looks", looks_of_group)

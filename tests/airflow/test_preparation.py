@@ -10,8 +10,7 @@ import pytest
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.memory import MemoryStorage
-from airflow_provider_ckpt.triggers.comeback import WaitOver
-from airflow_provider_ckpt.triggers.preparation import Preparation
+from airflow_provider_ckpt.triggers.master_available import Preparation, WaitResult
 from tests.airflow.group_journal import JOB_ID, coordinated, ended, prepared
 
 
@@ -23,7 +22,7 @@ def orders() -> Iterator[Journal]:
     storage.delete_tree("")
 
 
-def over(orders: Journal, coordinate: str | None = "up_for_retry") -> WaitOver | None:
+def over(orders: Journal, coordinate: str | None = "up_for_retry") -> WaitResult | None:
     return Preparation(f"{JOB_ID}~t1.subtask").judge(orders.refresh(), None, coordinate)
 
 
@@ -32,18 +31,18 @@ def test_it_waits_while_the_job_is_prepared_and_no_longer(orders: Journal) -> No
     orders.claim(f"{JOB_ID}~t2.coordinate", Worker(), 6.0)
     assert over(orders, "running") is None, "the planner has only begun"
     prepared(orders, f"{JOB_ID}~t2.coordinate")
-    assert over(orders) == WaitOver("the job is prepared, in the deployment of epoch 4")
+    assert over(orders) == WaitResult("the job is prepared, in the deployment of epoch 4")
 
 
 @pytest.mark.parametrize("status", ["STOPPED", "FAILED", "FINISHED"])
 def test_a_job_that_is_not_to_go_on_ends_it_whatever_airflow_says(orders: Journal, status: str) -> None:
     ended(orders, status)
-    assert over(orders, "success") == WaitOver(f"the job is {status}")
+    assert over(orders, "success") == WaitResult(f"the job is {status}")
 
 
 def test_so_does_somebody_else_who_has_the_job(orders: Journal) -> None:
     orders.claim("shop.orders.r2~t1.plan", Worker(), 6.0)
-    assert over(orders) == WaitOver("shop.orders.r2~t1.plan has the job")
+    assert over(orders) == WaitResult("shop.orders.r2~t1.plan has the job")
 
 
 def test_a_release_by_hand_takes_nothing_over(orders: Journal) -> None:
@@ -56,4 +55,4 @@ def test_without_a_task_that_prepares_it_nobody_is_waited_for(orders: Journal, s
     found = over(orders, state)
     assert found is not None
     assert found.is_alone
-    assert WaitOver.from_json(found.to_json()) == found
+    assert WaitResult.from_json(found.to_json()) == found

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.journal.journal import list_jobs
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.sinks.manifests import released_files
+from airflow_provider_ckpt.sinks.file.manifests import released_files
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
 from tests.airflow.support import StateStore, context

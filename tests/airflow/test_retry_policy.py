@@ -20,8 +20,8 @@ from airflow_provider_ckpt.journal.events import (
     SubtaskFinished,
 )
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
 from airflow_provider_ckpt.operators.pointer import KEY as POINTER_KEY
 from airflow_provider_ckpt.operators.pointer import Pointer
 from airflow_provider_ckpt.operators.retry_policy import KEY, Failures, ProgressRetryPolicy

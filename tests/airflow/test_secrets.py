@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from airflow_provider_ckpt.hooks.connection_settings import settings
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from tests.support.secret_uris import MARK, SECRETS, uris_with
 
 

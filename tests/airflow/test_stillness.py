@@ -7,10 +7,9 @@ import pytest
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, JobCreated
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
-from airflow_provider_ckpt.triggers.stillness import SHORTEST, Seen, patience
+from airflow_provider_ckpt.triggers.stall_detector import SHORTEST, LastProgress, patience
 
 
 def state(
@@ -25,7 +24,7 @@ def state(
     return JobState("orders", created=created, epoch=1, status=status, checkpoints=done)
 
 
-def after(seen: Seen, *found: JobState, released: bool = True) -> Seen:
+def after(seen: LastProgress, *found: JobState, released: bool = True) -> LastProgress:
     for one in found:
         seen = seen.after(one, released=released)
     return seen
@@ -33,7 +32,7 @@ def after(seen: Seen, *found: JobState, released: bool = True) -> Seen:
 
 def test_looks_are_counted_until_something_is_journaled() -> None:
     found = state()
-    seen = after(Seen(), found)
+    seen = after(LastProgress(), found)
     assert seen.journal.looks == 0
     assert after(seen, found, found).journal.looks == 2
     found.position = 7  # next checkpoint of an idle job
@@ -43,12 +42,12 @@ def test_looks_are_counted_until_something_is_journaled() -> None:
 def test_looks_are_counted_until_a_checkpoint_is_released_or_completed() -> None:
     found = state()
     found.last_completed, found.last_released = 2, 1
-    seen = after(Seen(), found)
+    seen = after(LastProgress(), found)
     found.position = 7  # entry of an aborted checkpoint
     assert after(seen, found).checkpoint.looks == 1
     found.last_completed = 3
     assert after(seen, found, released=True).checkpoint.looks == 1
-    seen = after(Seen(), found, released=False)
+    seen = after(LastProgress(), found, released=False)
     found.last_completed = 4
     assert after(seen, found, released=False).checkpoint.looks == 0
 

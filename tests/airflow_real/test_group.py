@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
-from airflow_provider_ckpt.partitions.log_state import fold
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader
+from airflow_provider_ckpt.subtasklog.log_state import fold
 from tests.airflow_real.server import Airflow
 from tests.chaos.data import Feeder
 from tests.chaos.ending import wait_for_all

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
-from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch, EndOfPartition
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
-class Looked(Protocol):
+class LateFilesSeen(Protocol):
     """A job under its root. Other suites have worlds of their own."""
 
     @property
@@ -30,7 +30,7 @@ class Looked(Protocol):
 class Evidence:
     """Evidence that a test gathers after every kill (:meth:`gather`). It keeps entries that are truncated later."""
 
-    def __init__(self, world: Looked) -> None:
+    def __init__(self, world: LateFilesSeen) -> None:
         self._world = world
         self._batches: dict[str, dict[int, Batch]] = {}
         self._closed: dict[str, int] = {}
@@ -114,7 +114,7 @@ class Evidence:
                 assert not moved, f"{uid} ended with batch {end}, but batches {moved} read of it"
 
 
-def journal_events(world: Looked) -> list[dict[str, Any]]:
+def journal_events(world: LateFilesSeen) -> list[dict[str, Any]]:
     """Return every event in order, read from the files."""
     folder = world.root / world.job_id / "journal"
     entries = sorted(path for path in folder.glob("*.json") if path.stem.isdigit())

@@ -15,10 +15,10 @@ from tests.workers.world import PATIENCE, Member, World
 GROUPS = {"readers": ("left", "right"), "others": ("clean", "both", "report")}
 
 
-class Parts(World):
+class CoordinatorState(World):
     job, job_id = Path(__file__).parent / "jobs" / "parts.py", "parts"
 
-    def __enter__(self) -> Parts:
+    def __enter__(self) -> CoordinatorState:
         return self
 
     def start(self, command: str, *flags: str, env: Mapping[str, str] | None = None) -> Member:
@@ -28,7 +28,7 @@ class Parts(World):
 class Members:
     """The "master" and the workers of ``GROUPS``, by name. A process that failed is restarted."""
 
-    def __init__(self, world: Parts) -> None:
+    def __init__(self, world: CoordinatorState) -> None:
         self._world = world
         self._now: dict[str, Member] = {}
         self._heard: dict[str, tuple[Member | None, int]] = {}
@@ -55,7 +55,7 @@ class Members:
         member = self._now[victim]
 
         def look() -> bool:
-            self.see_to(but=victim)
+            self.post_run(but=victim)
             assert member.exit_code is None, f"{member} ended before the step\n{member.tail()}"
             return stands_still(member.pid)
 
@@ -65,7 +65,7 @@ class Members:
         assert member.exit_code == -signal.SIGKILL
         self._now.pop("planner", None)
 
-    def see_to(self, but: str = "") -> None:
+    def post_run(self, but: str = "") -> None:
         """Restart ended processes as a supervisor does (docs/workers.md).
 
         Exit code 0 is final, unless the master reports that no worker runs the member's subtasks.
@@ -93,7 +93,7 @@ class Members:
         """Wait until all processes have ended with 0."""
 
         def look() -> bool:
-            self.see_to()
+            self.post_run()
             return all(member.exit_code == 0 for member in self._now.values())
 
         wait_until(look, self.tails, seconds=PATIENCE, every=0.1)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyarrow import parquet
 
-from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
+from airflow_provider_ckpt.sinks.file.manifests import Manifest, read_manifests
 from tests.chaos.data import key
 from tests.chaos.world import World
 

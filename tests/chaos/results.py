@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
-from airflow_provider_ckpt.partitions.records import Batch, EndOfData
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader
+from airflow_provider_ckpt.subtasklog.records import Batch, EndOfData
 
 SUBTASKS = {"left": 2, "right": 1, "clean": 1, "both": 1, "report": 1}
 READERS = {"left": "clean", "right": "both", "clean": "both", "both": "report"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
+from airflow_provider_ckpt.sinks.file.manifests import Manifest, read_manifests
 from tests.chaos.released import Row, read_rows
 from tests.support.books import books
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.members import Members, Parts
+from tests.chaos.members import CoordinatorState, Members
 from tests.chaos.parts_steps import STEPS
 from tests.chaos.results import Results, lose
 from tests.chaos.retained import Outcome, check_retained, outcome
@@ -71,7 +71,7 @@ CHOSEN = [CASES[place] for place in sorted(random.Random(SEED).sample(range(len(
 def test_processes_of_a_batch_job_are_killed_at_a_step(case: Case, wanted: Outcome, tmp_path: Path) -> None:
     rng = random.Random(f"{SEED} {case}")
     told = [f"CKPT_CHAOS_SEED={SEED} {case}"]
-    with Parts(tmp_path, "--mode", "batch") as world:
+    with CoordinatorState(tmp_path, "--mode", "batch") as world:
         members = Members(world)
         try:
             members.start_all(case.who, BY_NAME[case.step], case.when)

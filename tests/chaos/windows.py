@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.chaos.released import manifests, visible_files
 from tests.chaos.world import Driver, World
 from tests.support.processes import send

@@ -10,18 +10,18 @@ import pytest
 
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.cli.gc import _WHY
-from airflow_provider_ckpt.jobmaster.garbage import Reason
+from airflow_provider_ckpt.jobmaster.retention.garbage import Reason
 from airflow_provider_ckpt.model.job_status import JobStatus
 from tests.client.crashed_job import CrashedJob
 from tests.client.ended_job import HERE, EndedJob
 from tests.docs.examples import ROOT
 
-Told = pytest.CaptureFixture[str]
+ReportedReleases = pytest.CaptureFixture[str]
 Ckpt = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def ckpt(tmp_path: Path, capsys: Told) -> Ckpt:
+def ckpt(tmp_path: Path, capsys: ReportedReleases) -> Ckpt:
     """Return a function that runs a command on the root: (exit code, standard output, standard error)."""
 
     def run(*arguments: str) -> tuple[int, str, str]:

@@ -14,7 +14,7 @@ import pytest
 
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.jobmaster.errors import JobRunsError
-from airflow_provider_ckpt.jobmaster.takeover import RECENT, refuse_living_driver
+from airflow_provider_ckpt.jobmaster.recovery.takeover import RECENT, refuse_living_driver
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, DeploymentPrepared, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.worker_process import identify

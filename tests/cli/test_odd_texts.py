@@ -12,7 +12,7 @@ from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTr
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
-from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.status.status_line import StatusLine
 from tests.cli.conftest import GRAPH, NOON, claim
 from tests.support.journals import write_events
 

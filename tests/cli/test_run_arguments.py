@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.cli import build_parser, main
 from airflow_provider_ckpt.cli.run import run_options
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.spark import main as driver
 
 JOB = """

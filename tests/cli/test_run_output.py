@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_ckpt.cli import build_parser
 from airflow_provider_ckpt.cli.run import print_sentence, printer
-from airflow_provider_ckpt.report.status_line import LineKind, StatusLine
+from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
 
 # as Spark gives it: without a line break at its end
 TRACE = 'Traceback (most recent call last):\n  File "/job.py", line 9, in price\n    1 / 0\nZeroDivisionError: x'

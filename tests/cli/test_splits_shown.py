@@ -7,8 +7,8 @@ from airflow_provider_ckpt.cli.show import summary
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
-from airflow_provider_ckpt.report.status_line import StatusLine
-from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.status.status_line import StatusLine
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from tests.journal.samples import of_splits
 
 HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, splits=True)

@@ -9,8 +9,8 @@ from airflow_provider_ckpt.cli.show import summary
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from tests.journal.samples import WORKER, of_deployment, of_rescaled_workers, of_rescaling
 

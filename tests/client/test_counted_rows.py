@@ -8,11 +8,11 @@ from typing import Any
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
-from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
-from airflow_provider_ckpt.triggers.release_event import release_events
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.triggers.release import release_events
 from tests.client.ended_job import EndedJob
 
 

@@ -14,9 +14,8 @@ import pytest
 
 from airflow_provider_ckpt.client.errors import JobNotRunningError, NoSuchJobError
 from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
-from airflow_provider_ckpt.jobmaster.deletion import JobDeletion
-from airflow_provider_ckpt.jobmaster.deletion_terms import DeletionTerms
 from airflow_provider_ckpt.jobmaster.errors import JobNotOverError, StagedOutputLeftError, UnreleasedOutputError
+from airflow_provider_ckpt.jobmaster.retention.deletion import DeletionTerms, JobDeletion
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError, JobDeletedError
 from airflow_provider_ckpt.journal.journal import Journal

@@ -14,16 +14,16 @@ import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.jobmaster.deletion import DeletedJob
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.errors import JobNotOverError
+from airflow_provider_ckpt.jobmaster.retention.deletion import DeletedJob
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import FencedError, JobDeletedError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.spark.decision import decide
+from airflow_provider_ckpt.spark.preparation.decision import decide
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.paths import Sizes

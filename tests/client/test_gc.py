@@ -14,8 +14,8 @@ from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.job.errors import BadOptionError
-from airflow_provider_ckpt.jobmaster import garbage_search
-from airflow_provider_ckpt.jobmaster.garbage import JobGarbage, Reason
+from airflow_provider_ckpt.jobmaster.retention import garbage_search
+from airflow_provider_ckpt.jobmaster.retention.garbage import JobGarbage, Reason
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition

@@ -12,21 +12,20 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.client.garbage_collection import collect_garbage
-from airflow_provider_ckpt.jobmaster.garbage import Garbage, Reason
+from airflow_provider_ckpt.jobmaster.retention.garbage import Garbage, Reason
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.prepared_store import Prepared
-from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import frozen_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.prepared_store import Prepared
+from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, WrappedStorage, crash_points
 from tests.client.crashed_job import GRAPH, HISTORY, CrashedJob, V
 from tests.client.ended_job import HERE

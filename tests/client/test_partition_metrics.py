@@ -11,20 +11,19 @@ import pytest
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.client.errors import NoSuchPartitionError
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.jobmaster.partition_metrics import PartitionWithMetrics
+from airflow_provider_ckpt.jobmaster.retention.partition_metrics import PartitionWithMetrics
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 PARTS = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), True, 2, splits=True)
 GRAPH = JobGraph((PARTS, JobVertex("out", ("out",), (), (), ("sink",), True)), (JobEdge("e", "parts", "out", "out"),))

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.client.errors import (
 )
 from airflow_provider_ckpt.client.reconfiguration import AffectedVertex, Reconfiguration, RescaledSource, as_numbers
 from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError, NotReconfigurableError
-from airflow_provider_ckpt.jobmaster.decided import still_wanted
+from airflow_provider_ckpt.jobmaster.applied_changes import still_wanted
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests, write_request

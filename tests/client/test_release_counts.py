@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.jobmaster.release_counts import ReleaseCounts
+from airflow_provider_ckpt.jobmaster.release.sink_releases import ReleaseCounts
 
 
 def test_of_a_sink_whose_handles_do_not_say_how_many_rows_they_are_of_its_own_counts_are_told() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster.served_requests import ServedRequests
+from airflow_provider_ckpt.jobmaster.request_handler import ServedRequests
 from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.client.errors import (
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.job.errors import JobReferenceError
-from airflow_provider_ckpt.jobmaster.numbered_leftovers import numbered_leftovers
+from airflow_provider_ckpt.jobmaster.retention.garbage_search import numbered_leftovers
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import UpgradeRequest, pending_requests

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 PROGRAM = """
 import json, pathlib, sys
 
-from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.spark.app.session import build_session
 
 session = build_session("name of the job", {"spark.ui.enabled": "false", "spark.test.both": "of the job"})
 conf = session.sparkContext.getConf()

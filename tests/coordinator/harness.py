@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar
 
-from airflow_provider_ckpt.coordinator.commands import ResumeSubtask
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.effects import Append, Effect
-from airflow_provider_ckpt.coordinator.failures import DeclineReason
-from airflow_provider_ckpt.coordinator.messages import Message, ReleaseDone, ReleaseFailed, ReleaseHeld, StopRequested
-from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import DeclineReason
+from airflow_provider_ckpt.coordinator.protocol.commands import ResumeSubtask
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect
+from airflow_provider_ckpt.coordinator.protocol.messages import (
+    Message,
+    ReleaseDone,
+    ReleaseFailed,
+    ReleaseHeld,
+    StopRequested,
+)
+from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     ReconfigurationPrepared,
@@ -23,14 +29,13 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskPaused,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.journal.events import Event, RequestAnswered
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import PauseReason
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
 
 E = TypeVar("E")
 A = AttemptId(1, 0, "a")
@@ -83,7 +88,7 @@ class Harness:
         restored: RestoredState | None = None,
         running: bool = True,
         slots: int = 1,
-        is_awaiting: bool = False,
+        has_workers: bool = False,
         deployment: int | None = None,
         controllers: Sequence[Controller] = (),
         **options: Any,
@@ -102,7 +107,7 @@ class Harness:
             restored=restored or RestoredState(),
             attempts=self.attempts,
             slots=slots,
-            is_awaiting=is_awaiting,
+            has_workers=has_workers,
             controllers=controllers,
         )
         self._keep(self.c.start(0.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     AssignSplits,
     DeploySubtask,
     DrainSubtask,
@@ -15,14 +15,14 @@ from airflow_provider_ckpt.coordinator.commands import (
     ResumeSubtask,
     TriggerBarrier,
 )
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     BatchPublished,
     DataAvailable,
     FileAwaited,
     FilesChanged,
-    LeftBehind,
+    InputLeftUnread,
     QueryMeasured,
     ReadingBegun,
     ReconfigurationPrepared,
@@ -40,12 +40,10 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskPaused,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.batch_progress import BatchProgress
 from airflow_provider_ckpt.model.file_status import ChangedFile
-from airflow_provider_ckpt.model.pause_reason import BeginAnew, DropSource, Reconfigure
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure, RestartFromScratch
+from airflow_provider_ckpt.model.progress import BatchProgress, Snapshot
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
@@ -90,9 +88,9 @@ MESSAGES: list[Any] = [
     SourceLogGrown(*WORLD),
     FilesChanged(*WORLD, "live", (ChangedFile("/in/a", 10, 30), ChangedFile("/in/b", None, 4)), 3, 20),
     FileAwaited(*WORLD, "live", "/in/a", 15.5),
-    LeftBehind(*WORLD, "the drain has ended source live, and left 3 files (120 bytes) unread"),
+    InputLeftUnread(*WORLD, "the drain has ended source live, and left 3 files (120 bytes) unread"),
     SinkAwaited(*WORLD, "orders", 8.0, "SQLSTATE 25006"),
-    SubtaskPaused(*WORLD, BeginAnew(), 4),
+    SubtaskPaused(*WORLD, RestartFromScratch(), 4),
     AssignSplits(*WORLD, ("2026-02", "2026-03"), is_last=False),
     TriggerBarrier(*WORLD, 2),
     DeploySubtask(*WORLD, VertexPlan(0, ("history",))),

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     DeploySubtask,
     DrainSubtask,
     FinishSubtask,
     PauseSubtask,
     TriggerBarrier,
 )
-from airflow_provider_ckpt.coordinator.effects import EndJob
-from airflow_provider_ckpt.coordinator.reports import SubtaskOpened, SubtaskPaused
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.protocol.effects import EndJob
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskOpened, SubtaskPaused
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointCompleted, CheckpointTriggered
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import DropSource
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from tests.coordinator.harness import CHAIN, MID0, SRC0, V0, A, Harness, events, graph, names, only, vertex
 

@@ -27,14 +27,14 @@ import typing
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
-from airflow_provider_ckpt.coordinator.effects import Append, EndJob, NotifyCompleted, Release
-from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason as Reason
-from airflow_provider_ckpt.coordinator.failures import DeclineReason, FailureTracker
-from airflow_provider_ckpt.coordinator.messages import ReleaseDone
-from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED, CheckpointOptions
-from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SubtaskFailed
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import CheckpointFailureReason as Reason
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import DeclineReason, FailureTracker
+from airflow_provider_ckpt.coordinator.protocol.commands import TriggerBarrier
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, EndJob, NotifyCompleted, Release
+from airflow_provider_ckpt.coordinator.protocol.messages import ReleaseDone
+from airflow_provider_ckpt.coordinator.protocol.options import MAX_UNRELEASED, CheckpointOptions
+from airflow_provider_ckpt.coordinator.protocol.reports import BarrierAcknowledged, SubtaskFailed
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
@@ -42,9 +42,8 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointTriggered,
     StatusChanged,
 )
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
 from tests.coordinator.harness import CHAIN, SRC0, V0, A, Harness, events, graph, names, only, vertex
 
 

@@ -7,25 +7,24 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     AssignSplits,
     PauseSubtask,
     PrepareReconfiguration,
     RestartSubtask,
     ResumeSubtask,
 )
-from airflow_provider_ckpt.coordinator.effects import Effect
-from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.messages import ReconfigureRequested, RescaleRequested
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.effects import Effect
+from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested, RescaleRequested
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     ReconfigurationUnfit,
     SplitsCompleted,
 )
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import GraphChanged, ReconfigurationEnded, Reconfigured
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import PauseReason, Reconfigure, Rescale
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.coordinator.harness import Harness, events, graph, only, outcomes, vertex
 
@@ -210,7 +209,7 @@ def test_what_cannot_be_done_is_refused_with_all_that_was_asked_for(
 
 
 def test_workers_are_rescaled_with_the_rest() -> None:
-    harness = job(is_awaiting=True, running=False)
+    harness = job(has_workers=True, running=False)
     for name in ("parts/0", "parts/1", "more/0", "more/1", "v/0", "w/0"):
         harness.next_attempt(name)
         harness.running(SubtaskId(name))

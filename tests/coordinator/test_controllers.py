@@ -8,23 +8,23 @@ from typing import Any, cast
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import PauseSubtask, PrepareReconfiguration
-from airflow_provider_ckpt.coordinator.effects import Effect, Notice
-from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.messages import ReconfigureRequested, RescaleRequested
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.commands import PauseSubtask, PrepareReconfiguration
+from airflow_provider_ckpt.coordinator.protocol.effects import Effect, Notice
+from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested, RescaleRequested
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     QueryMeasured,
     ReconfigurationPrepared,
     ReconfigurationUnfit,
 )
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
+from airflow_provider_ckpt.job.autoscaler import Autoscaler
 from airflow_provider_ckpt.job.controller import Controller, JobMetrics
-from airflow_provider_ckpt.job.keep_up import KeepUp
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.journal.events import ReconfigurationEnded, Reconfigured, RequestAnswered
-from airflow_provider_ckpt.model.batch_progress import BatchProgress
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.pause_reason import Reconfigure
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.progress import BatchProgress
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.coordinator.harness import Harness, events, graph, only, vertex
 
@@ -280,7 +280,7 @@ def test_an_empty_change_is_none() -> None:
 
 
 def test_a_query_that_is_behind_gets_more_at_a_time_and_nobody_had_to_ask() -> None:
-    harness = job(KeepUp("b", max_files_per_batch=(3, 12), looks=2))
+    harness = job(Autoscaler("b", max_files_per_batch=(3, 12), looks=2))
     for _ in range(2):
         for number in range(5):
             measured(harness, replace(BATCH, batch_id=number))

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.enumerator import AHEAD, Assignment, RestoredSplits, SplitEnumerator
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.coordinator.state.enumerator import AHEAD, Assignment, RestoredSplits, SplitEnumerator
+from airflow_provider_ckpt.model.ids import SubtaskId
 
 A = [SubtaskId.of("a", n) for n in range(4)]
 
@@ -91,7 +91,7 @@ def reading_small_ones_and_to_leave() -> SplitEnumerator:
     enumerator = source(200, A[0], A[1])
     enumerator.reads_together(A[0], 3)
     assert len(handed(enumerator.due([A[0], A[1]]))[A[0]]) == 12
-    enumerator.retake([A[1]])
+    enumerator.reassign([A[1]])
     return enumerator
 
 
@@ -118,7 +118,7 @@ def test_one_that_is_to_leave_is_not_told_so_while_more_are_to_begin() -> None:
         enumerator.completed(A[0], number)
     enumerator.hold()
     assert [one for one in enumerator.due([A[0], A[1]]) if one.subtask == A[0]] == []
-    enumerator.let_go()
+    enumerator.unhold()
     assert Assignment(A[0], (), is_last=True) in enumerator.due([A[0], A[1]])
 
 

@@ -7,15 +7,15 @@ from contextlib import nullcontext
 
 import pytest
 
+from airflow_provider_ckpt.coordinator.checkpoints.vertex_finished_state import check_restore
 from airflow_provider_ckpt.coordinator.errors import (
     FinishedAfterRunningError,
     MixedFinishedStateError,
     NonRestoredStateError,
 )
-from airflow_provider_ckpt.coordinator.vertex_finished_state import check_restore
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
 from tests.coordinator.harness import graph, vertex
 
 PARTIAL, DONE, RUNS = "partially finished", "finished", "running"

@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     DrainSubtask,
     FinishSubtask,
     PauseSubtask,
     ResumeSubtask,
     TriggerBarrier,
 )
-from airflow_provider_ckpt.coordinator.effects import Effect, EndJob, Notice, Release
-from airflow_provider_ckpt.coordinator.pauses import Pause
-from airflow_provider_ckpt.coordinator.release_queue import MAX_BACKOFF
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.protocol.effects import Effect, EndJob, Notice, Release
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed
+from airflow_provider_ckpt.coordinator.state.pauses import Pause
+from airflow_provider_ckpt.coordinator.state.release_state import MAX_BACKOFF
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     CheckpointReleased,
@@ -32,10 +32,10 @@ from airflow_provider_ckpt.journal.events import (
     SourceEnded,
     StatusChanged,
 )
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.pause_reason import DropSource
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from tests.coordinator.harness import CHAIN, MID0, V0, A, Harness, events, graph, names, only, vertex
 

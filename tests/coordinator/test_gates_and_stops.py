@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.effects import EndJob
-from airflow_provider_ckpt.coordinator.release_queue import GATE_PAUSE
-from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.coordinator.protocol.effects import EndJob
+from airflow_provider_ckpt.coordinator.state.release_state import GATE_PAUSE
+from airflow_provider_ckpt.model.job_status import RuntimeMode
 from tests.coordinator.harness import Harness, graph, only, vertex
 
 TWO = graph(vertex("v", sources="live", sinks="a b"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.coordinator.effects import EndJob
-from airflow_provider_ckpt.coordinator.messages import RunGivenUp
+from airflow_provider_ckpt.coordinator.protocol.effects import EndJob
+from airflow_provider_ckpt.coordinator.protocol.messages import RunGivenUp
 from airflow_provider_ckpt.journal.events import CheckpointAborted
 from tests.coordinator.harness import CHAIN, Harness, events, only
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from airflow_provider_ckpt.coordinator.ended_sources import EndedSources
-from airflow_provider_ckpt.coordinator.pauses import Pause, Pauses, PlanChanges
-from airflow_provider_ckpt.coordinator.running_graph import RunningGraph
+from airflow_provider_ckpt.coordinator.state.ended_sources import EndedSources
+from airflow_provider_ckpt.coordinator.state.pauses import Pause, Pauses, PlanChanges
+from airflow_provider_ckpt.coordinator.state.running_graph import RunningGraph
 from airflow_provider_ckpt.journal.events import Event, SourceDropped
 from airflow_provider_ckpt.model.pause_reason import DropSource, PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -63,14 +63,14 @@ def test_each_kind_changes_the_plan_at_a_number_of_its_own() -> None:
     assert pauses.plan(V0) == VertexPlan(0, ())
 
     pauses.begin(first, sources)
-    on = pauses.stood_still(V0, 3, 1.0)
+    on = pauses.paused_at(V0, 3, 1.0)
     assert [type(event) for event in on.events] == [SourceDropped]
     assert on.subtasks == (V0,)
     assert pauses.plan(V0) == VertexPlan(1, ("history",))
     pauses.over(V0, 1.5)
 
     pauses.begin(second, by)
-    assert pauses.stood_still(V0, 4, 2.0).events == (SourceDropped("v", "changed", 4, 2.0),)
+    assert pauses.paused_at(V0, 4, 2.0).events == (SourceDropped("v", "changed", 4, 2.0),)
     assert pauses.plan(V0) == VertexPlan(2, ("history", "changed"))
     assert not pauses.wanted()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_ckpt.coordinator.checkpoint_plan import plan
+from airflow_provider_ckpt.coordinator.checkpoints.checkpoint_plan import plan
 from airflow_provider_ckpt.model.channel import pointwise_producers
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 from tests.coordinator.harness import graph, vertex
 
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.reconciliation import LostResult, lost_results
+from airflow_provider_ckpt.jobmaster.recovery.reconciliation import LostResult, lost_results
 from airflow_provider_ckpt.model.channel import channels
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 
 ALL: Exchange = "all_to_all"
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.affected import by_vertex
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.coordinator.change_scope import by_vertex
+from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     DeploySubtask,
     PauseSubtask,
     PrepareReconfiguration,
@@ -16,23 +17,22 @@ from airflow_provider_ckpt.coordinator.commands import (
     ResumeSubtask,
     TriggerBarrier,
 )
-from airflow_provider_ckpt.coordinator.effects import Append, Effect
-from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
-from airflow_provider_ckpt.coordinator.messages import ReconfigureRequested
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect
+from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     ReconfigurationPrepared,
     ReconfigurationUnfit,
     SourceAtEnd,
 )
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import (
     ReconfigurationEnded,
     Reconfigured,
     SourceDropped,
     StatusChanged,
 )
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.coordinator.harness import Harness, events, graph, only, outcomes, vertex
 
@@ -252,7 +252,7 @@ def test_r21_one_that_ends_while_the_others_stand_still_takes_the_change_with_it
 def test_r21_one_that_another_process_begins_unheard_takes_the_change_with_it(has_stood: bool) -> None:
     """Its worker is gone without a report. The new attempt has read only the decisions from before it opened the
     log."""
-    harness = Harness(THREE, timeout=60.0, is_awaiting=True, running=False)
+    harness = Harness(THREE, timeout=60.0, has_workers=True, running=False)
     for subtask in (A0, B0, C0):
         harness.next_attempt(subtask)
         harness.running(subtask)

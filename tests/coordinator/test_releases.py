@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import FinishSubtask
-from airflow_provider_ckpt.coordinator.effects import Append, EndJob, Notice, Release
-from airflow_provider_ckpt.coordinator.messages import ReleaseDone
-from airflow_provider_ckpt.coordinator.options import MAX_UNRELEASED
-from airflow_provider_ckpt.coordinator.release_queue import GATE_PAUSE
-from airflow_provider_ckpt.coordinator.releases import REMEMBERED
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.protocol.commands import FinishSubtask
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, EndJob, Notice, Release
+from airflow_provider_ckpt.coordinator.protocol.messages import ReleaseDone
+from airflow_provider_ckpt.coordinator.protocol.options import MAX_UNRELEASED
+from airflow_provider_ckpt.coordinator.state.release_state import GATE_PAUSE, REMEMBERED
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SinkReleased
 from airflow_provider_ckpt.journal.state import JobState
 from tests.coordinator.harness import ONE, V0, A, Harness, events, graph, names, only, vertex

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_provider_ckpt.coordinator.commands import AssignSplits, DeploySubtask, PauseSubtask, RestartSubtask
-from airflow_provider_ckpt.coordinator.effects import Append, Effect
-from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.messages import RescaleRequested
-from airflow_provider_ckpt.coordinator.reports import SplitsCompleted
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.protocol.commands import (
+    AssignSplits,
+    DeploySubtask,
+    PauseSubtask,
+    RestartSubtask,
+)
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect
+from airflow_provider_ckpt.coordinator.protocol.messages import RescaleRequested
+from airflow_provider_ckpt.coordinator.protocol.reports import SplitsCompleted
+from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, GraphChanged, SubtasksAdded
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import Rescale
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.coordinator.harness import Harness, events, graph, only, outcomes, vertex
 
 IDS = [f"s{number}" for number in range(40)]
@@ -36,7 +40,7 @@ def workers(
     takers = [SubtaskId.of("parts", number) for number in range(parallelism)]
     splits = {"parts": RestoredSplits(ids, takers)}
     restored = RestoredState(splits=splits, hosts=hosts or {}, waiting=waiting)
-    return Harness(job, epoch=7, deployment=4, restored=restored, running=False, is_awaiting=True, slots=9, mode=mode)
+    return Harness(job, epoch=7, deployment=4, restored=restored, running=False, has_workers=True, slots=9, mode=mode)
 
 
 def come(harness: Harness, *subtasks: SubtaskId) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     AssignSplits,
     DeploySubtask,
     PauseSubtask,
@@ -15,20 +15,19 @@ from airflow_provider_ckpt.coordinator.commands import (
     ResumeSubtask,
     TriggerBarrier,
 )
-from airflow_provider_ckpt.coordinator.effects import Append, Effect
-from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.messages import RescaleRequested
-from airflow_provider_ckpt.coordinator.reports import SplitsCompleted, SubtaskFailed
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect
+from airflow_provider_ckpt.coordinator.protocol.messages import RescaleRequested
+from airflow_provider_ckpt.coordinator.protocol.reports import SplitsCompleted, SubtaskFailed
+from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     CheckpointTriggered,
     GraphChanged,
     StatusChanged,
 )
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import Rescale
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.coordinator.harness import Harness, events, graph, only, outcomes, vertex
 
 IDS = [f"s{number}" for number in range(40)]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_provider_ckpt.coordinator.commands import AssignSplits, PauseSubtask, RestartSubtask, ResumeSubtask
-from airflow_provider_ckpt.coordinator.effects import Effect
-from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.messages import RescaleRequested
-from airflow_provider_ckpt.coordinator.pending_checkpoint import PendingCheckpoint
-from airflow_provider_ckpt.coordinator.reports import SplitsCompleted
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.coordinator.checkpoints.pending_checkpoint import PendingCheckpoint
+from airflow_provider_ckpt.coordinator.protocol.commands import (
+    AssignSplits,
+    PauseSubtask,
+    RestartSubtask,
+    ResumeSubtask,
+)
+from airflow_provider_ckpt.coordinator.protocol.effects import Effect
+from airflow_provider_ckpt.coordinator.protocol.messages import RescaleRequested
+from airflow_provider_ckpt.coordinator.protocol.reports import SplitsCompleted
+from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import Rescale
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.coordinator.harness import Harness, graph, names, only, vertex
 
 

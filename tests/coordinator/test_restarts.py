@@ -6,31 +6,30 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     DeploySubtask,
     DrainSubtask,
     FinishSubtask,
     RestartSubtask,
     TriggerBarrier,
 )
-from airflow_provider_ckpt.coordinator.effects import Effect, EndJob
-from airflow_provider_ckpt.coordinator.messages import StopRequested
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.effects import Effect, EndJob
+from airflow_provider_ckpt.coordinator.protocol.messages import StopRequested
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     SourceAtEnd,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskFailed,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.restart_strategy import MAX_DELAY, RESET_AFTER, Restart, RestartStrategy
+from airflow_provider_ckpt.coordinator.state.restart_strategy import MAX_DELAY, RESET_AFTER, Restart, RestartStrategy
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
     CheckpointCompleted,
     SubtaskFinished,
     SubtaskRestarting,
 )
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from tests.coordinator.harness import CHAIN, Harness, events, names, only
 

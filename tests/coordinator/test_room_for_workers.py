@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import DeploySubtask, FinishSubtask
-from airflow_provider_ckpt.coordinator.effects import EndJob
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
+from airflow_provider_ckpt.coordinator.protocol.commands import DeploySubtask, FinishSubtask
+from airflow_provider_ckpt.coordinator.protocol.effects import EndJob
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 from tests.coordinator.harness import Harness, graph, only, vertex
 
 FIRST, LAST = SubtaskId("src/0"), SubtaskId("mid/0")
@@ -22,7 +22,7 @@ WITH_TWO_SINKS = graph(
 
 
 def awaiting(of: JobGraph = STAGES, *, mode: str = "batch", attempts: int = 0) -> Harness:
-    return Harness(of, is_awaiting=True, running=False, slots=8, mode=mode, timeout=60.0, restart_attempts=attempts)
+    return Harness(of, has_workers=True, running=False, slots=8, mode=mode, timeout=60.0, restart_attempts=attempts)
 
 
 def ended(h: Harness) -> str | None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import DeploySubtask
-from airflow_provider_ckpt.coordinator.effects import Effect
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.protocol.commands import DeploySubtask
+from airflow_provider_ckpt.coordinator.protocol.effects import Effect
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 from tests.coordinator.harness import CHAIN, Harness, graph, only, vertex
 
 DIAMOND = graph(

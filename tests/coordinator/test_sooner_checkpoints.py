@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.reports import BatchPublished
+from airflow_provider_ckpt.coordinator.protocol.reports import BatchPublished
 from airflow_provider_ckpt.journal.events import CheckpointTriggered
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId
 from tests.coordinator.harness import V0, Harness, events
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from airflow_provider_ckpt.coordinator.commands import AssignSplits
-from airflow_provider_ckpt.coordinator.effects import Append, Effect
-from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.reports import SplitsCompleted, SplitsReturned
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.protocol.commands import AssignSplits
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect
+from airflow_provider_ckpt.coordinator.protocol.reports import SplitsCompleted, SplitsReturned
+from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, SplitsAssigned, SplitsCovered, SplitsDone
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 from tests.coordinator.harness import Harness, graph, only, vertex
 
 IDS = [f"s{number}" for number in range(40)]

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import DrainSubtask, FinishSubtask, PauseSubtask, TriggerBarrier
-from airflow_provider_ckpt.coordinator.effects import Effect, EndJob
-from airflow_provider_ckpt.coordinator.failures import CheckpointFailureReason
-from airflow_provider_ckpt.coordinator.reports import BarrierDeclined
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import CheckpointFailureReason
+from airflow_provider_ckpt.coordinator.protocol.commands import (
+    DrainSubtask,
+    FinishSubtask,
+    PauseSubtask,
+    TriggerBarrier,
+)
+from airflow_provider_ckpt.coordinator.protocol.effects import Effect, EndJob
+from airflow_provider_ckpt.coordinator.protocol.reports import BarrierDeclined
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, StatusChanged
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.pause_reason import DropSource
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.coordinator.harness import CHAIN, MID0, A, Harness, events, graph, names, only, vertex
 
 BOUNDED = graph(vertex("v", sources="h", bounded="h", sinks="sink"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.coordinator.effects import Effect, EndJob, Release, TryUpgrade
-from airflow_provider_ckpt.coordinator.messages import (
+from airflow_provider_ckpt.coordinator.protocol.effects import Effect, EndJob, Release, TryUpgrade
+from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReconfigureRequested,
     RescaleRequested,
     UpgradeRequested,

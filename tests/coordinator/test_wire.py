@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.coordinator.errors import UnknownMessageError
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     Command,
     DrainSubtask,
     PauseSubtask,
 )
-from airflow_provider_ckpt.coordinator.errors import UnknownMessageError
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     BarrierDeclined,
     TaskReport,
 )
-from airflow_provider_ckpt.coordinator.wire import from_json, to_json
+from airflow_provider_ckpt.coordinator.protocol.wire import from_json, to_json
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.pause_reason import DropSource
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from tests.coordinator.sample_messages import MESSAGES, WORLD
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from airflow_provider_ckpt.jobmaster.job_master import JobMaster
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.remote.timing import Timing
 from tests.costs.meter import Cost, Meter
 from tests.remote.cluster import Cluster

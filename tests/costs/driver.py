@@ -10,25 +10,25 @@ import itertools
 import os
 from typing import Any
 
-from airflow_provider_ckpt.coordinator.reports import SubtaskRunning
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.jobmaster import takeover
-from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskRunning
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.jobmaster.assembly import ClaimedJobParts, job_master
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
-from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
-from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
-from airflow_provider_ckpt.jobmaster.restored_state import restored
+from airflow_provider_ckpt.jobmaster.recovery import takeover
+from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery.recovery_point import load_logs
+from airflow_provider_ckpt.jobmaster.recovery.restored_state import restored
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.current_log import CurrentLog
-from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.memory import MemoryStorage
+from airflow_provider_ckpt.subtasklog.log_reader import CurrentLog
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.restarts import Restarts
 from tests.costs.deployment import LATE
@@ -85,7 +85,7 @@ class IdleDriver:
     def _job_master(self) -> Any:
         options = RunOptions(job="idle.py:job", root=self.meter.uri, job_id=JOB, checkpoint_interval=1e9)
         state = self.journal.state
-        owned = OwnedJob(
+        owned = ClaimedJobParts(
             JobIdentity(self.meter, JOB, self.epoch, options),
             GRAPH,
             "streaming",

@@ -23,13 +23,12 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 from airflow_provider_ckpt.storage.root import open_root
-from airflow_provider_ckpt.triggers.comeback import Comeback
-from airflow_provider_ckpt.triggers.comeback_watch import ComebackWatch
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
 from airflow_provider_ckpt.triggers.finished_subtask import shared_age
-from airflow_provider_ckpt.triggers.group_looks import GroupLooks
-from airflow_provider_ckpt.triggers.look import Look
+from airflow_provider_ckpt.triggers.group_wait import GroupPolls
+from airflow_provider_ckpt.triggers.job_poll import JobPoll
+from airflow_provider_ckpt.triggers.master_available import MasterAvailable, MasterAvailableWatch
 from airflow_provider_ckpt.triggers.siblings import ASK_EVERY
 from tests.costs.meter import Cost, Meter
 
@@ -84,7 +83,7 @@ class Watched:
 def sensor(poll: float, checkpoints: int = 0) -> Cost:
     """Return the hourly cost of a sensor, deferred or not. :class:`CheckpointTrigger` polls in the same way."""
     watched = Watched()
-    look = Look(watched.hook, CheckpointCondition(JOB, wait_for_restart=True), interval=poll)
+    look = JobPoll(watched.hook, CheckpointCondition(JOB, wait_for_restart=True), interval=poll)
     return watched.hour(look, round(3600 / poll), checkpoints)
 
 
@@ -113,7 +112,7 @@ def finished_tasks(count: int, poll: float) -> Cost:
     The tasks start one after the other and share their polls.
     """
     watched, now = Watched(), 0.0
-    shared = GroupLooks(watched.client.look, lambda: "deferred", clock=lambda: now)
+    shared = GroupPolls(watched.client.look, lambda: "deferred", clock=lambda: now)
 
     async def wait(seconds: float) -> None:
         nonlocal now
@@ -127,13 +126,13 @@ def finished_tasks(count: int, poll: float) -> Cost:
     return watched.meter.taken()
 
 
-def comeback(watched: Watched, *, poll: float, ask_every: float = ASK_EVERY) -> ComebackWatch:
+def comeback(watched: Watched, *, poll: float, ask_every: float = ASK_EVERY) -> MasterAvailableWatch:
     """Return the watch that the trigger uses, for a JobMaster that has died."""
     deployment = watched.journal.state.epoch
     watched.journal.write(DeploymentPrepared(deployment, 1.0))
     epoch = watched.journal.claim("t1", Worker(), 1.0, deployment=deployment)
-    awaited = Comeback(deployment, epoch)
-    return ComebackWatch(watched.hook, JOB, awaited, lambda: "deferred", every=round(ask_every / poll))
+    awaited = MasterAvailable(deployment, epoch)
+    return MasterAvailableWatch(watched.hook, JOB, awaited, lambda: "deferred", every=round(ask_every / poll))
 
 
 def watch(watched: Watched, *, poll: float, status_interval: float) -> DriverWatch:

@@ -6,13 +6,13 @@ from typing import Any
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.checkpoint import CheckpointKind, OperatorState
+from airflow_provider_ckpt.model.checkpoint_view import CheckpointKind, OperatorState
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.progress import Snapshot
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from dags_examples.demo_support.compare import Difference
 from dags_examples.demo_support.evidence import Evidence, Kill

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_ckpt.sinks.manifest_log import Manifest, ReleasedFile
+from airflow_provider_ckpt.sinks.file.manifest_log import Manifest, ReleasedFile
 from dags_examples.demo_support import compare
 from dags_examples.demo_support.data import RAW
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.job.chaining import build_graph
-from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.job.loading.loading import load_job
 from dags_examples.demo_support.airflow_home import EXAMPLES, environment
 
 SHOW = """

@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-VALIDATE = "import sys; from airflow_provider_ckpt.job.loading import load_job; load_job(sys.argv[1]).validate()"
+VALIDATE = (
+    "import sys; from airflow_provider_ckpt.job.loading.loading import load_job; load_job(sys.argv[1]).validate()"
+)
 SHELLS = ("sh", "bash", "shell", "console")
 
 _BLOCK = re.compile(

@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from airflow_provider_ckpt.job import kinds
-from airflow_provider_ckpt.job.flink_options import KEYS
-from airflow_provider_ckpt.job.option import Option
-from airflow_provider_ckpt.job.options import OPTIONS
+from airflow_provider_ckpt.job.options import kinds
+from airflow_provider_ckpt.job.options.flink_options import KEYS
+from airflow_provider_ckpt.job.options.option import Option
+from airflow_provider_ckpt.job.options.run_options import OPTIONS
 from tests.docs.examples import ROOT
 
 _PLACE = re.compile(r"(<!-- options: (?P<name>.+?) -->\n).*?(<!-- end of options -->)", re.DOTALL)

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_ckpt.cli import build_parser
 from airflow_provider_ckpt.journal.events import Event
-from airflow_provider_ckpt.partitions.records import Record
+from airflow_provider_ckpt.subtasklog.records import Record
 from tests.docs.examples import ROOT, Block, blocks, ckpt_commands, pages, run_page
 
 

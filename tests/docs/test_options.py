@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.options import OPTIONS
+from airflow_provider_ckpt.job.options.run_options import OPTIONS
 from tests.docs import options
 from tests.docs.examples import ROOT
 

@@ -159,7 +159,7 @@ _SOUND = """# Rules
 
 **Without it.** Rows are lost.
 
-Kept by: `storage/append_log.py`, `journal/journal.py`
+Kept by: `storage/log/append_log.py`, `journal/journal.py`
 
 Proved by: `tests/storage/test_append_log.py::test_r3_what_took_the_log_over_survives_every_truncation`,
 `mutant:claims-truncated`

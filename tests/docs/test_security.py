@@ -14,7 +14,7 @@ import pytest
 from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.journal.events import PlanRecorded
-from airflow_provider_ckpt.storage.local import LocalStorage
+from airflow_provider_ckpt.storage.local_storage import LocalStorage
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import check_root_of_run, open_root
 from tests.client.running_job import DEFINITION, GRAPH, write_running_job

@@ -12,47 +12,47 @@ from airflow_provider_ckpt.cli.job_view import job_view
 from airflow_provider_ckpt.cli.show import summary
 from airflow_provider_ckpt.connections.connection import parse_connection
 from airflow_provider_ckpt.hooks.connection_settings import settings
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.job.storage_options import STORAGE_OPTIONS_VARIABLE, read_storage_options
-from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.job.options.storage_options import STORAGE_OPTIONS_VARIABLE, read_storage_options
+from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
 from airflow_provider_ckpt.journal.journal import Journal, list_jobs
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.operators.pointer import Pointer
 from airflow_provider_ckpt.operators.retry_policy import Failures
-from airflow_provider_ckpt.partitions.log_state import fold
-from airflow_provider_ckpt.partitions.prepared_store import PreparedStore
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.partitions.subtask_entries import numbered, subtask_entries
-from airflow_provider_ckpt.remote.outbox import read_outbox
-from airflow_provider_ckpt.sinks.column_record import ColumnRecord
+from airflow_provider_ckpt.remote.mailbox import read_outbox
 from airflow_provider_ckpt.sinks.database.handle import checked_handle
-from airflow_provider_ckpt.sinks.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.column_record import ColumnRecord
+from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.manifest_log import ManifestLog
+from airflow_provider_ckpt.sinks.file.ownership_log import TurnLog
+from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.kafka.ledger import LedgerRecord
 from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
 from airflow_provider_ckpt.sinks.lake.intents import IntentLog
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
-from airflow_provider_ckpt.sinks.lake.start_mark import StartMark
-from airflow_provider_ckpt.sinks.manifest_log import ManifestLog
+from airflow_provider_ckpt.sinks.lake.roll_forward import StartMark
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.sink_name import SinkName
-from airflow_provider_ckpt.sinks.staged_files import StagedFiles
-from airflow_provider_ckpt.sinks.turn_log import TurnLog
-from airflow_provider_ckpt.spark.query.frozen_end import read_end
-from airflow_provider_ckpt.spark.query.known_late import KnownLate
+from airflow_provider_ckpt.spark.query.sources.frozen_end import read_end
+from airflow_provider_ckpt.spark.query.sources.known_late import KnownLate
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, forget_after, planned_times, taken_after
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.state_check import StateCheck
-from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.layout import late_path
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.log.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.storage.strict_json import parse_json
+from airflow_provider_ckpt.subtasklog.codec import numbered, subtask_entries
+from airflow_provider_ckpt.subtasklog.log_state import fold
+from airflow_provider_ckpt.subtasklog.prepared_store import PreparedStore
+from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
 from tests.package.test_damaged_files import DamagedError, content
 from tests.spark.compacted_folder import check_spark_folder, write_folder
@@ -264,7 +264,7 @@ def _of_spark(path: str) -> Read:
 
     def read(storage: Storage, data: bytes) -> None:
         storage.replace(path, data)
-        _tried(lambda: check_spark_folder(storage, 45, rewinds=False))
+        _tried(lambda: check_spark_folder(storage, 45, restores=False))
         folder = SparkFolder(storage, "v")
         acts: tuple[Callable[[], object], ...] = (
             lambda: [folder.offsets(number) for number in (44, 45)],

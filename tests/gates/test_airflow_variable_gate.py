@@ -17,7 +17,7 @@ import pytest
 from airflow_provider_ckpt.connections.errors import BadConnectionError, ConnectionMissingError
 from airflow_provider_ckpt.gates.airflow_variable_gate import AirflowVariableGate
 from airflow_provider_ckpt.gates.errors import VariableKeyError, VariableNoAnswerError, VariableUnreadableError
-from airflow_provider_ckpt.job.gate import PendingRelease
+from airflow_provider_ckpt.job.sink_operator import PendingRelease
 
 SECRET = "s3cr3tPW"
 PENDING = PendingRelease("orders", "lake", 12, 5)

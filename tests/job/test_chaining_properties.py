@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_ckpt.job.chaining import build_graph
-from airflow_provider_ckpt.job.edge_names import edge_uid
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import UID, OutputMode
 from airflow_provider_ckpt.job.topology import boundedness, consumers
+from airflow_provider_ckpt.job.validation import edge_uid
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.json_form import from_json, to_json
 from tests.job.jobs import Sketch

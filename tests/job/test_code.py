@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.job.code import code_of
-from airflow_provider_ckpt.job.loading import load
+from airflow_provider_ckpt.job.loading.code import code_of
+from airflow_provider_ckpt.job.loading.loading import load
 from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
 
 FILE = '''"""Orders."""

@@ -9,12 +9,12 @@ import pytest
 
 from airflow_provider_ckpt.job.errors import JobNotFoundError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.sinks.file_sink import FileSink
-from airflow_provider_ckpt.spark.query.code_places import CodePlaces
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
+from airflow_provider_ckpt.spark.plan.logic import LogicLoader
 from airflow_provider_ckpt.spark.query.errors import ForeignCodeError, WrittenCodeError
-from airflow_provider_ckpt.spark.query.logic import LogicLoader
-from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.errors import InvalidInputError
-from airflow_provider_ckpt.job.deadlines import check_deadlines, due, passed
 from airflow_provider_ckpt.job.errors import DeadlinePassedError
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.deadlines import check_deadlines, due, passed
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 
 NOON = 1_772_280_000.0  # 2026-02-28T12:00Z
 

@@ -8,8 +8,8 @@ import pytest
 
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job import errors
-from airflow_provider_ckpt.job.flink_options import KEYS, flink_values
-from airflow_provider_ckpt.job.options import BY_NAME
+from airflow_provider_ckpt.job.options.flink_options import KEYS, flink_values
+from airflow_provider_ckpt.job.options.run_options import BY_NAME
 
 ENABLED = "execution.batch.job-recovery.enabled"
 TIMEOUT = "execution.batch.job-recovery.previous-worker.recovery.timeout"

@@ -17,11 +17,11 @@ import pytest
 
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job import errors
+from airflow_provider_ckpt.job.autoscaler import Autoscaler
 from airflow_provider_ckpt.job.checks import _SINK_METHODS
 from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.job.errors import BadControllerError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.keep_up import KeepUp
 from airflow_provider_ckpt.job.operators import Operator, SourceOptions, Watermark
 from airflow_provider_ckpt.sinks.sink import Sink
 from airflow_provider_ckpt.storage.location import Location
@@ -405,7 +405,7 @@ def test_a_job_has_its_controllers_and_so_has_one_with_other_functions() -> None
 def test_a_policy_about_an_operator_that_the_job_has_not_is_refused() -> None:
     """The policy would never see metrics, and would stay silent."""
     for uid, hint in (("cleen", "Did you mean 'clean'"), ("out", "It has: live, clean")):
-        job = Job("watched", controllers=[KeepUp(uid, max_files_per_batch=(1, 4))])
+        job = Job("watched", controllers=[Autoscaler(uid, max_files_per_batch=(1, 4))])
         live = job.source(uid="live")(lambda read: read.parquet("/in"))
         clean = job.transform(inputs=[live], uid="clean")(lambda rows: rows)
         job.sink("out", clean, Nowhere())
@@ -418,7 +418,7 @@ def test_a_policy_about_an_operator_that_the_job_has_not_is_refused() -> None:
     [
         (_Policy(), "controllers are a list"),
         ([_Policy], "it is no Controller"),
-        (["KeepUp"], "it is no Controller"),
+        (["Autoscaler"], "it is no Controller"),
         ([type("Often", (_Policy,), {"__init__": lambda self: None, "every": 0})()], "every is a number of seconds"),
         ([type("Text", (_Policy,), {"__init__": lambda self: None, "cool_down": "1m"})()], "cool_down is a number"),
         (

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.job.autoscaler import Autoscaler
 from airflow_provider_ckpt.job.controller import JobMetrics, QueryMetrics, SplitMetrics
 from airflow_provider_ckpt.job.errors import BadControllerError
-from airflow_provider_ckpt.job.keep_up import KeepUp
-from airflow_provider_ckpt.model.batch_progress import BatchProgress
+from airflow_provider_ckpt.model.progress import BatchProgress
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 EVERY = 10.0
@@ -62,7 +62,7 @@ class Query:
         return QueryMetrics(tuple(batches), not batches, self.settings)
 
 
-def watched(query: Query, policy: KeepUp, looks: int) -> list[tuple[str, int]]:
+def watched(query: Query, policy: Autoscaler, looks: int) -> list[tuple[str, int]]:
     """Return the policy's changes, in order."""
     changes: list[tuple[str, int]] = []
     for _ in range(looks):
@@ -83,8 +83,8 @@ def turns(changes: list[int]) -> int:
     return sum((b > a) is not (c > b) for a, b, c in zip(changes, changes[1:], changes[2:], strict=False))
 
 
-def keep_up(**given: Any) -> KeepUp:
-    return KeepUp("q", **{"max_files_per_batch": (1, 64), **given})
+def keep_up(**given: Any) -> Autoscaler:
+    return Autoscaler("q", **{"max_files_per_batch": (1, 64), **given})
 
 
 def test_a_rate_that_rises_is_followed_and_the_backlog_goes() -> None:
@@ -191,7 +191,7 @@ def test_a_look_in_the_middle_of_a_long_batch_says_nothing() -> None:
 
 
 def test_a_limit_of_bytes_is_full_when_one_more_file_would_not_go_in() -> None:
-    policy = KeepUp("q", max_bytes_per_batch=("10m", "40m"), looks=1)
+    policy = Autoscaler("q", max_bytes_per_batch=("10m", "40m"), looks=1)
     some = BatchProgress(1, 8.0, 0.0, 1, files=3, size=6 * MIB)
     assert policy.on_metrics(0.0, metrics(some)) is None
     asked = policy.on_metrics(0.0, metrics(BatchProgress(1, 8.0, 0.0, 1, files=3, size=9 * MIB)))
@@ -201,14 +201,14 @@ def test_a_limit_of_bytes_is_full_when_one_more_file_would_not_go_in() -> None:
 
 def test_batches_that_take_longer_than_their_interval_get_more_parts_of_the_state() -> None:
     query = Query(lambda at: 6.0, fixed=0.2, each=0.4, files=100)
-    policy = KeepUp("q", state_partitions=(4, 32))
+    policy = Autoscaler("q", state_partitions=(4, 32))
     assert [value for _, value in watched(query, policy, 100)][:2] == [8, 16]
     assert query.backlog < 30
 
 
 def test_where_the_limit_is_refused_the_parts_of_the_state_are_changed() -> None:
     """Each micro-batch is full and late, and no change of the limit is ever applied."""
-    policy = KeepUp("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), looks=1)
+    policy = Autoscaler("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), looks=1)
     full = BatchProgress(1, 5.0, 1.0, 2, 2, 2 * MIB, state_partitions=4)
     settings: dict[str, Any] = {}
     asked = []
@@ -223,7 +223,7 @@ def test_where_the_limit_is_refused_the_parts_of_the_state_are_changed() -> None
 
 
 def test_where_the_parts_are_not_taken_back_the_limit_is() -> None:
-    policy = KeepUp("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), idle_looks=1)
+    policy = Autoscaler("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), idle_looks=1)
     quick = BatchProgress(1, 0.1, 1.0, 1, 1, MIB, state_partitions=8)
     asked = []
     for now in range(2):
@@ -234,7 +234,7 @@ def test_where_the_parts_are_not_taken_back_the_limit_is() -> None:
 
 
 def test_the_number_of_parts_that_was_seen_counts_and_not_the_bound() -> None:
-    policy = KeepUp("q", state_partitions=(4, 32), looks=1)
+    policy = Autoscaler("q", state_partitions=(4, 32), looks=1)
     asked = policy.on_metrics(0.0, metrics(BatchProgress(1, 8.0, 1.0, 1, state_partitions=12)))
     assert asked is not None
     assert asked.changes["q"].state_partitions == 24
@@ -265,7 +265,7 @@ def test_an_operator_in_the_middle_of_a_query_stands_for_the_query() -> None:
 # ---- sources with splits
 
 
-def reading(policy: KeepUp, pace: float, looks: int, *, readers: int = 1, total: int = 1000) -> list[int]:
+def reading(policy: Autoscaler, pace: float, looks: int, *, readers: int = 1, total: int = 1000) -> list[int]:
     """Return the numbers of subtasks that the policy asked for; ``pace`` is the splits per second of one subtask."""
     found, done, now = [], 0.0, 0.0
     for _ in range(looks):
@@ -279,18 +279,18 @@ def reading(policy: KeepUp, pace: float, looks: int, *, readers: int = 1, total:
 
 
 def test_a_source_with_splits_gets_as_many_subtasks_as_it_takes_to_be_read_in_time() -> None:
-    assert reading(KeepUp("q", parallelism=(1, 8), within="5m"), 1.0, 30) == [2, 4]
-    assert reading(KeepUp("q", parallelism=(1, 8), within="1h"), 1.0, 30) == []
-    assert reading(KeepUp("q", parallelism=(1, 3), within="5s"), 1.0, 60) == [2, 3]
+    assert reading(Autoscaler("q", parallelism=(1, 8), within="5m"), 1.0, 30) == [2, 4]
+    assert reading(Autoscaler("q", parallelism=(1, 8), within="1h"), 1.0, 30) == []
+    assert reading(Autoscaler("q", parallelism=(1, 3), within="5s"), 1.0, 60) == [2, 3]
 
 
 def test_it_gives_subtasks_back_when_it_will_be_read_long_before() -> None:
-    policy = KeepUp("q", parallelism=(1, 8), within="3h", idle_looks=5)
+    policy = Autoscaler("q", parallelism=(1, 8), within="3h", idle_looks=5)
     assert reading(policy, 0.2, 60, readers=4) == [2, 1]
 
 
 def test_a_pace_is_not_told_by_one_split() -> None:
-    assert reading(KeepUp("q", parallelism=(1, 8), within="1m", looks=1), 0.01, 15) == []
+    assert reading(Autoscaler("q", parallelism=(1, 8), within="1m", looks=1), 0.01, 15) == []
 
 
 @pytest.mark.parametrize("hours", [1, 6])
@@ -298,7 +298,7 @@ def test_a_pace_of_long_ago_says_nothing_about_what_is_left(hours: int) -> None:
     """The policy goes by recent splits: within an hour it notices that the pace fell to a hundredth."""
     before = hours * 3600.0
     total, done, now = int(before) + 5000, 0.0, 0.0
-    policy = KeepUp("q", parallelism=(2, 8), within=before + 6000)
+    policy = Autoscaler("q", parallelism=(2, 8), within=before + 6000)
     while now < before + 3600.0:
         now, done = now + EVERY, done + EVERY * (1.0 if now < before else 0.01)
         source = SplitMetrics(total, int(done), total - int(done), 2)
@@ -309,7 +309,7 @@ def test_a_pace_of_long_ago_says_nothing_about_what_is_left(hours: int) -> None:
 
 def test_a_stall_that_is_over_is_forgotten() -> None:
     """A database was down for hours and is then read as before. The lost hours must not add subtasks."""
-    policy = KeepUp("q", parallelism=(1, 8), within="24h", cool_down=0)
+    policy = Autoscaler("q", parallelism=(1, 8), within="24h", cool_down=0)
     done, asked = 0.0, []
     for look in range(1, 4_000):
         done += 0.0 if 1_000 <= look < 3_000 else EVERY * 0.5
@@ -342,7 +342,7 @@ def test_a_stall_that_is_over_is_forgotten() -> None:
 )
 def test_bounds_that_cannot_be_are_refused(given: dict[str, Any], why: str) -> None:
     with pytest.raises(BadControllerError) as raised:
-        KeepUp("q", **given)
+        Autoscaler("q", **given)
     assert why in str(raised.value)
     assert "KeepUp(q)" in str(raised.value)
 

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from airflow_provider_ckpt.job import errors
-from airflow_provider_ckpt.job.loading import file_module_name, load, load_job
+from airflow_provider_ckpt.job.loading.loading import file_module_name, load, load_job
 
 pytestmark = pytest.mark.usefixtures("import_state")
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_ckpt.coordinator.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.job.changes import RULES
-from airflow_provider_ckpt.job.option import Option
-from airflow_provider_ckpt.job.options import BY_NAME, OPTIONS, RunOptions
-from airflow_provider_ckpt.job.units import format_bytes, format_duration, parse_bytes, parse_duration
+from airflow_provider_ckpt.job.options.option import Option
+from airflow_provider_ckpt.job.options.run_options import BY_NAME, OPTIONS, RunOptions
+from airflow_provider_ckpt.job.options.units import format_bytes, format_duration, parse_bytes, parse_duration
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.definition import JobDefinition
 

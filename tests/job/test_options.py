@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job import errors
-from airflow_provider_ckpt.job.options import (
+from airflow_provider_ckpt.job.options.run_options import (
     STORAGE_OPTIONS_VARIABLE,
     RunOptions,
     read_storage_options,

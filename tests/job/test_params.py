@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_ckpt import Job
 from airflow_provider_ckpt.job import errors
-from airflow_provider_ckpt.job.loading import load, load_job
+from airflow_provider_ckpt.job.loading.loading import load, load_job
 
 pytestmark = pytest.mark.usefixtures("import_state")
 

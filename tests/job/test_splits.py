@@ -10,7 +10,7 @@ from airflow_provider_ckpt.job.chaining import build_graph
 from airflow_provider_ckpt.job.errors import BadOperatorOptionError, BadSignatureError, BadSplitsError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.splits import SplitSource, named_splits, read_splits
-from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 
 
 def named(*given: Any) -> list[str]:

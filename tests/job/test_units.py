@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError
-from airflow_provider_ckpt.job.units import parse_bytes, parse_duration
+from airflow_provider_ckpt.job.options.units import parse_bytes, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ckpt.job import errors
-from airflow_provider_ckpt.job.edge_names import edge_uid
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.validation import edge_uid
 from tests.job.jobs import Nowhere, SinkFullError, Sketch, backfill, read
 
 

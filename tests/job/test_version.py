@@ -12,11 +12,11 @@ import pytest
 from pyspark import cloudpickle
 
 from airflow_provider_ckpt.job import errors
-from airflow_provider_ckpt.job.loading import load
-from airflow_provider_ckpt.job.version import Version, load_version
+from airflow_provider_ckpt.job.loading.loading import load
+from airflow_provider_ckpt.job.loading.version import Version, load_version
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.spark.query.code_places import CodePlaces
-from airflow_provider_ckpt.spark.query.logic import LogicLoader
+from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
+from airflow_provider_ckpt.spark.plan.logic import LogicLoader
 from airflow_provider_ckpt.storage.location import Location
 
 pytestmark = pytest.mark.usefixtures("import_state")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.affected import by_vertex
+from airflow_provider_ckpt.coordinator.change_scope import by_vertex
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.journal.errors import RequestTooLargeError
 from airflow_provider_ckpt.journal.requests import (

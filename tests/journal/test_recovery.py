@@ -9,7 +9,7 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.split import numbers
-from airflow_provider_ckpt.report.reconciled import table, told_of
+from airflow_provider_ckpt.status.reconciled import table, told_of
 from tests.journal.samples import folded, of_recovery
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "recovery-v1.json"

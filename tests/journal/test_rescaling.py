@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted
+from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_wanted
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 from tests.journal.samples import of_rescaled_workers, of_rescaling
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -59,12 +59,12 @@ def test_r21_whoever_is_asked_for_a_subtask_runs_what_was_put_beside_it_once_it_
     first, changed, _, added, *_ = of_rescaled_workers()
     state, asked = JobState("job"), [SubtaskId("history/1")]
     first.apply(state)
-    assert (state.together(asked), state.asked_for()) == (tuple(asked), ("history/0", "history/1"))
+    assert (state.together(asked), state.assignable()) == (tuple(asked), ("history/0", "history/1"))
     changed.apply(state)
-    assert (state.together(asked), state.asked_for()) == (tuple(asked), ("history/0", "history/1"))
+    assert (state.together(asked), state.assignable()) == (tuple(asked), ("history/0", "history/1"))
     assert state.named("history") == ("history/0", "history/1"), "by the vertex's name neither"
     added.apply(state)
-    assert (state.together(asked), state.asked_for()) == (("history/1", "history/3"), ("history/0", "history/1"))
+    assert (state.together(asked), state.assignable()) == (("history/1", "history/3"), ("history/0", "history/1"))
     assert state.named("history/1") == ("history/1", "history/3")
     assert state.named("history") == ("history/0", "history/1", "history/3"), "history/2 is to wait yet"
     assert state_from_json(state_to_json(state)) == state
@@ -76,6 +76,6 @@ def test_a_subtask_is_asked_for_as_long_as_one_beside_it_is_not_finished() -> No
         event.apply(state)
     ev.SubtasksAdded((SubtaskId("history/2"),), 1.0).apply(state)
     state.finished = {SubtaskId("history/0"), SubtaskId("history/1"), SubtaskId("history/3")}
-    assert state.left_to_ask_for() == ("history/0",)
+    assert state.unfinished_assignable() == ("history/0",)
     state.finished.add(SubtaskId("history/2"))
-    assert state.left_to_ask_for() == ()
+    assert state.unfinished_assignable() == ()

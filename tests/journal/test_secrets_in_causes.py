@@ -8,8 +8,8 @@ import pytest
 
 from airflow_provider_ckpt.journal.events import Event, StatusChanged, SubtaskRestarting
 from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.redaction import hiding_given

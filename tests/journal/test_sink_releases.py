@@ -13,7 +13,7 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
 from airflow_provider_ckpt.journal.kinds.event import HISTORY
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
-from airflow_provider_ckpt.triggers.release_event import release_events
+from airflow_provider_ckpt.triggers.release import release_events
 from tests.journal.samples import folded, of_earlier_rows, of_sinks
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -13,8 +13,8 @@ from airflow_provider_ckpt.journal.codec import decode, encode
 from airflow_provider_ckpt.journal.kinds.splits import covered_splits
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.split import numbers, ranges, size, union
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from tests.journal.samples import folded, of_splits
 

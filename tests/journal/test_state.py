@@ -20,11 +20,11 @@ from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_j
 from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
 from airflow_provider_ckpt.model.file_status import ChangedFile
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.progress import Snapshot
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
 from tests.journal.samples import (
@@ -251,7 +251,7 @@ def test_what_an_epoch_brought_and_gave_up_survives_the_json_of_the_state() -> N
     later = JobGraph((replace(GRAPH.vertices[0], operators=("history", "weekly")),), ())
     state = folded(*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), ev.PlanRecorded(later, {}, 2.0))
     assert (state.anew_epoch, state.introduced) == (1, {"weekly": (1, state.last_completed)})
-    assert state.given_up == {"live", "daily", "rates"}
+    assert state.abandoned == {"live", "daily", "rates"}
     assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
 
 
@@ -327,7 +327,7 @@ def test_the_golden_state_is_read_and_written_again() -> None:
 def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading() -> None:
     begun = [*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts(), *of_files()]
     state = folded(*begun, *of_reconfiguration(), *of_deployment())
-    state.outcomes, state.introduced, state.given_up = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
+    state.outcomes, state.introduced, state.abandoned = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
     state.sinks_released, state.reconfigured_for, state.driver_since = {"lake": 3}, "r-2", 1
     state.deletion, state.running_since = ev.DeletionBegun(None, 1.0), 1.0
     state.reconciled = ev.JobReconciled(2, (), {}, (), 1.0)

@@ -6,10 +6,10 @@ from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecord
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.json_form import from_json, to_json
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
+from airflow_provider_ckpt.model.progress import Snapshot
+from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 
 TIMED = VertexDefinition("append", True, event_time=True)
 PLAIN = VertexDefinition("append", False)

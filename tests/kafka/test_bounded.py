@@ -35,7 +35,7 @@ def test_r11_a_retry_reads_to_the_end_of_the_first_start(world: World, topics: T
     with pytest.raises(Interruption):
         world.run(job, interrupt, mode=mode)
     topics.put(history, range(90, 200))
-    topics.widen(history, 5)
+    topics.add_channels(history, 5)
     topics.put(history, range(200, 300))
     assert world.run(job, mode=mode).status == "FINISHED"
     assert world.released_ids() == sorted(ids)

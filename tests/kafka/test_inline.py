@@ -104,7 +104,7 @@ def test_new_partitions_of_a_live_topic_are_read_from_their_start(
 ) -> None:
     job = jobs.of_both(world, topics, *two)
     assert world.run(job, world.ask("stop", lambda: world.released_count() == 120)).status == "STOPPED"
-    topics.widen(two[1], 3)
+    topics.add_channels(two[1], 3)
     more = topics.put(two[1], range(2000, 2030))
     assert world.run(job, world.drain_at(150)).status == "FINISHED"
     assert world.released_ids() == sorted(HISTORY | LIVE | more)

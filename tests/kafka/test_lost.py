@@ -13,7 +13,7 @@ from airflow_provider_ckpt.spark.query.kafka.errors import (
     KafkaUnreachableError,
 )
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets, FrozenPartition
-from airflow_provider_ckpt.task import lookout
+from airflow_provider_ckpt.task import bounded_offsets
 from tests.kafka import jobs
 from tests.kafka.broker import free_ports
 from tests.kafka.faults import Interruption, interrupt
@@ -99,7 +99,7 @@ def test_history_that_is_made_again_while_it_is_read_is_not_waited_for_for_ever(
 
     It is shorter than the frozen end, so that end would never be reached.
     """
-    monkeypatch.setattr(lookout, "FIRST_LOOK", 1.0)
+    monkeypatch.setattr(bounded_offsets, "FIRST_LOOK", 1.0)
     history = topics.make(1)
     topics.put(history, range(100))
     again: list[str] = []
@@ -143,7 +143,7 @@ def test_history_whose_log_was_cut_off_behind_what_was_read_is_told_with_its_off
     world: World, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker that lost unwritten data may cut a log off like this, and the topic keeps its id."""
-    monkeypatch.setattr(lookout, "FIRST_LOOK", 1.0)
+    monkeypatch.setattr(bounded_offsets, "FIRST_LOOK", 1.0)
     history = topics.make(1)
     topics.put(history, range(50))
     job = jobs.of_history(world, topics, history)

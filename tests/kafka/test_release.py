@@ -383,7 +383,7 @@ def test_a_partition_that_the_topic_does_not_have_is_seen_while_it_is_staged_and
     ):
         stage(sink, rows, 1)
     if partition > 0:
-        topics.widen(name, 3)
+        topics.add_channels(name, 3)
         sink.release([stage(sink, rows, 2)], 1)
         assert [one.partition() for one in topics.messages(name)] == [partition]
 

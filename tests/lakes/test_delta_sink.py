@@ -23,7 +23,7 @@ from airflow_provider_ckpt.sinks.errors import (
     SinkInputError,
     StagedFilesMissingError,
 )
-from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.errors import (
     LeftoverIntentError,

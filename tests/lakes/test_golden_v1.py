@@ -13,9 +13,8 @@ from airflow_provider_ckpt.model.json_form import from_json, to_json
 from airflow_provider_ckpt.sinks.errors import StagedElsewhereError, UnknownHandleError
 from airflow_provider_ckpt.sinks.lake.columns import Column
 from airflow_provider_ckpt.sinks.lake.intents import Intent, IntentLog
-from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
-from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
-from airflow_provider_ckpt.sinks.lake.start_mark import StartMark
+from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile, LakeHandle
+from airflow_provider_ckpt.sinks.lake.roll_forward import StartMark
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.errors import NewerFormatError
 from airflow_provider_ckpt.storage.opening import open_storage

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
-from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
 from airflow_provider_ckpt.sinks.lake.lake_files import LakeFiles
+from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.support.syscalls import recorded, refusing

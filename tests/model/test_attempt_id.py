@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.ids import AttemptId
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.model.errors import DamagedFormError
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.json_form import from_json, reader
 from airflow_provider_ckpt.model.limits import Count, Instant, Parallelism, Pid
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 
 
 @dataclass(frozen=True)

@@ -16,38 +16,38 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.jobmaster.frozen_splits import read_frozen_splits
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
 from airflow_provider_ckpt.journal.codec import decode, decode_all
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.journal.state_json import state_from_json
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.model.json_form import from_json
-from airflow_provider_ckpt.partitions.codec import record_from_json
-from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
-from airflow_provider_ckpt.partitions.records import PartitionFile
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.sinks.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.manifest_log import ManifestLog
+from airflow_provider_ckpt.sinks.file.ownership_log import TurnLog
+from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.kafka.ledger import LedgerRecord
 from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
 from airflow_provider_ckpt.sinks.lake.intents import IntentLog
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
-from airflow_provider_ckpt.sinks.lake.start_mark import StartMark
-from airflow_provider_ckpt.sinks.manifest_log import ManifestLog
+from airflow_provider_ckpt.sinks.lake.roll_forward import StartMark
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.sinks.staged_files import StagedFiles
-from airflow_provider_ckpt.sinks.turn_log import TurnLog
-from airflow_provider_ckpt.spark.query.frozen import freeze, read_frozen
-from airflow_provider_ckpt.spark.query.frozen_end import read_offsets
+from airflow_provider_ckpt.spark.query.sources.frozen_end import read_offsets
+from airflow_provider_ckpt.spark.query.sources.frozen_files import freeze, read_frozen
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
-from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.log.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.codec import record_from_json
+from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
+from airflow_provider_ckpt.subtasklog.records import PartitionFile
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.support.checksum import without_checksum
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -26,7 +26,7 @@ def loaded_after(code: str) -> set[str]:
         "from airflow_provider_ckpt import Job; Job('x').source(uid='a')(lambda read: read)",
         "from airflow_provider_ckpt import PostgresSink; PostgresSink('a', url='postgresql://h/d').validate()",
         "from airflow_provider_ckpt import SqlSink; SqlSink('a', url='mysql://h/d').validate()",
-        "import airflow_provider_ckpt.job.chaining, airflow_provider_ckpt.job.loading",
+        "import airflow_provider_ckpt.job.chaining, airflow_provider_ckpt.job.loading.loading",
         "import airflow_provider_ckpt as p; dir(p); p.__version__; p.InvalidInputError",
     ],
 )

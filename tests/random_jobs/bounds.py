@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import InvalidInputError
-from airflow_provider_ckpt.jobmaster.restore import nothing_is_covered
+from airflow_provider_ckpt.jobmaster.recovery.restore import nothing_is_covered
 from tests.random_jobs.changed import ChangedJob
 from tests.random_jobs.definition import Definition, TransformDef
 from tests.random_jobs.features import in_time

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import read_persisted
-from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
+from airflow_provider_ckpt.sinks.file.manifests import Manifest, read_manifests
 from tests.random_jobs.between import Between, Values, between
 from tests.random_jobs.build import plain_frames
 from tests.random_jobs.definition import Definition, SinkDef

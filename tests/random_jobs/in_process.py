@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError, TransientError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.jobmaster.restore import nothing_is_covered
+from airflow_provider_ckpt.jobmaster.recovery.restore import nothing_is_covered
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.spark.query.errors import NothingToReadError, PathNotFoundError
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.chaos.evidence import Evidence

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from tests.chaos.evidence import Evidence
 from tests.random_jobs.between import Values
 from tests.random_jobs.build import siblings

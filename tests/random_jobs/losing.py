@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from airflow_provider_ckpt.jobmaster.restore import nothing_is_covered
+from airflow_provider_ckpt.jobmaster.recovery.restore import nothing_is_covered
 from tests.spark.harness import World
 
 

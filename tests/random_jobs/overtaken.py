@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError, OutputSupersededError, OutputTakenMeanwhileError
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from airflow_provider_ckpt.sinks.file_names import is_data_file
-from airflow_provider_ckpt.sinks.manifests import read_manifests
 from tests.random_jobs.between import Values
 from tests.random_jobs.definition import Definition, SinkDef
 from tests.random_jobs.expected import Expected, manifests, released

@@ -15,7 +15,7 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.journal.requests import write_request
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.chaos.evidence import Evidence
 from tests.chaos.schedule import PATIENCE, counter, glance
 from tests.chaos.world import SMALL, Driver

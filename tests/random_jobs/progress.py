@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, log_offset
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.layout import subtask_log_path, subtask_path
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.random_jobs.data import Data
 from tests.spark.harness import World
 

@@ -76,7 +76,7 @@ class Changes:
         return path
 
 
-class Reconfiguring(Restarting):
+class ReconfigurationState(Restarting):
     """A job with changed queries.
 
     Raises AssertionError unless its output is the same as without changes.

@@ -12,10 +12,10 @@ from tests.random_jobs.definition import Definition, simpler
 from tests.random_jobs.in_process import InProcess
 from tests.random_jobs.schedule import Schedule
 
-Failing = tuple[Definition, Schedule]
+MasterRestartPolicy = tuple[Definition, Schedule]
 
 
-def shrink(spark: SparkSession, failing: Failing, base: Path, tries: int = 40) -> Failing:
+def shrink(spark: SparkSession, failing: MasterRestartPolicy, base: Path, tries: int = 40) -> MasterRestartPolicy:
     """Return the smallest job found in so many tries that still raises, perhaps another error."""
     for _ in range(tries):
         smaller = next((one for one in _smaller(failing) if _fails(spark, one, base)), None)
@@ -26,7 +26,7 @@ def shrink(spark: SparkSession, failing: Failing, base: Path, tries: int = 40) -
     return failing
 
 
-def _smaller(failing: Failing) -> Iterator[Failing]:
+def _smaller(failing: MasterRestartPolicy) -> Iterator[MasterRestartPolicy]:
     definition, schedule = failing
     for at in range(len(schedule.runs) - 1):
         yield definition, replace(schedule, runs=(*schedule.runs[:at], *schedule.runs[at + 1 :]))
@@ -34,7 +34,7 @@ def _smaller(failing: Failing) -> Iterator[Failing]:
         yield one, schedule
 
 
-def _fails(spark: SparkSession, candidate: Failing, base: Path) -> bool:
+def _fails(spark: SparkSession, candidate: MasterRestartPolicy, base: Path) -> bool:
     here = base / f"smaller-{sum(1 for _ in base.glob('smaller-*'))}"
     here.mkdir(parents=True)
     try:

@@ -20,15 +20,15 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.errors import JobNotRunningError, NotRescalableError, RequestOvertakenError
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.jobmaster.restore import nothing_is_covered
+from airflow_provider_ckpt.jobmaster.recovery.restore import nothing_is_covered
 from airflow_provider_ckpt.journal.kinds.splits import covered_splits
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import numbers
-from airflow_provider_ckpt.partitions.records import Batch, Open
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch, Open
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.chaos.evidence import Evidence, journal_events
 from tests.random_jobs.failing_verbs import FailingVerbs, Failures
@@ -115,13 +115,13 @@ class Asked:
         self._threads[-1].start()
 
     def _ask(self, rescale: Rescale) -> None:
-        goes_on = functools.cache(functools.partial(self._go_on, rescale))
+        resumes = functools.cache(functools.partial(self._go_on, rescale))
         try:
-            self._story.tell(f"{rescale.uid} -> {rescale.parallelism}: {self._answer(rescale, goes_on)}")
+            self._story.tell(f"{rescale.uid} -> {rescale.parallelism}: {self._answer(rescale, resumes)}")
         except Exception as error:
             self.problems.append(f"{rescale}: {type(error).__name__}: {error}")
         finally:
-            goes_on()
+            resumes()
 
     def _go_on(self, rescale: Rescale) -> None:
         """Let the splits be read on once no rescale waits."""
@@ -130,7 +130,7 @@ class Asked:
             if not self._waiting:
                 self._free.set()
 
-    def _answer(self, rescale: Rescale, goes_on: Callable[[], None]) -> str:
+    def _answer(self, rescale: Rescale, resumes: Callable[[], None]) -> str:
         client = JobClient(str(self._world.root), self._world.job_id)
         wait_until(lambda: self._is_dead() or _may_be_asked(client.look()), "a job that runs")
         if self._is_dead():
@@ -142,7 +142,7 @@ class Asked:
         try:
             if rescale.waits == "accepted":
                 self._wait(lambda: asked.name in client.look().outcomes or not client.look().is_held)
-                goes_on()
+                resumes()
             if not self._wait(lambda: self._is_answered(client, asked.name)):
                 return "the run is over"
             outcome = client.answer(asked, 1).outcome

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.random_jobs.drawn import RecordProperty, draws_of, record
 from tests.random_jobs.generate import definition
-from tests.random_jobs.reconfiguring import Reconfiguring
+from tests.random_jobs.reconfiguring import ReconfigurationState
 from tests.random_jobs.schedule import random_schedule
 from tests.random_jobs.seeds import seeds, telling
 
@@ -27,6 +27,6 @@ def test_a_job_whose_queries_are_changed_comes_out_as_if_they_had_not(
     drawn, schedule = replace(definition(seed), mode="streaming"), random_schedule(seed)
     record(record_property, *draws_of(drawn))
     with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_RECONFIGURING=1\n{drawn}\n  {schedule}"):
-        job = Reconfiguring(spark, drawn, schedule, tmp_path)
+        job = ReconfigurationState(spark, drawn, schedule, tmp_path)
         job.run()
         print(f"  seed {seed}: {len(job.asked)} changes asked for ({job.told()}), {job.failures.count} failures")

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.job import Job
 from tests.random_jobs.build import build
 from tests.random_jobs.definition import Definition
-from tests.random_jobs.reconfiguring import Reconfiguring
+from tests.random_jobs.reconfiguring import ReconfigurationState
 from tests.random_jobs.schedule import RunPlan
 from tests.spark.faults import Fault, FaultySink
 from tests.spark.harness import Line
@@ -36,7 +36,7 @@ def built(base: Path) -> Job:
     return build(definition, base, functools.partial(FaultySink, fault=_FAULTS[base]))
 
 
-class Upgrading(Reconfiguring):
+class Upgrading(ReconfigurationState):
     """A job with upgrades.
 
     Raises AssertionError unless its output is the same as without changes.

@@ -12,15 +12,14 @@ from random import Random
 
 from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.job.sink_operator import SinkOperator
-from airflow_provider_ckpt.jobmaster.collector import clean_up
+from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.journal.events import EpochClaimed
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.mode import RuntimeMode
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.sinks.sink import BoundSink

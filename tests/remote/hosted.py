@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.remote.master import RemoteJob, run_master
 from airflow_provider_ckpt.remote.master_host import MasterHost
 from airflow_provider_ckpt.remote.timing import Timing
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.storage.location import Location
 from tests.remote.cluster import Cluster
 from tests.simulation.world import JOB
 
 
 @dataclass
-class Hosted:
+class RunningAttempts:
     """A JobMaster in a thread of this process. ``ends``: its exit code, once it has ended."""
 
     cluster: Cluster

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from random import Random
 
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
-from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.job_status import RuntimeMode
 from tests.remote.cluster import Cluster, groups_of
 
 _NUMBERS = itertools.count()

@@ -9,25 +9,25 @@ from unittest import mock
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.definition import sink_definitions
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.clock import Clock
-from airflow_provider_ckpt.jobmaster.collector import collect_garbage
-from airflow_provider_ckpt.jobmaster.frozen_splits import freeze_splits
 from airflow_provider_ckpt.jobmaster.job_master import JobMaster, Outcome
-from airflow_provider_ckpt.jobmaster.leftovers import tidy_up
-from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
-from airflow_provider_ckpt.jobmaster.opened_logs import open_logs, void_left_logs
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.post_run import tidy_up
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
-from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted
+from airflow_provider_ckpt.jobmaster.recovery import takeover
+from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import freeze_splits
+from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_left_logs
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery.recovery_point import load_logs
+from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_wanted
+from airflow_provider_ckpt.jobmaster.retention.collector import collect_garbage
 from airflow_provider_ckpt.journal.events import DeploymentPrepared, SourceFrozen
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.worker import Worker as Place
 from airflow_provider_ckpt.remote.master import Master, RemoteJob
-from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.location import Location
 from tests.remote.process import LaterThread, NoWait, SimulatedProcess
 from tests.simulation.world import JOB

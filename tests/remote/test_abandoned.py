@@ -13,14 +13,13 @@ import pytest
 
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.remote.correspondence import master_name
+from airflow_provider_ckpt.remote.mailbox import master_name, read_outbox
 from airflow_provider_ckpt.remote.master import Master
-from airflow_provider_ckpt.remote.outbox import read_outbox
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.storage.layout import deployment_path
 from airflow_provider_ckpt.storage.root import open_root
 from tests.remote.cluster import Cluster
-from tests.remote.hosted import Hosted
+from tests.remote.hosted import RunningAttempts
 from tests.remote.jobs import one_worker
 from tests.remote.master_process import Planner
 from tests.simulation.world import JOB
@@ -38,7 +37,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cluster: Cluster) -> None:
-    first, storage = Hosted(cluster), cluster.world.live
+    first, storage = RunningAttempts(cluster), cluster.world.live
     first.host.start()
     path = f"{deployment_path(JOB, 1)}/{master_name(2)}.json"
     wait_until(lambda: read_outbox(storage, path) is not None, "its first word to the workers")
@@ -52,7 +51,7 @@ def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cl
     outbox = read_outbox(storage, path)
     assert outbox is not None
     assert outbox.left is not None
-    second = Hosted(cluster)
+    second = RunningAttempts(cluster)
     second.host.start()
     wait_until(lambda: second.epoch() == 3, "the next one's claim")
     second.host.abandon()
@@ -60,7 +59,7 @@ def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cl
 
 
 def test_one_that_is_abandoned_before_it_begins_claims_nothing(cluster: Cluster) -> None:
-    hosted = Hosted(cluster)
+    hosted = RunningAttempts(cluster)
     hosted.host.abandon()
     hosted.host.start()
     assert hosted.host.has_ended_within(30)
@@ -68,7 +67,7 @@ def test_one_that_is_abandoned_before_it_begins_claims_nothing(cluster: Cluster)
 
 
 def test_one_that_is_abandoned_while_it_takes_over_runs_nothing(cluster: Cluster) -> None:
-    hosted, made = Hosted(cluster), Master.make
+    hosted, made = RunningAttempts(cluster), Master.make
     threads: list[threading.Thread] = []
 
     def make(master: Master, journal: object) -> object:
@@ -86,7 +85,7 @@ def test_one_that_is_abandoned_while_it_takes_over_runs_nothing(cluster: Cluster
 
 
 def test_one_that_is_abandoned_just_before_its_claim_takes_nothing_from_its_successor(cluster: Cluster) -> None:
-    hosted, admitted = Hosted(cluster), Master._admit
+    hosted, admitted = RunningAttempts(cluster), Master._admit
 
     def admit(master: Master, state: JobState) -> int:
         found = admitted(master, state)

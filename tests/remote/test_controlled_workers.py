@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.coordinator import commands as cm
-from airflow_provider_ckpt.coordinator import reports as rp
-from airflow_provider_ckpt.coordinator import wire
+from airflow_provider_ckpt.coordinator.protocol import commands as cm
+from airflow_provider_ckpt.coordinator.protocol import reports as rp
+from airflow_provider_ckpt.coordinator.protocol import wire
 from airflow_provider_ckpt.job.controller import Controller, JobMetrics
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.journal.events import Reconfigured

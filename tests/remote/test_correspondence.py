@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.reports import SubtaskRunning
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskRunning
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.remote.correspondence import Correspondence
-from airflow_provider_ckpt.remote.liveness import Liveness
+from airflow_provider_ckpt.remote.heartbeat_monitor import HeartbeatMonitor
+from airflow_provider_ckpt.remote.mailbox import Mailbox
 from airflow_provider_ckpt.remote.timing import BEAT
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -20,7 +19,7 @@ from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.remote.cluster import FakeClock
 
 
-class Failing(WrappedStorage):
+class MasterRestartPolicy(WrappedStorage):
     """A storage whose next change fails. ``fails``: "before" or "after" the change takes effect."""
 
     fails: str | None = None
@@ -38,13 +37,13 @@ def message(number: int) -> SubtaskRunning:
 
 class Pair:
     def __init__(self, folder: Path) -> None:
-        self.storage, self.clock = Failing(open_storage(folder)), FakeClock()
+        self.storage, self.clock = MasterRestartPolicy(open_storage(folder)), FakeClock()
         self.one, self.other = self.again("one"), self.again("other")
 
-    def again(self, name: str) -> Correspondence:
-        return Correspondence(self.storage, "job", 1, name, Worker("host"), self.clock)
+    def again(self, name: str) -> Mailbox:
+        return Mailbox(self.storage, "job", 1, name, Worker("host"), self.clock)
 
-    def heard(self, by: Correspondence, sender: str) -> list[int]:
+    def heard(self, by: Mailbox, sender: str) -> list[int]:
         return [one.plan for one in by.receive(sender)[1] if isinstance(one, SubtaskRunning)]
 
 
@@ -118,7 +117,7 @@ def test_an_outbox_is_written_when_it_says_something_new_and_with_each_beat(pair
 
 
 def test_w26_only_close_looks_count() -> None:
-    liveness = Liveness(10.0, 2.0)
+    liveness = HeartbeatMonitor(10.0, 2.0)
     liveness.see(1, 100.0)
     liveness.see(1, 108.0)  # this process or the storage was paused, so the gap says nothing about the other process
     assert liveness.silent == 2.0

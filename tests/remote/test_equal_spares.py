@@ -12,11 +12,10 @@ import pytest
 
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
+from airflow_provider_ckpt.subtasklog.records import Open
 from tests.remote.jobs import endless
 from tests.remote.process import SimulatedProcess
 from tests.remote.standby_process import StandbyProcess

@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from airflow_provider_ckpt.coordinator import reports as rp
+from airflow_provider_ckpt.coordinator.protocol import reports as rp
 from airflow_provider_ckpt.journal.events import SplitsAssigned
 from airflow_provider_ckpt.journal.requests import write_request
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.remote.errors import DeploymentOverError, NotPlannedError, SubtaskTakenError
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import one_worker
 from tests.remote.master_process import MasterProcess

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import Command, RestartSubtask
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskOpened, TaskReport
+from airflow_provider_ckpt.coordinator.protocol.commands import Command, RestartSubtask
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed, SubtaskOpened, TaskReport
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker as Process
-from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
+from airflow_provider_ckpt.remote.mailbox import Mailbox, master_name
 from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
-from airflow_provider_ckpt.remote.vacancies import Vacancies
+from airflow_provider_ckpt.remote.unassigned_subtasks import UnassignedSubtasks
 from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -67,8 +66,8 @@ def storage(tmp_path: Path) -> Storage:
     return open_storage(tmp_path)
 
 
-def outbox_of(storage: Storage, name: str) -> Correspondence:
-    return Correspondence(storage, "orders", DEPLOYMENT, name, Process(), itertools.count().__next__)
+def outbox_of(storage: Storage, name: str) -> Mailbox:
+    return Mailbox(storage, "orders", DEPLOYMENT, name, Process(), itertools.count().__next__)
 
 
 def run(storage: Storage, *, restarts: bool, jvm_is_gone: bool = False) -> tuple[WorkerEnd, Worker]:
@@ -114,7 +113,7 @@ def test_the_jobmaster_hears_of_the_failure_and_that_another_worker_is_to_come(s
         heard.append,
         look_interval=0.01,
         lost_after=30.0,
-        vacancies=Vacancies([V], lambda subtasks: None, 0.0),
+        vacancies=UnassignedSubtasks([V], lambda subtasks: None, 0.0),
         check_fenced=lambda: None,
     )
     gateway.look()

@@ -10,24 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster import retention
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
-from airflow_provider_ckpt.jobmaster.retention import Retention
-from airflow_provider_ckpt.jobmaster.sink_releases import SinkReleases
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
+from airflow_provider_ckpt.jobmaster.release.sink_releases import SinkReleases
+from airflow_provider_ckpt.jobmaster.retention import retention
+from airflow_provider_ckpt.jobmaster.retention.retention import Retention
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.sink_progress import SinkProgress
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.support.release_recorder import ReleaseRecorder
 

@@ -12,8 +12,8 @@ from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.remote.master_watch import MasterWatch, Owner
-from airflow_provider_ckpt.remote.outbox import Outbox, write_outbox
+from airflow_provider_ckpt.remote.leader_monitor import LeaderMonitor, Owner
+from airflow_provider_ckpt.remote.mailbox import Outbox, write_outbox
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 from tests.airflow.group_journal import prepared
 
@@ -35,10 +35,10 @@ class Twin:
     def says(self, outbox: Outbox) -> None:
         write_outbox(self.storage, f"orders/deployments/0001/master-{self.journal.state.epoch:04d}.json", outbox)
 
-    def watch(self) -> MasterWatch:
-        return MasterWatch(self.storage, "orders", JOB_ID.__eq__, 30.0, 5.0, lambda: self.now)
+    def watch(self) -> LeaderMonitor:
+        return LeaderMonitor(self.storage, "orders", JOB_ID.__eq__, 30.0, 5.0, lambda: self.now)
 
-    def seen(self, watch: MasterWatch, seconds: float) -> list[Owner]:
+    def seen(self, watch: LeaderMonitor, seconds: float) -> list[Owner]:
         """Poll every five seconds. Return the owners that the watch saw."""
         found = []
         for _ in range(int(seconds / 5)):

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import DeploySubtask
-from airflow_provider_ckpt.coordinator.reports import SubtaskOpened
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.coordinator.protocol.commands import DeploySubtask
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskOpened
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.remote.outbox import Outbox, read_outbox, write_outbox
+from airflow_provider_ckpt.remote.mailbox import Outbox, read_outbox, write_outbox
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, NewerFormatError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage

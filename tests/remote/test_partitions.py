@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster import retention
+from airflow_provider_ckpt.jobmaster.retention import retention
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.channel import readers
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.records import Batch, Open
+from airflow_provider_ckpt.subtasklog.records import Batch, Open
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import endless
 from tests.remote.master_process import MasterProcess

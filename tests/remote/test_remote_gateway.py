@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.coordinator import commands as cm
-from airflow_provider_ckpt.coordinator import reports as rp
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.coordinator.protocol import commands as cm
+from airflow_provider_ckpt.coordinator.protocol import reports as rp
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker as Place
-from airflow_provider_ckpt.remote.correspondence import Correspondence
-from airflow_provider_ckpt.remote.outbox import Message
+from airflow_provider_ckpt.remote.mailbox import Mailbox, Message
 from airflow_provider_ckpt.remote.remote_gateway import LIST_EVERY, RemoteGateway
-from airflow_provider_ckpt.remote.vacancies import Vacancies
+from airflow_provider_ckpt.remote.unassigned_subtasks import UnassignedSubtasks
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
@@ -50,15 +48,15 @@ class Bench:
             look_interval=0.5,
             lost_after=10.0,
             previous_after=previous_after,
-            vacancies=Vacancies([V], lambda subtasks: None, self.clock()),
+            vacancies=UnassignedSubtasks([V], lambda subtasks: None, self.clock()),
             check_fenced=lambda: None,
             clock=self.clock,
         )
 
-    def correspondence(self, name: str) -> Correspondence:
-        return Correspondence(self.storage, "job", 1, name, Place(name), self.clock)
+    def correspondence(self, name: str) -> Mailbox:
+        return Mailbox(self.storage, "job", 1, name, Place(name), self.clock)
 
-    def worker(self, name: str, *says: rp.TaskReport) -> Correspondence:
+    def worker(self, name: str, *says: rp.TaskReport) -> Mailbox:
         worker = self.correspondence(f"worker-{name}")
         for one in says:
             worker.post("master-0005", one)
@@ -73,7 +71,7 @@ class Bench:
         return heard
 
     @staticmethod
-    def told(worker: Correspondence) -> list[Message]:
+    def told(worker: Mailbox) -> list[Message]:
         return worker.receive("master-0005")[1]
 
 

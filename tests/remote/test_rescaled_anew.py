@@ -11,20 +11,20 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster import takeover
-from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
-from airflow_provider_ckpt.jobmaster.opened_logs import open_logs, void_left_logs
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
+from airflow_provider_ckpt.jobmaster.recovery import takeover
+from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_left_logs
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery.recovery_point import load_logs
 from airflow_provider_ckpt.journal.events import DeploymentPrepared, GraphChanged, Restored, SourceFrozen
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker as Place
-from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.report.status_line import StatusLine
-from airflow_provider_ckpt.report.status_reporter import StatusReporter
+from airflow_provider_ckpt.status.status_line import StatusLine
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader
+from airflow_provider_ckpt.subtasklog.records import Batch
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import one_worker
 from tests.simulation.world import JOB

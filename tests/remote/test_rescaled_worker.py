@@ -7,19 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.coordinator import commands as cm
-from airflow_provider_ckpt.coordinator import reports as rp
+from airflow_provider_ckpt.coordinator.protocol import commands as cm
+from airflow_provider_ckpt.coordinator.protocol import reports as rp
 from airflow_provider_ckpt.journal.events import GraphChanged, PlanRecorded, SubtaskFinished, SubtasksAdded
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.remote.errors import DeploymentOverError, SubtaskTakenError
-from airflow_provider_ckpt.remote.hosting import Hosting
+from airflow_provider_ckpt.remote.task_slots import TaskSlots
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.remote.worker_bench import (
     DONE,
     FIRST,
@@ -117,7 +116,7 @@ def test_w14_of_two_that_are_given_the_same_who_has_the_log_of_one_that_reads_go
     gateway = CommandRecorder()
     bench.happened(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
     part = WorkerPart.of(bench.storage, finished_log(bench), [V, GUEST])
-    Hosting(part, lambda report: None).begin(gateway)
+    TaskSlots(part, lambda report: None).begin(gateway)
     assert [one.subtask for one in gateway.sent] == [GUEST]
 
 

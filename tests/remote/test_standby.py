@@ -17,19 +17,18 @@ from airflow_provider_ckpt.journal.events import (
     SubtasksAdded,
 )
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker as Place
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.remote.correspondence import Correspondence
+from airflow_provider_ckpt.remote.mailbox import Mailbox
 from airflow_provider_ckpt.remote.standby import Standby
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.remote.cluster import FakeClock
 
@@ -71,22 +70,22 @@ class Room:
         self.is_well = True
         self.then: list[tuple[float, Callable[[], object]]] = []
         DeploymentPrepared(1, 1.0).apply(self.state)
-        self._alive: list[Correspondence] = []
+        self._alive: list[Mailbox] = []
 
-    def worker(self, name: str, *subtasks: SubtaskId, tells: bool = True) -> Correspondence:
+    def worker(self, name: str, *subtasks: SubtaskId, tells: bool = True) -> Mailbox:
         given = subtasks if tells else None
-        one = Correspondence(self.storage, "job", 1, f"worker-{name}", Place(name), self.clock, given)
+        one = Mailbox(self.storage, "job", 1, f"worker-{name}", Place(name), self.clock, given)
         one.deliver()
         self._alive.append(one)
         return one
 
-    def silent(self, one: Correspondence) -> None:
+    def silent(self, one: Mailbox) -> None:
         self._alive.remove(one)
 
-    def answers(self, one: Correspondence) -> None:
+    def answers(self, one: Mailbox) -> None:
         self._alive.append(one)
 
-    def leaves(self, one: Correspondence) -> None:
+    def leaves(self, one: Mailbox) -> None:
         self.silent(one)
         one.leave("it was told to")
         one.deliver()

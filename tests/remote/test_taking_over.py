@@ -6,22 +6,21 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.errors import SinksMissingError, SubtaskLogLostError
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery import takeover
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.errors import JobDeletedError
 from airflow_provider_ckpt.journal.events import DeletionBegun
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
-from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.mode import RuntimeMode
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode
 from airflow_provider_ckpt.model.worker import Worker as Place
-from airflow_provider_ckpt.partitions.log_state import fold
 from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
-from airflow_provider_ckpt.sinks.file_sink import FileSink
-from airflow_provider_ckpt.sinks.recorded import RecordedSink
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.journaled_sinks import RecordedSink
 from airflow_provider_ckpt.storage.layout import journal_path, subtask_log_path
+from airflow_provider_ckpt.subtasklog.log_state import fold
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import endless, one_worker
 from tests.remote.master_process import MasterProcess

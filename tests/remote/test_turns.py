@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_ckpt.remote.turns import Turns
+from airflow_provider_ckpt.remote.fair_semaphore import FairSemaphore
 from tests.remote.cluster import FakeClock
 from tests.support.waiting import wait_until
 
@@ -15,12 +15,12 @@ from tests.support.waiting import wait_until
 class Work:
     """A piece of work in a thread of its own, until :meth:`end`."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: FairSemaphore) -> None:
         self.begun, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, args=(turns,), daemon=True)
         self._thread.start()
 
-    def _run(self, turns: Turns) -> None:
+    def _run(self, turns: FairSemaphore) -> None:
         with turns:
             self.begun.set()
             self._over.wait(60)
@@ -31,12 +31,12 @@ class Work:
 
 
 @pytest.fixture
-def working() -> Callable[[Turns], Work]:
+def working() -> Callable[[FairSemaphore], Work]:
     return Work
 
 
-def test_no_more_than_so_many_work_at_once(working: Callable[[Turns], Work]) -> None:
-    turns = Turns(2, patience=60.0)
+def test_no_more_than_so_many_work_at_once(working: Callable[[FairSemaphore], Work]) -> None:
+    turns = FairSemaphore(2, patience=60.0)
     first, second = working(turns), working(turns)
     wait_until(lambda: first.begun.is_set() and second.begun.is_set(), "two that work")
     third = working(turns)
@@ -47,8 +47,8 @@ def test_no_more_than_so_many_work_at_once(working: Callable[[Turns], Work]) -> 
     third.end()
 
 
-def test_whoever_comes_next_works_beside_one_that_hangs(working: Callable[[Turns], Work]) -> None:
-    turns = Turns(1, patience=0.05)
+def test_whoever_comes_next_works_beside_one_that_hangs(working: Callable[[FairSemaphore], Work]) -> None:
+    turns = FairSemaphore(1, patience=0.05)
     hangs = working(turns)
     wait_until(hangs.begun.is_set, "the one that hangs")
     other = working(turns)
@@ -59,10 +59,12 @@ def test_whoever_comes_next_works_beside_one_that_hangs(working: Callable[[Turns
         pass
 
 
-def test_who_has_waited_longer_than_a_turn_may_take_goes_no_sooner_for_it(working: Callable[[Turns], Work]) -> None:
+def test_who_has_waited_longer_than_a_turn_may_take_goes_no_sooner_for_it(
+    working: Callable[[FairSemaphore], Work],
+) -> None:
     """No work hangs and each turn is short, but many JobMasters wait, as when a triggerer starts."""
     clock = FakeClock()
-    turns = Turns(1, patience=1.0, clock=clock)
+    turns = FairSemaphore(1, patience=1.0, clock=clock)
     first = working(turns)
     wait_until(first.begun.is_set, "the first one")
     second, third = working(turns), working(turns)
@@ -78,8 +80,8 @@ def test_who_has_waited_longer_than_a_turn_may_take_goes_no_sooner_for_it(workin
     later.end()
 
 
-def test_who_came_first_is_next(working: Callable[[Turns], Work]) -> None:
-    turns = Turns(1, patience=60.0)
+def test_who_came_first_is_next(working: Callable[[FairSemaphore], Work]) -> None:
+    turns = FairSemaphore(1, patience=60.0)
     first = working(turns)
     wait_until(first.begun.is_set, "the first one")
     others = []
@@ -94,7 +96,7 @@ def test_who_came_first_is_next(working: Callable[[Turns], Work]) -> None:
 
 
 def test_a_turn_is_given_back_by_who_fails() -> None:
-    turns = Turns(1, patience=60.0)
+    turns = FairSemaphore(1, patience=60.0)
     for _ in range(3):
         with pytest.raises(ValueError, match="on purpose"), turns:
             raise ValueError("on purpose")

@@ -11,10 +11,9 @@ from random import Random
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster import retention
-from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.mode import RuntimeMode
-from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.jobmaster.retention import retention
+from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode
+from airflow_provider_ckpt.subtasklog.records import Open
 from tests.remote.cluster import Cluster
 from tests.remote.jobs import random_cluster, two_by_split
 from tests.remote.standby_process import StandbyProcess

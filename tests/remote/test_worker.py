@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.coordinator import commands as cm
-from airflow_provider_ckpt.coordinator import reports as rp
+from airflow_provider_ckpt.coordinator.protocol import commands as cm
+from airflow_provider_ckpt.coordinator.protocol import reports as rp
 from airflow_provider_ckpt.journal.events import EpochClaimed, StatusChanged, SubtaskFinished
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker as Place
 from airflow_provider_ckpt.remote.errors import DeploymentOverError, SubtaskTakenError
-from airflow_provider_ckpt.remote.outbox import read_outbox
+from airflow_provider_ckpt.remote.mailbox import read_outbox
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.storage.layout import deployment_path
 from tests.remote.worker_bench import (

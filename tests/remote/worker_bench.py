@@ -6,22 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from airflow_provider_ckpt.coordinator import commands as cm
-from airflow_provider_ckpt.coordinator import reports as rp
+from airflow_provider_ckpt.coordinator.protocol import commands as cm
+from airflow_provider_ckpt.coordinator.protocol import reports as rp
 from airflow_provider_ckpt.journal.events import DeploymentPrepared, EpochClaimed, Event
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.batch_progress import BatchProgress
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import DropSource
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.progress import BatchProgress
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker as Place
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name
-from airflow_provider_ckpt.remote.outbox import Message
+from airflow_provider_ckpt.remote.mailbox import Mailbox, Message, master_name
 from airflow_provider_ckpt.remote.worker import Worker
 from airflow_provider_ckpt.remote.worker_part import WorkerPart
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
 from tests.remote.cluster import FakeClock
 from tests.remote.process import NoWait
 
@@ -87,8 +85,8 @@ class WorkerBench:
         self.worker._begin(self.gateway)
         self.epoch = 1
 
-    def _correspondence(self, name: str) -> Correspondence:
-        return Correspondence(self.storage, "job", 1, name, Place(name), self.clock)
+    def _correspondence(self, name: str) -> Mailbox:
+        return Mailbox(self.storage, "job", 1, name, Place(name), self.clock)
 
     def _check_owned(self) -> None:
         if self.fenced_by is not None:

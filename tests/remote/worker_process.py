@@ -8,25 +8,24 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.coordinator.commands import RestartSubtask
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskFenced
+from airflow_provider_ckpt.coordinator.protocol.commands import RestartSubtask
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed, SubtaskFenced
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
-from airflow_provider_ckpt.jobmaster.attempts import continues_at
+from airflow_provider_ckpt.jobmaster.recovery.attempts import continues_at
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker as Place
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.remote.correspondence import Correspondence, worker_name
+from airflow_provider_ckpt.remote.mailbox import Mailbox, worker_name
 from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
+from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.phase import TaskPhase
 from airflow_provider_ckpt.task.restarts import Restarts
@@ -129,7 +128,7 @@ class WorkerProcess(SimulatedProcess):
         self._graph = state.graph()
         subtasks = self._chosen(state)
         part = WorkerPart.of(self.storage, state, subtasks, restarts=self.cluster.restarts)
-        correspondence = Correspondence(
+        correspondence = Mailbox(
             self.storage,
             JOB,
             state.deployment,
@@ -188,8 +187,8 @@ class WorkerProcess(SimulatedProcess):
             return None
         self.cluster.may_fail(self, "before an attempt has opened its log")
         by_split, batch = graph.vertex(subtask.vertex).splits, self.cluster.mode == "batch"
-        goes_on = continues_at(log, batch=batch, by_split=by_split)
-        if log.open(attempt, goes_on, supervised=self.supervised, unless_closed=True).closed:
+        resumes = continues_at(log, batch=batch, by_split=by_split)
+        if log.open(attempt, resumes, supervised=self.supervised, unless_closed=True).closed:
             return None
         self.logs[subtask] = log
         self.cluster.may_fail(self, "after an attempt has opened its log")

@@ -15,9 +15,9 @@ from airflow_provider_ckpt.journal.events import (
     Reconfigured,
 )
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.storage.append_log import AppendLog
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.storage.layout import journal_path, partition_path
+from airflow_provider_ckpt.storage.log.append_log import AppendLog
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 from tests.simulation.world import JOB, BrokenError, Row, World
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from airflow_provider_ckpt.job.options import storage_options_environ
+from airflow_provider_ckpt.job.options.run_options import storage_options_environ
 from tests.chaos.world import Driver
 from tests.costs.meter import Cost
 from tests.docs.examples import ROOT

@@ -11,11 +11,11 @@ from typing import Any
 
 from pyarrow import parquet
 
-from airflow_provider_ckpt.job.options import storage_options_environ
+from airflow_provider_ckpt.job.options.run_options import storage_options_environ
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.sinks.manifests import Manifest, read_manifests
+from airflow_provider_ckpt.sinks.file.manifests import Manifest, read_manifests
 from tests.chaos.data import FIRST_LIVE
 from tests.chaos.world import JOBS, SMALL, Driver, Variant
 from tests.s3.store import Bucket

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     AssignSplits,
     Command,
     DeploySubtask,
@@ -20,9 +21,8 @@ from airflow_provider_ckpt.coordinator.commands import (
     ResumeSubtask,
     TriggerBarrier,
 )
-from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.effects import Append, Effect, EndJob, Release
-from airflow_provider_ckpt.coordinator.messages import (
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect, EndJob, Release
+from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
     ReconfigureRequested,
     ReleaseDone,
@@ -31,8 +31,8 @@ from airflow_provider_ckpt.coordinator.messages import (
     RescaleRequested,
     StopRequested,
 )
-from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
     SubtaskAtEndOfData,
@@ -43,23 +43,22 @@ from airflow_provider_ckpt.coordinator.reports import (
 )
 from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.jobmaster.attempts import continues_at, first_attempts
-from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
-from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
-from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted, restored_splits, subtasks_needed
+from airflow_provider_ckpt.jobmaster.recovery.attempts import continues_at, first_attempts
+from airflow_provider_ckpt.jobmaster.recovery.recovery_point import load_logs
+from airflow_provider_ckpt.jobmaster.recovery.restored_state import first_plan, restored
+from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_wanted, restored_splits, subtasks_needed
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.current_log import CurrentLog
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
+from airflow_provider_ckpt.subtasklog.log_reader import CurrentLog
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.simulation.runner import BatchRunner, Runner, StreamingRunner
 from tests.simulation.split_runner import SplitRunner
 from tests.simulation.world import JOB, BrokenError, FencedError, World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from airflow_provider_ckpt.coordinator.reports import SourceLogGrown
+from airflow_provider_ckpt.coordinator.protocol.reports import SourceLogGrown
 from tests.simulation.hastening import HasteningRunner
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from airflow_provider_ckpt.coordinator.reports import BatchPublished
+from airflow_provider_ckpt.coordinator.protocol.reports import BatchPublished
 from tests.simulation.runner import StreamingRunner
 
 

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
-from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
+from airflow_provider_ckpt.subtasklog.records import Batch
 
 
 def offset_json(offset: int) -> str:

@@ -12,29 +12,32 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
-from airflow_provider_ckpt.coordinator.reports import ReconfigurationPrepared, ReconfigurationUnfit, Report, SourceAtEnd
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.coordinator.protocol.reports import (
+    ReconfigurationPrepared,
+    ReconfigurationUnfit,
+    Report,
+    SourceAtEnd,
+)
 from airflow_provider_ckpt.model.channel import Channel, channels
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId, TaskId
 from airflow_provider_ckpt.model.pause_reason import PauseReason
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.input_gate import InputGate
-from airflow_provider_ckpt.partitions.log_reader import LogReader
-from airflow_provider_ckpt.partitions.records import Batch, EndMode, PartitionFile
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
+from airflow_provider_ckpt.subtasklog.input_gate import InputGate
+from airflow_provider_ckpt.subtasklog.log_reader import LogReader
+from airflow_provider_ckpt.subtasklog.records import Batch, EndMode, PartitionFile
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.actions import (
     Action,
     AnnounceEnd,
     BuildQuery,
     EndData,
     EndPartition,
+    PauseQuery,
+    PostReport,
     ReadWhatIsThere,
     RunQuery,
-    StandStill,
-    Tell,
 )
 from airflow_provider_ckpt.task.bounded_reading import BoundedReading
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
@@ -272,7 +275,7 @@ class StreamingRunner(Runner):
                     self.work.append(functools.partial(self._build, plan))
                 case RunQuery():
                     self.work.append(self._start)
-                case StandStill():
+                case PauseQuery():
                     self.work.append(self._stand_still)
                 case ReadWhatIsThere():
                     self.work.append(self._run_out)
@@ -283,7 +286,7 @@ class StreamingRunner(Runner):
                     self._carry_out(self.machine.partition_ended())
                 case AnnounceEnd(uid, batch_id):
                     self._announce(uid, batch_id)
-                case Tell(report):
+                case PostReport(report):
                     self.publication.tell(report)
 
     def _announce(self, uid: str, batch_id: int) -> None:
@@ -315,7 +318,7 @@ class StreamingRunner(Runner):
 
     def _stand_still(self) -> None:
         self.query.is_running = False
-        self._carry_out(self.machine.stood_still(self.publication.last_batch()))
+        self._carry_out(self.machine.paused_at(self.publication.last_batch()))
 
     def _end(self, mode: EndMode) -> None:
         self.query.is_running = False

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from random import Random
 
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.task.split_reading import SplitReading
 from tests.simulation.runner import BoundedRunner
 

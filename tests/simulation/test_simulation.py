@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.checkpoint_cycle import CheckpointCycle
-from airflow_provider_ckpt.coordinator.commands import TriggerBarrier
+from airflow_provider_ckpt.coordinator.checkpoints.checkpoint_cycle import CheckpointCycle
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.effects import Append, Effect, Release
-from airflow_provider_ckpt.coordinator.messages import Message
-from airflow_provider_ckpt.coordinator.pauses import Pause
-from airflow_provider_ckpt.coordinator.renewing import Renewing
-from airflow_provider_ckpt.coordinator.subtask_table import SubtaskStatus, SubtaskTable
+from airflow_provider_ckpt.coordinator.protocol.commands import TriggerBarrier
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect, Release
+from airflow_provider_ckpt.coordinator.protocol.messages import Message
+from airflow_provider_ckpt.coordinator.state.pauses import Pause
+from airflow_provider_ckpt.coordinator.state.replacement_state import ReplacementState
+from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus, SubtaskTable
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
     CheckpointCompleted,
@@ -36,13 +36,12 @@ from airflow_provider_ckpt.journal.events import (
     RequestAnswered,
     StatusChanged,
 )
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.pause_reason import BeginAnew
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.pause_reason import RestartFromScratch
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import Settings
-from airflow_provider_ckpt.partitions.input_gate import TakeSnapshot
+from airflow_provider_ckpt.subtasklog.input_gate import TakeSnapshot
 from airflow_provider_ckpt.task.actions import Action
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
@@ -115,21 +114,21 @@ def test_every_schedule_in_which_batches_hasten_checkpoints_and_subtasks_begin_a
 @pytest.mark.slow
 def test_subtasks_do_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some restarts happen while a change is requested, and some changes come first."""
-    sent, take, change = list[SubtaskId](), Renewing.take, Renewing.change
+    sent, take, change = list[SubtaskId](), ReplacementState.take, ReplacementState.change
     put_off = list[SubtaskId]()
 
-    def counted(self: Renewing) -> list[SubtaskId]:
+    def counted(self: ReplacementState) -> list[SubtaskId]:
         found = take(self)
         sent.extend(found)
         return found
 
-    def noted(self: Renewing, pause: Pause[BeginAnew], batch_id: int, now: float) -> Event | None:
+    def noted(self: ReplacementState, pause: Pause[RestartFromScratch], batch_id: int, now: float) -> Event | None:
         if self._is_changing:
             put_off.append(pause.subtask)
         return change(self, pause, batch_id, now)
 
-    monkeypatch.setattr(Renewing, "take", counted)
-    monkeypatch.setattr(Renewing, "change", noted)
+    monkeypatch.setattr(ReplacementState, "take", counted)
+    monkeypatch.setattr(ReplacementState, "change", noted)
     for seed in range(90):
         _run(seed, runner=GrowingRunner, reconfigures=seed % 3 == 0)
     assert len(sent) > 20

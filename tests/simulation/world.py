@@ -27,22 +27,22 @@ from airflow_provider_ckpt.journal.events import (
 )
 from airflow_provider_ckpt.model.channel import channels, pointwise_producers
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.log_state import fold, live
-from airflow_provider_ckpt.partitions.records import (
+from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.storage.memory import MemoryStorage
+from airflow_provider_ckpt.subtasklog.codec import numbered, subtask_entries
+from airflow_provider_ckpt.subtasklog.log_state import fold, live
+from airflow_provider_ckpt.subtasklog.records import (
     Barrier,
     Batch,
     EndOfPartition,
     Record,
 )
-from airflow_provider_ckpt.partitions.subtask_entries import numbered, subtask_entries
-from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
-from airflow_provider_ckpt.storage.layout import subtask_log_path
-from airflow_provider_ckpt.storage.memory import MemoryStorage
 
 Row = tuple[str | int, ...]
 JOB = "job"

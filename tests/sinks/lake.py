@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
-from airflow_provider_ckpt.sinks.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
+from airflow_provider_ckpt.sinks.file.occupancy import Mode
+from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.file_names import is_data_file
-from airflow_provider_ckpt.sinks.file_sink import FileSink
-from airflow_provider_ckpt.sinks.manifests import read_manifests
-from airflow_provider_ckpt.sinks.occupancy import Mode
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
-from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.staging import counted

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
-from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
 
 SINK: dict[str, Any] = {
@@ -102,7 +102,7 @@ def test_a_definition_is_json_without_a_secret_and_opens_nothing() -> None:
     assert json.loads(json.dumps(definition)) == definition
     assert "hunter2" not in json.dumps(definition)
     assert definition == {
-        "type": "airflow_provider_ckpt.sinks.file_sink.FileSink",
+        "type": "airflow_provider_ckpt.sinks.file.file_sink.FileSink",
         "path": "abfs://container/lake",
         "format": "parquet",
         "partition_by": [],

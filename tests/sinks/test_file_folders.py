@@ -10,8 +10,8 @@ import pytest
 
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, OutputNotEmptyError, ReleaseLogLeftError
-from airflow_provider_ckpt.sinks.file_folders import Places, places_of
-from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.file_folders import Places, places_of
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.errors import FoldersApartError, StorageReadOnlyError
 from airflow_provider_ckpt.storage.opening import open_storage

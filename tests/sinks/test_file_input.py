@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
-from airflow_provider_ckpt.sinks.file_sink import FileSink
-from airflow_provider_ckpt.sinks.file_writer import FileWriter, Format
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.file_writer import FileWriter, Format
 from airflow_provider_ckpt.sinks.sink import SinkInput
 
 VALUES = {

@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.errors import (
     BlankLineError,
     ForeignReleaseError,
@@ -25,13 +24,14 @@ from airflow_provider_ckpt.sinks.errors import (
     UnknownHandleError,
     WriterOptionsError,
 )
-from airflow_provider_ckpt.sinks.file_sink import FileSink
-from airflow_provider_ckpt.sinks.file_writer import FileWriter
-from airflow_provider_ckpt.sinks.manifests import read_manifests, released_files
+from airflow_provider_ckpt.sinks.file.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests, released_files
+from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest, attempt_of
-from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage.errors import StorageUnsuitableError
-from airflow_provider_ckpt.storage.local import LocalStorage
+from airflow_provider_ckpt.storage.local_storage import LocalStorage
 from airflow_provider_ckpt.testing.staging import counted, stage
 from tests.support.books import books
 

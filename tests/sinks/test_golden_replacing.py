@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.sinks.errors import OutputSupersededError
+from airflow_provider_ckpt.sinks.file.manifests import Manifest, ReleasedFile, read_manifests
+from airflow_provider_ckpt.sinks.file.ownership_log import Turn, TurnLog
 from airflow_provider_ckpt.sinks.file_names import TURNS, manifests_folder
-from airflow_provider_ckpt.sinks.manifests import Manifest, ReleasedFile, read_manifests
 from airflow_provider_ckpt.sinks.sink_name import SinkName
-from airflow_provider_ckpt.sinks.turn_log import Turn, TurnLog
 from airflow_provider_ckpt.storage.errors import NewerFormatError
 from tests.sinks.lake import Lake
 from tests.support.checksum import json_without_checksum

@@ -16,7 +16,7 @@ import pytest
 from pyspark import SparkContext
 
 from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share, StageRequest
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, ReleaseParticipant, StageRequest
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
 from airflow_provider_ckpt.testing.group_conformance import GroupConformance, SinkGroup
@@ -78,9 +78,9 @@ class Table(BoundSink):
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         if self.shop.broken != "alone, others are known":
-            return self.release_together([Share(self, handles)], checkpoint)[0]
+            return self.release_together([ReleaseParticipant(self, handles)], checkpoint)[0]
         entry = self.shop.entries[self.uid]
-        counts = self._fill(self.shop.alone[self.uid], Share(self, handles), checkpoint)
+        counts = self._fill(self.shop.alone[self.uid], ReleaseParticipant(self, handles), checkpoint)
         entry.shown = sorted([*entry.shown, *self.shop.alone[self.uid].shown])
         return counts
 
@@ -90,7 +90,7 @@ class Table(BoundSink):
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         return []
 
-    def release_together(self, shares: Sequence[Share], checkpoint: int) -> list[dict[str, int]]:
+    def release_together(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
         broken, tables = self.shop.broken, [share.sink for share in shares if isinstance(share.sink, Table)]
         if broken == "one empty, all skipped" and len(shares) > 1 and not all(share.handles for share in shares):
             return [{"rows": 0} for _ in shares]
@@ -103,7 +103,7 @@ class Table(BoundSink):
         counts = self._release(shares, checkpoint)
         return counts[::-1] if broken == "counts in another order" else counts
 
-    def _release(self, shares: Sequence[Share], checkpoint: int) -> list[dict[str, int]]:
+    def _release(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
         lock = self.shop.lock if self.shop.broken != "no lock" else threading.Lock()
         with lock:
             entries, seen = copy.deepcopy(self.shop.entries), copy.deepcopy(self.shop.entries)
@@ -127,7 +127,7 @@ class Table(BoundSink):
                 entry.shown = sorted([*self.shop.entries[uid].shown, *new])
         self.shop.entries = entries
 
-    def _fill(self, entry: Entry, share: Share, checkpoint: int) -> dict[str, int]:
+    def _fill(self, entry: Entry, share: ReleaseParticipant, checkpoint: int) -> dict[str, int]:
         broken = self.shop.broken
         if checkpoint <= entry.last and broken not in ("any checkpoint", "nothing remembered"):
             return {"rows": entry.rows if checkpoint == entry.last and broken != "a repeat is nothing" else 0}

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
-from airflow_provider_ckpt.sinks.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.manifest_log import ManifestLog
+from airflow_provider_ckpt.sinks.file.manifests import Manifest, ReleasedFile, read_manifests, released_files
 from airflow_provider_ckpt.sinks.file_names import is_data_file, manifests_folder, released_names
-from airflow_provider_ckpt.sinks.file_sink import FileSink
-from airflow_provider_ckpt.sinks.manifest_log import ManifestLog
-from airflow_provider_ckpt.sinks.manifests import Manifest, ReleasedFile, read_manifests, released_files
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.errors import NewerFormatError, StorageTransientError
 from airflow_provider_ckpt.storage.location import Location

@@ -10,7 +10,6 @@ from typing import ClassVar
 import pytest
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError
-from airflow_provider_ckpt.sinks import file_folders
 from airflow_provider_ckpt.sinks.errors import (
     GarbageLeftError,
     InvalidSinkError,
@@ -18,8 +17,9 @@ from airflow_provider_ckpt.sinks.errors import (
     OutputSupersededError,
     OutputTakenMeanwhileError,
 )
-from airflow_provider_ckpt.sinks.manifests import read_manifests
-from airflow_provider_ckpt.sinks.occupancy import Mode
+from airflow_provider_ckpt.sinks.file import file_folders
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
+from airflow_provider_ckpt.sinks.file.occupancy import Mode
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, When, WrappedStorage

@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.sinks.file_sink import FileSink
-from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.testing.staging import stage
 from tests.sinks import readers

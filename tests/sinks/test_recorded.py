@@ -12,8 +12,8 @@ import pytest
 from airflow_provider_ckpt.job.definition import sink_definitions
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
-from airflow_provider_ckpt.sinks.file_sink import FileSink
-from airflow_provider_ckpt.sinks.recorded import RecordedSink, not_recorded, recorded_job, recorded_sinks
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.journaled_sinks import RecordedSink, not_recorded, recorded_job, recorded_sinks
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import canonical_uri
 

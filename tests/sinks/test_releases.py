@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.errors import TerminalError
-from airflow_provider_ckpt.sinks import bound_file_sink
 from airflow_provider_ckpt.sinks.errors import (
     ForeignReleaseError,
     ReleaseLogDamagedError,
     StagedFileChangedError,
     StagedFilesMissingError,
 )
+from airflow_provider_ckpt.sinks.file import bound_file_sink
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from airflow_provider_ckpt.sinks.file_names import TURNS
-from airflow_provider_ckpt.sinks.manifests import read_manifests
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage

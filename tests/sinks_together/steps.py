@@ -57,7 +57,7 @@ class _Pause:
         self._lock, self._in_release = threading.Lock(), threading.local()
 
     def install(self) -> None:
-        from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+        from airflow_provider_ckpt.sinks.file.bound_file_sink import BoundFileSink
         from airflow_provider_ckpt.sinks.kafka.bound_kafka_sink import BoundKafkaSink
         from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
         from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
@@ -83,7 +83,7 @@ class _Pause:
             self._wrap(kind, "commit", lambda *given: self._is_inside())
 
     def _install_records(self) -> None:
-        from airflow_provider_ckpt.storage.local import LocalStorage
+        from airflow_provider_ckpt.storage.local_storage import LocalStorage
 
         self._wrap(LocalStorage, "create", self._is_record)
 

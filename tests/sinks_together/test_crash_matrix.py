@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.sinks_together.steps import SINKS, STEPS
 from tests.sinks_together.world import World, go_on, kill
 

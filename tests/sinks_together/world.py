@@ -16,7 +16,7 @@ from pyiceberg.catalog import load_catalog
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.kafka.broker import Broker
 from tests.kafka.jars import connector_jars

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.cli import main
-from airflow_provider_ckpt.sinks.manifests import released_files
+from airflow_provider_ckpt.sinks.file.manifests import released_files
 from tests.support.processes import Process
 from tests.support.waiting import wait_until
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 
 from airflow_provider_ckpt.cli import main
-from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from tests.docs.examples import ROOT, run_page
 from tests.spark.harness import read_rows
 from tests.support.waiting import wait_until

@@ -8,19 +8,18 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.retention import Retention
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.retention.retention import Retention
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, CheckpointTriggered
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 GRAPH = JobGraph(
     (

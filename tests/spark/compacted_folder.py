@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch
 
 NEWEST = 45
 """Number of the newest batch; each batch has read one file."""
@@ -46,9 +46,9 @@ def offsets_of(number: int) -> dict[str, str]:
     return {"live": json.dumps({"logOffset": number}), "topic": '{"topic":{"0":7}}', "own": f"at-{number}"}
 
 
-def check_spark_folder(storage: Storage, batch: int, *, rewinds: bool) -> None:
-    """Check the folder for an attempt that resumes from the batch or, with ``rewinds``, goes back to it.
+def check_spark_folder(storage: Storage, batch: int, *, restores: bool) -> None:
+    """Check the folder for an attempt that resumes from the batch or, with ``restores``, goes back to it.
 
     Raises SparkFolderLostError if the folder lacks a file for that.
     """
-    FolderCheck(SparkFolder(storage, "v"), Batch(batch, offsets_of(batch)), rewinds=rewinds).run()
+    FolderCheck(SparkFolder(storage, "v"), Batch(batch, offsets_of(batch)), restores=restores).run()

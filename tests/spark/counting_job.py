@@ -14,11 +14,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
-from airflow_provider_ckpt.job.gate import Gate
+from airflow_provider_ckpt.job.sink_operator import Gate
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.subtasklog.records import Open
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 from tests.support.waiting import wait_until

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 from tests.spark.harness import write_rows
 from tests.support.partition_folders import data_folder, feed_folder
 from tests.support.single_channel_feed import SingleChannelFeed

@@ -16,21 +16,21 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.log_state import Numbered
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.report.status_line import StatusLine
-from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from airflow_provider_ckpt.spark.job_run import execute
+from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_state import Numbered
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.spark.faults import HookedStorage
 from tests.support.frequent_housekeeping import frequent_housekeeping
 from tests.support.waiting import wait_until

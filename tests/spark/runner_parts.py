@@ -9,23 +9,23 @@ from types import SimpleNamespace
 from typing import Any
 
 from airflow_provider_ckpt.journal.errors import FencedError
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.input_gate import InputGate
-from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
+from airflow_provider_ckpt.spark.task.bounded.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.publisher import Publisher
-from airflow_provider_ckpt.spark.task.running_query import RunningQuery
-from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
-from airflow_provider_ckpt.spark.task.trials import Trials
+from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
+from airflow_provider_ckpt.spark.task.streaming.query_dry_run import QueryDryRuns
+from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
+from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.input_gate import InputGate
+from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.inputs import Inputs
 from tests.support.waiting import wait_until
 
@@ -130,7 +130,7 @@ class RunnerParts:
             return build()
 
         builder: Any = SimpleNamespace(build=built)
-        trials = Trials(self.context, V, self.folder, f"{self.folder.path}/trial", reads_whole=False)
+        trials = QueryDryRuns(self.context, V, self.folder, f"{self.folder.path}/trial", reads_whole=False)
         return StreamingRunner(self.context, self.publisher(), lambda settings: builder, trials)
 
     def plan(self, batch: int) -> None:

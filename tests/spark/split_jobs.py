@@ -15,11 +15,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.journal.kinds.splits import covered_splits
 from airflow_provider_ckpt.model.split import numbers
-from airflow_provider_ckpt.partitions.log_state import Numbered
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sinks.sink import Sink
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.subtasklog.log_state import Numbered
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 

@@ -9,15 +9,14 @@ import pytest
 
 from airflow_provider_ckpt.journal.events import DeploymentPrepared
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.remote.can_leave import CanLeave
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.remote.errors import SubtaskTakenError
-from airflow_provider_ckpt.remote.standby import Standby
+from airflow_provider_ckpt.remote.standby import Standby, Stoppable
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import WorkerEnd
-from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.spark import worker_run
 from airflow_provider_ckpt.spark.worker_run import WorkerRun
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 
 A = SubtaskId("a/0")
@@ -38,7 +37,7 @@ def test_between_standing_by_and_working(monkeypatch: pytest.MonkeyPatch, is_tak
         spark=SimpleNamespace(sparkContext=SimpleNamespace(applicationId="x")),
         plan=SimpleNamespace(stateful=list),
     )
-    handlers: list[CanLeave] = []
+    handlers: list[Stoppable] = []
     left: list[str] = []
 
     class Worker:

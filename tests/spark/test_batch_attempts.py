@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.records import Batch, EndOfData, Open
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.query.job_plan import plan_job
+from airflow_provider_ckpt.spark.plan.job_plan import plan_job
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
+from airflow_provider_ckpt.spark.task.bounded.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.subtasklog.records import Batch, EndOfData, Open
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.spark.faults import END, RefusedEntries
 from tests.spark.harness import World
 from tests.spark.jobs import stamped

@@ -12,13 +12,13 @@ from threading import Event
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, SubtaskAtEndOfData, SubtaskRunning
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.coordinator.protocol.reports import BarrierAcknowledged, SubtaskAtEndOfData, SubtaskRunning
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.records import Barrier, Batch, EndOfData, Open
-from airflow_provider_ckpt.spark.task.batch_runner import BatchRunner
+from airflow_provider_ckpt.spark.task.bounded.batch_runner import BatchRunner
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.subtasklog.records import Barrier, Batch, EndOfData, Open
 from tests.spark.runner_parts import RunnerParts, end_log
 from tests.support.waiting import wait_until
 

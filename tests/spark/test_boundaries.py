@@ -12,13 +12,13 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.jobmaster import retention
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.records import Batch, EndOfData, Open
-from airflow_provider_ckpt.spark.task.running_query import RunningQuery
+from airflow_provider_ckpt.jobmaster.retention import retention
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch, EndOfData, Open
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World

@@ -9,9 +9,9 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.task.causes import find_cause
+from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, QueryFailedError
-from airflow_provider_ckpt.spark.task.running_query import query_failed
+from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, normal_path
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.subtasklog.errors import PartitionFilesDamagedError
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 from tests.spark.harness import write_rows
 
 PARTITIONS = ("v/0/partition", "v/1/partition", "v/10/partition")

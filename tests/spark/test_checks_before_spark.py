@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.storage.location import Location
 
 JOB = """
@@ -43,7 +43,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise SparkStartedError
 
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
-    monkeypatch.setattr("airflow_provider_ckpt.spark.session._started", start)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.app.session._started", start)
     before = dict(os.environ)
     yield
     os.environ.clear()
@@ -70,7 +70,7 @@ def test_a_secret_setting_of_spark_is_in_no_status_line(tmp_path: Path, monkeypa
     def start(builder: Any) -> None:
         raise SparkStartedError("the key Pl4nted/s3cr3t was refused")
 
-    monkeypatch.setattr("airflow_provider_ckpt.spark.session._started", start)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.app.session._started", start)
     code, line = run(tmp_path, conf={"spark.hadoop.fs.s3a.secret.key": "Pl4nted/s3cr3t"})
     assert (code, line.message) == (ExitCode.FAILED, "SparkStartedError: the key *** was refused")
     assert "Pl4nted" not in str(line)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.log_state import Numbered
-from airflow_provider_ckpt.partitions.records import Batch, Open
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_state import Numbered
+from airflow_provider_ckpt.subtasklog.records import Batch, Open
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage, crash_points
 
 BATCHES = 11
@@ -98,12 +98,12 @@ def test_what_is_cut_in_a_copy_of_a_copy_is_noticed(tmp_path: Path, cut: str) ->
     life(storage, SECOND)
     folder = life(storage, THIRD)
     folders, last = AttemptFolders(storage, "v"), Batch(9, {"live": '{"logOffset":9}'})
-    folders.refuse_lost(THIRD, last, rewinds=False)
+    folders.refuse_lost(THIRD, last, restores=False)
     data = storage.read(f"{folder.path}/{cut}")
     storage.replace(f"{folder.path}/{cut}", data + b"\n{}")
     if cut != SCHEMA:
         with pytest.raises(SparkFolderLostError, match="checksum"):
-            folders.refuse_lost(THIRD, last, rewinds=False)
+            folders.refuse_lost(THIRD, last, restores=False)
     assert unfit(tmp_path, THIRD) == [cut.rpartition("/")[2]]
 
 

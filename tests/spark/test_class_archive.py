@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.launch.class_archive import class_archive
-from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.jvm.class_archive import class_archive
+from airflow_provider_ckpt.spark.app.session import build_session
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
 
 CKPT = "import sys; from airflow_provider_ckpt.cli import main; sys.exit(main(sys.argv[1:]))"
 DRIVER = """
 import os
-from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.spark.app.session import build_session
 names = ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")
 before = [os.environ.get(name) for name in names]
 spark = build_session("archived", {"spark.master": "local[1]", "spark.ui.enabled": "false"})

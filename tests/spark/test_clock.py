@@ -11,8 +11,8 @@ import pytest
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.jobmaster.clock import Clock
-from airflow_provider_ckpt.spark.task.running_query import RunningQuery
-from airflow_provider_ckpt.spark.task.wall_clock import WallClock
+from airflow_provider_ckpt.spark.task.streaming.query_boundary import WallClock
+from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from tests.spark.counting_job import UserScript
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, mixed
@@ -47,10 +47,10 @@ def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
     watch = Timer(120.0, give_up)  # a paused driver fails the run, not hangs it; below the limit of a mutant
     seen: list[str] = []
 
-    def goes_on() -> bool:
+    def resumes() -> bool:
         return world.released_count() >= len(expected) and seen[seen.index("running") :].count("checkpoint") >= 2
 
-    drain = world.ask("drain", lambda: "running" in seen and goes_on())
+    drain = world.ask("drain", lambda: "running" in seen and resumes())
 
     def hear(line: Line) -> None:
         seen.append(line["kind"])

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.log_state import LogState
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.task.spark_task_factory import SparkTaskFactory
+from airflow_provider_ckpt.spark.preparation.task_factory import SparkTaskFactory
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.subtasklog.log_state import LogState
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 V = SubtaskId("v/0")
 GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), ("v",), (), bounded=True),), ())

@@ -11,21 +11,19 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster.collector import clean_up, collect_garbage
-from airflow_provider_ckpt.jobmaster.opened_attempts import opened_attempts
+from airflow_provider_ckpt.jobmaster.retention.collector import clean_up, collect_garbage, opened_attempts
 from airflow_provider_ckpt.journal.errors import FencedError
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.sinks.errors import GarbageLeftError
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
 from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.client.ended_job import GRAPH as ENDED_GRAPH
 from tests.client.ended_job import EndedJob
 from tests.support.books import books

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from airflow_provider_ckpt import FileSink, Job, JobClient
-from airflow_provider_ckpt.spark.task.consumer_size import MOST, initial_partitions, sized_for
+from airflow_provider_ckpt.spark.task.bounded.consumer_size import MOST, initial_partitions, sized_for
 from tests.spark.faults import BATCH, RefusedEntries
 from tests.spark.harness import World
 from tests.spark.jobs import IDS

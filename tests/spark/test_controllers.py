@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from airflow_provider_ckpt import Controller, FileSink, Job, JobMetrics, KeepUp, Reconfiguration
-from airflow_provider_ckpt.partitions.records import Batch, Open
+from airflow_provider_ckpt import Autoscaler, Controller, FileSink, Job, JobMetrics, Reconfiguration
+from airflow_provider_ckpt.subtasklog.records import Batch, Open
 from tests.spark.counting_job import UserScript, check_counting, expected_counts, final_counts
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
@@ -64,7 +64,9 @@ def batches(world: World, vertex: str) -> list[Batch]:
 
 def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_others_go_on(world: World) -> None:
     world.put_ids("live", 1, 10)
-    policy = KeepUp("live", max_files_per_batch=(1, 8), looks=2, every="300ms", cool_down="500ms", idle_looks=100_000)
+    policy = Autoscaler(
+        "live", max_files_per_batch=(1, 8), looks=2, every="300ms", cool_down="500ms", idle_looks=100_000
+    )
     files = 45
     rows = 10 + files * 5
 

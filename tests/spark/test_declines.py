@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.partitions.records import Barrier
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
+from airflow_provider_ckpt.subtasklog.records import Barrier
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, depths, mixed

@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.spark import preparation
+from airflow_provider_ckpt.spark.preparation import preparation
 from airflow_provider_ckpt.spark.query.errors import NothingToReadError, PathNotFoundError
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, mixed
 

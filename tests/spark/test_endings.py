@@ -10,12 +10,12 @@ from threading import Thread
 import pytest
 
 from airflow_provider_ckpt.journal.errors import FencedError
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.partitions.records import EndOfData
 from airflow_provider_ckpt.spark.query.errors import GraphChangedError, HeldWatermarkError, SchemaChangedError
-from airflow_provider_ckpt.spark.task.running_query import RunningQuery
+from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
+from airflow_provider_ckpt.subtasklog.records import EndOfData
 from airflow_provider_ckpt.task import local_gateway
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import Line, Run, World

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ckpt.spark.task.errors import ExecutorModuleError, ExecutorPythonError, QueryFailedError
-from airflow_provider_ckpt.spark.task.running_query import query_failed
+from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
 
 RAISED = """[STREAM_FAILED] Query [id = 5e1, runId = 77a] terminated with exception: Job aborted due to stage failure: \
 Task 0 in stage 2.0 failed 4 times, most recent failure: Lost task 0.3 in stage 2.0 (TID 5) (127.0.0.1 executor 0): \

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sparkfiles.attempt_feeds import delete_feeds_before
+from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.fed_partition import EDGES, FedPartition, flat
 from tests.support.partition_folders import feed_folder

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sparkfiles import feed_entry
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 FOLDER = "file:///lake/ckpt/orders/vertices/a/0/partition/a__b/feeds/0001"

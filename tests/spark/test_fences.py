@@ -13,47 +13,46 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.messages import StopRequested
-from airflow_provider_ckpt.coordinator.options import CheckpointOptions
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.messages import StopRequested
+from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     SubtaskAtEndOfData,
     SubtaskFailed,
     SubtaskFenced,
     SubtaskOpened,
     SubtaskPaused,
 )
-from airflow_provider_ckpt.coordinator.subtask_table import RestoredState
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
-from airflow_provider_ckpt.jobmaster.inbox import Inbox, Received
+from airflow_provider_ckpt.jobmaster.gateway import Inbox, Received
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
 from airflow_provider_ckpt.jobmaster.job_master import JobMaster
-from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
-from airflow_provider_ckpt.jobmaster.releaser import Releaser
+from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
+from airflow_provider_ckpt.jobmaster.release.releaser import Releaser
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecorded
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import DropSource
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.errors import BatchGapError, LogFencedError, PreparedLostError
-from airflow_provider_ckpt.partitions.input_gate import InputGate, Passed
-from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
-from airflow_provider_ckpt.partitions.records import Barrier, Batch
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
-from airflow_provider_ckpt.spark.query.reader import SourceReads
-from airflow_provider_ckpt.spark.task import running_query
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError
-from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
+from airflow_provider_ckpt.spark.task.streaming import running_query
+from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.errors import BatchGapError, LogFencedError, PreparedLostError
+from airflow_provider_ckpt.subtasklog.input_gate import CheckpointPassed, InputGate
+from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
+from airflow_provider_ckpt.subtasklog.records import Barrier, Batch
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.phase import TaskPhase
 from tests.coordinator.harness import graph, vertex
 from tests.spark.runner_parts import A0, ATTEMPT, GRAPH, NOTHING, V0, RunnerParts, end_log
@@ -160,7 +159,7 @@ def test_r10_a_barrier_that_was_put_for_a_trigger_is_not_put_once_more_when_it_c
     publisher.publication.trigger(3)
     [snapshot] = [told.snapshot for told in subtask.posted]
     gate.offer("a__v", 7, Barrier(1, 3, snapshot))
-    assert gate.poll(0.0, {}) == [Passed("a__v", 8, ended=False)]
+    assert gate.poll(0.0, {}) == [CheckpointPassed("a__v", 8, ended=False)]
 
 
 # ---- a vertex in BATCH mode

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.spark.query.errors import UnknownFileStatusError
-from airflow_provider_ckpt.spark.query.file_index import read_status
+from airflow_provider_ckpt.spark.query.sources.file_index import read_status
 
 PATH = "s3a://bucket/live/a; b{path=c}.parquet"
 FILE = (

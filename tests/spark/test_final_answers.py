@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
+from airflow_provider_ckpt.spark.plan.job_plan import plan_job
 from airflow_provider_ckpt.spark.query.errors import ChangingRowsError, UnsupportedQueryError
-from airflow_provider_ckpt.spark.query.job_plan import plan_job
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World, read_rows
 from tests.spark.jobs import IDS, timed

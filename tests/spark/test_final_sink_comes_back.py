@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
-from airflow_provider_ckpt.jobmaster.sink_releases import SinkReleases
+from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
+from airflow_provider_ckpt.jobmaster.release.sink_releases import SinkReleases
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.journal.sink_progress import SinkProgress
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
-from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
-from airflow_provider_ckpt.partitions.needed import log_head
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.subtasklog.log_truncation import LogTruncation
+from airflow_provider_ckpt.subtasklog.needed import log_head
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.support.release_recorder import ReleaseRecorder
 
 GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s", "other"), bounded=True),), ())

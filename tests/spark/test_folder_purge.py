@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
 from airflow_provider_ckpt.sparkfiles.folder_purge import FolderPurge
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, crash_points
 from tests.spark.compacted_folder import NEWEST, check_spark_folder, offsets_of, write_folder
 from tests.spark.faults import HookedStorage
@@ -40,8 +40,8 @@ def test_r6_the_batch_of_the_oldest_retained_checkpoint_stays_with_all_behind_it
     assert left(storage, "sources/live") == [19, *range(29, NEWEST + 1)]
     assert left(storage, "sources/topic") == [0]
     assert SparkFolder(storage, "v").has_batch(34)
-    check_spark_folder(storage, NEWEST, rewinds=False)
-    check_spark_folder(storage, 34, rewinds=True)
+    check_spark_folder(storage, NEWEST, restores=False)
+    check_spark_folder(storage, 34, restores=True)
 
 
 @pytest.mark.parametrize("batch", [34, 39, 40, NEWEST])
@@ -57,7 +57,7 @@ def test_r2_who_comes_after_it_knows_every_file_that_was_read(storage: Storage, 
 def test_r6_the_newest_commit_stays_whatever_is_asked_for(storage: Storage) -> None:
     FolderPurge(SparkFolder(storage, "v")).run(NEWEST + 50, {})
     assert left(storage, "offsets") == left(storage, "commits") == list(range(NEWEST - 2, NEWEST + 1))
-    check_spark_folder(storage, NEWEST, rewinds=False)
+    check_spark_folder(storage, NEWEST, restores=False)
 
 
 def test_two_compacted_entries_stay_from_which_spark_tells_how_often_it_compacts(storage: Storage) -> None:
@@ -86,8 +86,8 @@ def test_r7_a_purge_may_die_at_every_verb(tmp_path: Path) -> None:
         inner = write_folder(open_storage(f"memory://{tmp_path}/{at}-{when}"))
         with pytest.raises(SimulatedCrash):
             purge(CrashingStorage(inner, at, when), 34)
-        check_spark_folder(inner, NEWEST, rewinds=False)
-        check_spark_folder(inner, 34, rewinds=True)
+        check_spark_folder(inner, NEWEST, restores=False)
+        check_spark_folder(inner, 34, restores=True)
         purge(inner, 34)
         assert left(inner, "offsets") == list(range(32, NEWEST + 1))
         assert left(inner, "sources/live") == [19, *range(29, NEWEST + 1)]
@@ -112,5 +112,5 @@ def test_r8_an_attempt_copies_a_whole_folder_though_it_is_purged_meanwhile(tmp_p
         copy.copy_from(SparkFolder(storage, "v"))
         assert len(copies) >= at
         last = Batch(NEWEST, offsets_of(NEWEST))
-        FolderCheck(SparkFolder(storage, "w"), last, rewinds=False).run()
-        FolderCheck(SparkFolder(storage, "w"), Batch(34, offsets_of(34)), rewinds=True).run()
+        FolderCheck(SparkFolder(storage, "w"), last, restores=False).run()
+        FolderCheck(SparkFolder(storage, "w"), Batch(34, offsets_of(34)), restores=True).run()

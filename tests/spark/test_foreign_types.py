@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_provider_ckpt.spark.query.errors import ForeignTypeError
-from airflow_provider_ckpt.spark.query.reader import BatchReader
+from airflow_provider_ckpt.spark.query.sources.reader import BatchReader
 from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 
 FIELD: dict[str, Any] = {"nullable": True, "metadata": {}}

@@ -13,9 +13,15 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze, list_files, read_frozen, unescaped_path
-from airflow_provider_ckpt.spark.query.late_files import of_finished
-from airflow_provider_ckpt.spark.query.reader import SourceReads, StreamReader
+from airflow_provider_ckpt.spark.query.sources.frozen_files import (
+    FrozenFiles,
+    freeze,
+    list_files,
+    read_frozen,
+    unescaped_path,
+)
+from airflow_provider_ckpt.spark.query.sources.late_files import of_finished
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads, StreamReader
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.harness import World
@@ -68,7 +74,7 @@ def test_the_frozen_names_are_those_that_the_stream_logs(spark: SparkSession, wo
 
 
 def test_the_frozen_files_can_be_read_back_as_a_batch(spark: SparkSession, world: World) -> None:
-    from airflow_provider_ckpt.spark.query.reader import BatchReader
+    from airflow_provider_ckpt.spark.query.sources.reader import BatchReader
 
     put(world, "history", *NAMES)
     files = list(list_files(spark, reads_of(spark, world.path("history"))))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.task.full_disks import with_full_disks
+from airflow_provider_ckpt.spark.task.crashes import with_full_disks
 from airflow_provider_ckpt.storage.opening import open_storage
 
 FULL = "the query of vertex 'v' failed: java.io.IOException: No space left on device"

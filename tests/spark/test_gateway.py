@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import Command, DrainSubtask, FinishSubtask
-from airflow_provider_ckpt.coordinator.wire import from_json, to_json
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.coordinator.protocol.commands import Command, DrainSubtask, FinishSubtask
+from airflow_provider_ckpt.coordinator.protocol.wire import from_json, to_json
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.spark import deployment
+from airflow_provider_ckpt.spark.preparation.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.spark_gateway import SparkGateway
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.task import Task
 from tests.spark.harness import World

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_ckpt.client.garbage_collection import GarbageReport, collect_garbage
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.jobmaster import garbage_search
+from airflow_provider_ckpt.jobmaster.retention import garbage_search
 from tests.spark.faults import Fault, FaultyStorage
 from tests.spark.harness import World, check_finished, put_history_and_live
 from tests.spark.jobs import depths
@@ -91,7 +91,7 @@ def test_a_driver_that_could_not_clean_up_leaves_what_is_collected(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = put_history_and_live(world)
-    monkeypatch.setattr("airflow_provider_ckpt.spark.execution.clean_up", lambda *given: None)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.run_attempt.clean_up", lambda *given: None)
     finish(world, len(expected))
     left = {one.path.rpartition("/")[2] for one in collect_garbage(world.root).jobs[0].garbage}
     assert left >= {"partition", "spark"}

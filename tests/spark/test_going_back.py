@@ -13,30 +13,33 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError, SubtaskLogReopenedError
-from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
-from airflow_provider_ckpt.jobmaster.restore import RestorePoint, restore_point, restored_event
-from airflow_provider_ckpt.jobmaster.restored_state import restored
-from airflow_provider_ckpt.jobmaster.start import Start, find_start, interrupted_restore
+from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery.recovery_point import (
+    RecoveryPoint,
+    find_recovery_point,
+    interrupted_restore,
+)
+from airflow_provider_ckpt.jobmaster.recovery.restore import RestorePoint, restore_point, restored_event
+from airflow_provider_ckpt.jobmaster.recovery.restored_state import restored
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.model.snapshot import Snapshot
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.spark.query.freezing import freeze_sources
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze
-from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.spark.query.sources.freezing import freeze_sources
+from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles, freeze
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.storage.layout import subtask_log_path, subtask_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch, EndOfPartition
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 GRAPH = JobGraph(tuple(JobVertex(uid, (uid,), (uid,), (), (), bounded=False) for uid in ("a", "b")), ())
 NO_SPARK: Any = None
@@ -86,9 +89,9 @@ class House:
         state = self.journal.state
         return interrupted_restore(self.storage, "job", state, state.graph(), self.logs(), "streaming")
 
-    def start(self, *, is_anew: bool = False, asked: RestorePoint | None = None) -> Start:
+    def start(self, *, is_anew: bool = False, asked: RestorePoint | None = None) -> RecoveryPoint:
         state = self.journal.state
-        return find_start(self.storage, "job", state, state.graph(), "streaming", is_anew=is_anew, asked=asked)
+        return find_recovery_point(self.storage, "job", state, state.graph(), "streaming", is_anew=is_anew, asked=asked)
 
     def logs(self) -> dict[SubtaskId, SubtaskLog]:
         found = {}
@@ -190,16 +193,16 @@ def test_r4_a_run_begins_anew_or_where_it_was_asked_to_or_goes_on_with_what_was_
 ) -> None:
     state = house.complete(1)
     asked = RestorePoint(1, state.checkpoints[1])
-    assert house.start() == Start(None)
-    assert house.start(asked=asked) == Start(asked)
+    assert house.start() == RecoveryPoint(None)
+    assert house.start(asked=asked) == RecoveryPoint(asked)
     house.journal.claim("t2", Worker(), 1.0)
     house.journal.write(ev.Restored(1, {}, 2.0))
     half_back(house, "a")
-    assert house.start() == Start(asked, is_journaled=True)
-    assert house.start(asked=asked) == Start(asked), "it is another one, and in the journal by itself"
-    assert house.start(is_anew=True, asked=asked) == Start(RestorePoint(1, None))
+    assert house.start() == RecoveryPoint(asked, is_journaled=True)
+    assert house.start(asked=asked) == RecoveryPoint(asked), "it is another one, and in the journal by itself"
+    assert house.start(is_anew=True, asked=asked) == RecoveryPoint(RestorePoint(1, None))
     house.complete(2)
-    assert house.start() == Start(None), "every subtask had been taken back"
+    assert house.start() == RecoveryPoint(None), "every subtask had been taken back"
 
 
 # ---- earlier decisions

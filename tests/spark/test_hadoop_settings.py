@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.spark.app.hadoop_settings import hadoop_settings, split_setting
+from airflow_provider_ckpt.spark.app.storage_reachability import merged, spark_locations
 from airflow_provider_ckpt.spark.errors import BucketSettingsError
-from airflow_provider_ckpt.spark.hadoop_settings import hadoop_settings, split_setting
-from airflow_provider_ckpt.spark.reaching import merged, spark_locations
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 

@@ -13,9 +13,9 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.job.errors import BadOperatorOptionError
 from airflow_provider_ckpt.spark.query.errors import SharedFilesError
-from airflow_provider_ckpt.spark.query.frozen import list_files
-from airflow_provider_ckpt.spark.query.reader import SourceReads
-from airflow_provider_ckpt.spark.query.shared_files import metadata_path, only_files, without_files
+from airflow_provider_ckpt.spark.query.sources.frozen_files import list_files
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+from airflow_provider_ckpt.spark.query.sources.shared_files import metadata_path, only_files, without_files
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.test_dry_run import check

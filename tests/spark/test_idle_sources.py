@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.model.source_times import SourceTimes, combined
-from airflow_provider_ckpt.spark.task.idle_sources import IdleSources
+from airflow_provider_ckpt.model.progress import SourceTimes, combined
+from airflow_provider_ckpt.spark.task.streaming.idle_sources import IdleSources
 
 
 def seen(watermark: int | None, at: float) -> SourceTimes:

@@ -9,23 +9,22 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.current_log import CurrentLog
-from airflow_provider_ckpt.partitions.errors import PartitionFilesDamagedError
-from airflow_provider_ckpt.partitions.input_gate import InputGate, TakeSnapshot
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.streaming_runner_factory import StreamingRunnerFactory
+from airflow_provider_ckpt.spark.task.streaming.streaming_runner_factory import StreamingRunnerFactory
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.feed_entry import encode
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.layout import partition_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.errors import PartitionFilesDamagedError
+from airflow_provider_ckpt.subtasklog.input_gate import InputGate, TakeSnapshot
+from airflow_provider_ckpt.subtasklog.log_reader import CurrentLog
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
 from tests.support.partition_folders import feed_folder
 from tests.support.single_channel_feed import SingleChannelFeed

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.spark.plan.job_plan import plan_job
 from airflow_provider_ckpt.spark.query.errors import InternalFilesError
-from airflow_provider_ckpt.spark.query.job_plan import plan_job
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 

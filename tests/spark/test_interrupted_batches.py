@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from py4j import clientserver
 
-from airflow_provider_ckpt.spark.task.known_warnings import INTERRUPTED, ignore_interruptions
+from airflow_provider_ckpt.spark.app.known_warnings import INTERRUPTED, ignore_interruptions
 
 
 def test_py4j_logs_a_batch_that_fails_and_none_that_is_interrupted(caplog: pytest.LogCaptureFixture) -> None:

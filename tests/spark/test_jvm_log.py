@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.report.trace_file import TraceFile, trace_file
-from airflow_provider_ckpt.spark.jvm_log import _console_appender, _file_appender
+from airflow_provider_ckpt.spark.app.jvm_log import _console_appender, _file_appender
+from airflow_provider_ckpt.status.trace_file import TraceFile, trace_file
 
 pytestmark = pytest.mark.slow
 
@@ -112,7 +112,7 @@ def test_a_session_logs_so(spark: SparkSession) -> None:
 STATEFUL = """
 import sys, time
 from airflow_provider_ckpt.spark.main import stop_session
-from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.spark.app.session import build_session
 
 settings = {"spark.master": "local[1]", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 spark = build_session("x", {**settings, "spark.sql.streaming.stateStore.maintenanceInterval": "1s"})

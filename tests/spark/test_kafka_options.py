@@ -9,15 +9,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles, freeze
-from airflow_provider_ckpt.spark.query.frozen_end import freeze_offsets, read_end, read_offsets
 from airflow_provider_ckpt.spark.query.kafka.admin import KafkaAdmin
 from airflow_provider_ckpt.spark.query.kafka.errors import KafkaOptionError
 from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets, FrozenPartition
 from airflow_provider_ckpt.spark.query.kafka.options import EARLIEST, LATEST, read_range, refuse_bounded
+from airflow_provider_ckpt.spark.query.sources.frozen_end import freeze_offsets, read_end, read_offsets
+from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles, freeze
 from airflow_provider_ckpt.spark.task.errors import KafkaRowsGoneError
-from airflow_provider_ckpt.spark.task.hopeless import hopeless
+from airflow_provider_ckpt.spark.task.terminal_errors import hopeless
 from airflow_provider_ckpt.storage.opening import open_storage
 
 GOLDEN = Path(__file__).parents[1] / "golden"

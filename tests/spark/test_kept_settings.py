@@ -15,7 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import IntegerType
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.kept_settings import JVM_ZONE, PYTHON_ZONE, SETTINGS, KeptSettings, keep_settings
+from airflow_provider_ckpt.spark.app.kept_settings import JVM_ZONE, PYTHON_ZONE, SETTINGS, KeptSettings, keep_settings
 from tests.spark.harness import Run, World
 
 ZONE = "spark.sql.session.timeZone"

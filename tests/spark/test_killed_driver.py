@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 DRIVER = """
 import os, time
-from airflow_provider_ckpt.launch import jvm_watch
-from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.jvm import jvm_watch
+from airflow_provider_ckpt.spark.app.session import build_session
 jvm_watch.GRACE = 1
 spark = build_session("killed", {"spark.master": "local[1]", "spark.ui.enabled": "false"})
 print("jvm", spark._jvm.java.lang.ProcessHandle.current().pid(), os.getpid(), flush=True)
@@ -30,8 +30,8 @@ FORKING = """
 import os, time
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-from airflow_provider_ckpt.launch import jvm_watch
-from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.jvm import jvm_watch
+from airflow_provider_ckpt.spark.app.session import build_session
 jvm_watch.GRACE = 0
 if os.fork() == 0:
     build_session("child", {"spark.ui.enabled": "false"})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.task.known_warnings import silence
+from airflow_provider_ckpt.spark.app.known_warnings import silence
 
 pytestmark = pytest.mark.slow
 

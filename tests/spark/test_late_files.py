@@ -15,10 +15,10 @@ from airflow_provider_ckpt.journal.kinds.sources import REMEMBERED
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.spark.query import late_files
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
-from airflow_provider_ckpt.spark.query.known_late import KnownLate, Looked, not_looked_at
-from airflow_provider_ckpt.spark.query.late_files import NAMED, name_late_files
+from airflow_provider_ckpt.spark.query.sources import late_files
+from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles
+from airflow_provider_ckpt.spark.query.sources.known_late import KnownLate, LateFilesSeen, not_looked_at
+from airflow_provider_ckpt.spark.query.sources.late_files import NAMED, name_late_files
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.errors import NewerFormatError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -147,7 +147,7 @@ def test_an_overtaken_driver_that_looks_late_changes_nothing(runs: Runs) -> None
     kept.write(5, {"file:/in/a", "file:/in/b"})
     runs.state.epoch = 4
     assert runs.ends() == []
-    assert kept.read() == Looked(5, frozenset({"file:/in/a", "file:/in/b"}))
+    assert kept.read() == LateFilesSeen(5, frozenset({"file:/in/a", "file:/in/b"}))
 
 
 def test_no_answer_is_no_empty_list(runs: Runs) -> None:
@@ -168,6 +168,6 @@ def test_a_list_of_a_later_release_is_refused(runs: Runs) -> None:
 def test_it_reads_as_it_was_written_by_the_first_release(runs: Runs) -> None:
     runs.storage.create(PATH, GOLDEN.read_bytes())
     kept = KnownLate(runs.storage, "job/frozen/history.json", "history")
-    assert kept.read() == Looked(3, frozenset({"file:/in/a", "file:/in/ü b"}))
+    assert kept.read() == LateFilesSeen(3, frozenset({"file:/in/a", "file:/in/ü b"}))
     kept.write(3, {"file:/in/ü b", "file:/in/a"})
     assert runs.storage.read(PATH) == GOLDEN.read_bytes()

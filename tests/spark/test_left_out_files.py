@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.query import unlisted_files
 from airflow_provider_ckpt.spark.query.errors import BesidePartitionsError, UnlistedFileError
-from airflow_provider_ckpt.spark.query.frozen import FrozenFiles
+from airflow_provider_ckpt.spark.query.sources import unlisted_files
+from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from tests.spark.harness import World, write_rows
 from tests.spark.jobs import bounded, mixed

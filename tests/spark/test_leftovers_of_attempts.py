@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.sinks.file_folders import FileFolders
-from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.model.ids import AttemptId
+from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
-from airflow_provider_ckpt.spark.task.attempt_leftovers import delete_leftovers
+from airflow_provider_ckpt.spark.task.outputs import delete_leftovers
 from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 DATA = "p/a__b/data"
 STAGING = "job/out/staging"

@@ -16,13 +16,13 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.jobmaster import retention
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.records import Batch, Open
-from airflow_provider_ckpt.spark.query.reader import NEVER_FORGOTTEN
+from airflow_provider_ckpt.jobmaster.retention import retention
+from airflow_provider_ckpt.model.ids import AttemptId
+from airflow_provider_ckpt.spark.query.sources.reader import NEVER_FORGOTTEN
 from airflow_provider_ckpt.sparkfiles import seen_files
 from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.subtasklog.records import Batch, Open
 from tests.spark.faults import HookedStorage, at_prepared, fail_prepared
 from tests.spark.fed_partition import FedPartition, flat
 from tests.spark.harness import World

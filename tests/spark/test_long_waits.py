@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.effects import Notice
-from airflow_provider_ckpt.coordinator.reports import FileAwaited
+from airflow_provider_ckpt.coordinator.protocol.effects import Notice
+from airflow_provider_ckpt.coordinator.protocol.reports import FileAwaited
 from airflow_provider_ckpt.model.file_status import FileStatus
-from airflow_provider_ckpt.spark.query import file_looks
-from airflow_provider_ckpt.spark.query.file_looks import LONGEST_WAIT, await_settled
+from airflow_provider_ckpt.spark.query.sources import file_polls
+from airflow_provider_ckpt.spark.query.sources.file_polls import LONGEST_WAIT, await_settled
 from airflow_provider_ckpt.spark.task.batch_files import refuse_unsettled
 from tests.coordinator.harness import Harness, graph, only, vertex
 
@@ -36,7 +36,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(file_looks, "time", clock)
+    monkeypatch.setattr(file_polls, "time", clock)
     return clock
 
 

@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.spark.notices import looks_up_files
-from airflow_provider_ckpt.spark.query.job_plan import plan_job
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.spark.plan.job_plan import plan_job
+from airflow_provider_ckpt.spark.preparation.notices import looks_up_files
 from tests.spark.harness import Run, World
 
 

@@ -16,15 +16,15 @@ import pytest
 from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
+from airflow_provider_ckpt.subtasklog.records import Batch
 from tests.spark.faults import Fault, FaultyStorage, HookedStorage, at_prepared, fail_prepared
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed
@@ -225,8 +225,8 @@ class Made:
         for name in names:
             self.storage.delete(f"v/1/{name}")
 
-    def check(self, last: Batch | None = PUBLISHED, *, rewinds: bool = False) -> None:
-        FolderCheck(SparkFolder(self.storage, "v/1"), last, rewinds=rewinds).run()
+    def check(self, last: Batch | None = PUBLISHED, *, restores: bool = False) -> None:
+        FolderCheck(SparkFolder(self.storage, "v/1"), last, restores=restores).run()
 
 
 @pytest.fixture
@@ -277,7 +277,7 @@ def test_what_spark_may_leave_is_gone_on_from(made: Made, state: Callable[[Made]
 def test_a_restore_goes_back_to_a_published_batch_whatever_came_later(made: Made) -> None:
     made.put("offsets/5", "")
     made.delete("offsets/4", "commits/4")
-    made.check(rewinds=True)
+    made.check(restores=True)
 
 
 def test_a_folder_whose_query_never_ran_is_whole(made: Made) -> None:
@@ -331,10 +331,10 @@ def test_commits_behind_the_log_and_other_offsets_than_published_are_refused(mad
 
 def test_without_a_whole_folder_only_an_attempt_that_published_nothing_begins_afresh(made: Made) -> None:
     folders = AttemptFolders(made.storage, "v")
-    folders.refuse_lost(None, None, rewinds=False)
-    folders.refuse_lost(AttemptId(1, 0, "x"), None, rewinds=True)  # the new attempt takes over nothing
+    folders.refuse_lost(None, None, restores=False)
+    folders.refuse_lost(AttemptId(1, 0, "x"), None, restores=True)  # the new attempt takes over nothing
     with pytest.raises(SparkFolderLostError, match=r"v holds no complete folder .* \(there is: 1\), and batch 3"):
-        folders.refuse_lost(None, PUBLISHED, rewinds=False)
+        folders.refuse_lost(None, PUBLISHED, restores=False)
 
 
 @pytest.mark.parametrize("verb", [1, 2])
@@ -379,7 +379,7 @@ def test_a_file_that_a_living_driver_compacted_meanwhile_is_looked_for_again(mad
             return super().newest_commit()
 
     made.put("sources/live/10", "")
-    FolderCheck(Moving(made.storage, "v/1"), PUBLISHED, rewinds=False).run()
+    FolderCheck(Moving(made.storage, "v/1"), PUBLISHED, restores=False).run()
     assert len(reads) == 2
 
 

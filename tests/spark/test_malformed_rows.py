@@ -15,8 +15,8 @@ from pyspark.sql.types import StructType
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.spark.query.errors import MalformedColumnError, MalformedModeError
-from airflow_provider_ckpt.spark.query.malformed import MalformedRule
-from airflow_provider_ckpt.spark.query.reader import BatchReader, SplitReader, StreamReader
+from airflow_provider_ckpt.spark.query.sources.malformed import MalformedRule
+from airflow_provider_ckpt.spark.query.sources.reader import BatchReader, SplitReader, StreamReader
 from tests.spark.faults import HookedStorage, at_prepared, fail_prepared
 from tests.spark.harness import World
 

@@ -12,17 +12,17 @@ from airflow_provider_ckpt.journal.events import PlanRecorded
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_code import JobCode
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
-from airflow_provider_ckpt.spark.notices import (
+from airflow_provider_ckpt.spark.plan.job_plan import JobPlan
+from airflow_provider_ckpt.spark.preparation.notices import (
     finds_table_empty,
     not_as_given,
     resumes_with_edited_code,
     suggests_fewer_partitions,
 )
-from airflow_provider_ckpt.spark.query.job_plan import JobPlan
 
 
 def test_a_function_that_the_run_goes_without_is_told_and_one_that_was_read_is_not() -> None:

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.garbage_collection import collect_garbage
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.jobmaster import garbage_search
+from airflow_provider_ckpt.jobmaster.retention import garbage_search
 from airflow_provider_ckpt.spark.main import run_job
 from airflow_provider_ckpt.storage.layout import JOURNAL, PARTS
 from airflow_provider_ckpt.storage.location import Location

@@ -16,16 +16,16 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import InvalidInputError, TransientError
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
-from airflow_provider_ckpt.partitions.records import PartitionFile
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sinks.errors import SinkAnswerError
-from airflow_provider_ckpt.sinks.manifests import read_manifests
-from airflow_provider_ckpt.sinks.occupancy import Mode
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
+from airflow_provider_ckpt.sinks.file.occupancy import Mode
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, StageRequest
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
+from airflow_provider_ckpt.subtasklog.records import PartitionFile
 from airflow_provider_ckpt.task.sink_wait import SinkWait
 from tests.spark.harness import World, read_rows
 from tests.spark.jobs import IDS

@@ -16,22 +16,22 @@ import pytest
 
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.jobmaster.collector import clean_up, collect_garbage
-from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
+from airflow_provider_ckpt.jobmaster.recovery.recovery_point import load_logs
+from airflow_provider_ckpt.jobmaster.retention.collector import clean_up, collect_garbage
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.partitions.prepared_store import Prepared, PreparedStore
-from airflow_provider_ckpt.partitions.records import Open
-from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file.bound_file_sink import BoundFileSink
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.file_names import staging_folder
-from airflow_provider_ckpt.sinks.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
+from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
+from airflow_provider_ckpt.subtasklog.records import Open
 from tests.spark.faults import HookedStorage, NothingIsPublished
 from tests.spark.harness import World
 from tests.spark.jobs import mixed

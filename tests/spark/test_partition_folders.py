@@ -16,7 +16,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     PartitionColumnsError,
     PartitionValueError,
 )
-from airflow_provider_ckpt.spark.query.partition_folders import unfit_folders
+from airflow_provider_ckpt.spark.query.sources.partition_folders import unfit_folders
 from tests.spark.harness import World
 
 MODES = pytest.mark.parametrize("mode", ["streaming", "batch"])

@@ -10,11 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge
-from airflow_provider_ckpt.partitions.log_state import Numbered
-from airflow_provider_ckpt.partitions.records import Batch, Open, PartitionFile
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
@@ -25,6 +22,9 @@ from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_state import Numbered
+from airflow_provider_ckpt.subtasklog.records import Batch, Open, PartitionFile
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.inputs import EdgeInput
 from airflow_provider_ckpt.task.past_inputs import past_inputs
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, WrappedStorage, crash_points
@@ -59,8 +59,8 @@ def test_r7_what_no_feed_names_again_is_left_out_and_every_entry_stays(storage: 
         assert storage.read(f"{LOG}/{name}") == before[name]
     lines = [{*text.splitlines()} for text in (storage.read(f"{LOG}/39.compact"), before["39.compact"])]
     assert lines[0] < lines[1]  # unchanged lines of Spark
-    check_spark_folder(storage, NEWEST, rewinds=False)
-    check_spark_folder(storage, 34, rewinds=True)
+    check_spark_folder(storage, NEWEST, restores=False)
+    check_spark_folder(storage, 34, restores=True)
 
 
 def test_r2_what_a_planned_batch_takes_stays_whatever_can_be_fed(storage: Storage) -> None:
@@ -142,7 +142,7 @@ def test_r8_an_attempt_that_dies_while_it_forgets_leaves_a_folder_that_is_whole_
             begun(CrashingStorage(inner, at, when), 2)
         folder = begun(inner, 3)
         AttemptFolders(inner, "spark").refuse_lost(
-            AttemptId(3, 0, "x"), Batch(NEWEST, offsets_of(NEWEST)), rewinds=False
+            AttemptId(3, 0, "x"), Batch(NEWEST, offsets_of(NEWEST)), restores=False
         )
         assert named(inner, "39.compact", f"{folder.path}/sources/live") == [*range(27, 40)]
 

@@ -13,8 +13,8 @@ from airflow_provider_ckpt import FileSink, Job, JobClient, NoSuchResultError, R
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.errors import BadSplitsError, DefinitionChangedError, SplitsFailedError
 from airflow_provider_ckpt.journal.errors import FencedError
-from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.spark.faults import BATCH, RefusedEntries
 from tests.spark.harness import World
 from tests.spark.jobs import IDS

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.spark.query.errors import UnreadableColonError, UnreadableNameError
 from airflow_provider_ckpt.spark.task.batch_files import refuse_other_files
 from airflow_provider_ckpt.spark.task.errors import PlannedFilesGoneError, QueryFailedError
-from airflow_provider_ckpt.spark.task.running_query import RunningQuery
+from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, colon_name
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage

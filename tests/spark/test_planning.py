@@ -14,9 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.spark.app.session import session_conf
 from airflow_provider_ckpt.spark.errors import UnsupportedConfError
+from airflow_provider_ckpt.spark.plan.builder import QueryBuilder, SourceCalls, can_drop
+from airflow_provider_ckpt.spark.plan.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, is_stateful, watermark_over_union
-from airflow_provider_ckpt.spark.query.builder import QueryBuilder, SourceCalls, can_drop
 from airflow_provider_ckpt.spark.query.errors import (
     FunctionFailedError,
     HeldWatermarkError,
@@ -31,9 +33,7 @@ from airflow_provider_ckpt.spark.query.errors import (
     WatermarkOverPartitionError,
     WatermarkOverUnionError,
 )
-from airflow_provider_ckpt.spark.query.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.unions import unite
-from airflow_provider_ckpt.spark.session import session_conf
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, depths, joined, mixed, timed, windows
 

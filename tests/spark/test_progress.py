@@ -10,8 +10,8 @@ from unittest.mock import create_autospec
 import pytest
 from pyspark.sql.streaming.listener import QueryProgressEvent, StreamingQueryListener
 
-from airflow_provider_ckpt.spark.task.progress_listener import ProgressListener
-from airflow_provider_ckpt.spark.task.streaming_runner import StreamingRunner
+from airflow_provider_ckpt.spark.task.streaming.progress_listener import ProgressListener
+from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
 from tests.spark.harness import World
 from tests.spark.jobs import mixed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster import retention
+from airflow_provider_ckpt.jobmaster.retention import retention
 from tests.spark.harness import World
 from tests.spark.jobs import mixed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.spark.task.query_end import QueryEnd
+from airflow_provider_ckpt.spark.task.streaming.query_end import QueryEnd
 
 
 @pytest.fixture

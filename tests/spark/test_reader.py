@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.query.analysed_plan import streaming_leaves
-from airflow_provider_ckpt.spark.query.reader import BatchReader, SourceReads, StreamReader
+from airflow_provider_ckpt.spark.query.sources.reader import BatchReader, SourceReads, StreamReader
 from tests.spark.harness import World
 
 IDS = "id long, k long"

@@ -22,9 +22,9 @@ from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.kept_state import KeptState, mistaken
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.spark.query import fitness, job_plan
-from airflow_provider_ckpt.spark.query.kept_state import kept_state
-from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.spark.plan import job_plan, replacement_query
+from airflow_provider_ckpt.spark.plan.kept_state import kept_state
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from tests.spark.counting_job import UserScript
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, write_version
@@ -292,7 +292,7 @@ def test_a_text_in_what_is_kept_is_told_from_others_and_not_told(spark: SparkSes
 
 
 def test_a_secret_in_the_path_of_a_source_is_not_told() -> None:
-    told = fitness._shown(SourceReads("parquet", {}, ["s3a://KEY:SECRET@lake/in"]))
+    told = replacement_query._shown(SourceReads("parquet", {}, ["s3a://KEY:SECRET@lake/in"]))
     assert "SECRET" not in told
     assert "lake/in" in told
 

@@ -16,8 +16,8 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.journal.errors import JournalUnwritableError
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.subtasklog.records import Batch
 from tests.spark.counting_job import UserScript, check_counting, counting, counting_version, state_partitions
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World

@@ -19,10 +19,10 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.spark.task import trials
+from airflow_provider_ckpt.spark.task.streaming import query_dry_run
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.counting_job import UserScript, check_counting, committed_folder, counting, state_partitions
 from tests.spark.faults import HookedStorage
@@ -52,7 +52,7 @@ def half_way(act: Callable[[], None]) -> Callable[[str, str], None]:
 def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_successor(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "LAST_TRIAL", 300.0)  # the test sees all that it does after the takeover
+    monkeypatch.setattr(query_dry_run, "LAST_TRIAL", 300.0)  # the test sees all that it does after the takeover
     world.put_ids("live", 1, 10)
     told: list[RequestOutcome] = []
     successors: list[str] = []

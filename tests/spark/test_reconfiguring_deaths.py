@@ -14,7 +14,7 @@ from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
-from airflow_provider_ckpt.spark.task import trials
+from airflow_provider_ckpt.spark.task.streaming import query_dry_run
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.spark.counting_job import (
@@ -218,7 +218,7 @@ def test_the_cut_holds_whatever_the_session_says_later(world: World, spark: Spar
 def test_a_function_that_never_returns_keeps_the_job_from_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "LAST_TRIAL", 0.2)
+    monkeypatch.setattr(query_dry_run, "LAST_TRIAL", 0.2)
     gate, ended, told = Path(world.path("gate")) / "open", Path(world.path("gate")) / "ended", list[RequestOutcome]()
     waits = f"import os, time\n                while not os.path.exists('{gate}'): time.sleep(0.05)\n"
     waits += '                return rows.withColumn("by", F.lit("two"))'
@@ -246,7 +246,7 @@ def test_a_function_that_never_returns_keeps_the_job_from_nothing(
 def test_a_function_that_never_returned_is_named_when_another_one_is_assigned(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "LAST_TRIAL", 0.2)
+    monkeypatch.setattr(query_dry_run, "LAST_TRIAL", 0.2)
     gate, told = Path(world.path("gate")) / "open", list[RequestOutcome]()
     waits = f"import os, time\n                while not os.path.exists('{gate}'): time.sleep(0.05)\n"
     waits += '                return rows.withColumn("by", F.lit("two"))'

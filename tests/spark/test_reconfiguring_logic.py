@@ -12,7 +12,7 @@ from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.job.loading.loading import load_job
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from tests.spark.counting_job import UserScript, check_counting, counting, counting_version
 from tests.spark.harness import World

@@ -19,9 +19,9 @@ from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jobmaster.errors import SubtaskLogReopenedError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.split import size
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.faults import BATCH, END, Fault, FaultyStorage, HookedEntries, HookedStorage, RefusedEntries
 from tests.spark.harness import Run, World

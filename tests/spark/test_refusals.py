@@ -16,8 +16,8 @@ from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.spark.main import main, run_job
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.root import open_root
 from tests.spark.harness import Line, World
@@ -114,7 +114,9 @@ def test_a_sink_that_ends_its_process_is_no_job_that_has_finished(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.put_ids("history", 1, 3)
-    monkeypatch.setattr("airflow_provider_ckpt.sinks.bound_file_sink.BoundFileSink.check_rows", lambda *_: sys.exit(0))
+    monkeypatch.setattr(
+        "airflow_provider_ckpt.sinks.file.bound_file_sink.BoundFileSink.check_rows", lambda *_: sys.exit(0)
+    )
     code, line = run(world, job_file(world))
     assert (code, line["kind"]) == (ExitCode.FAILED, "failed")
     assert line["message"] == "a call of sys.exit(0) ended the driver before the end of the job"

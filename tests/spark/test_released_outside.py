@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.snapshot import Snapshot
+from airflow_provider_ckpt.model.progress import Snapshot
 from tests.spark.harness import Line, World
 from tests.spark.jobs import mixed
 

@@ -11,22 +11,21 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.client.errors import NoSuchJobError
-from airflow_provider_ckpt.coordinator.messages import ReleaseDone, ReleaseFailed, ReleaseHeld
-from airflow_provider_ckpt.job.gate import Gate, PendingRelease
-from airflow_provider_ckpt.jobmaster.release_policies import ReleasePolicies
-from airflow_provider_ckpt.jobmaster.releaser import Releaser
+from airflow_provider_ckpt.coordinator.protocol.messages import ReleaseDone, ReleaseFailed, ReleaseHeld
+from airflow_provider_ckpt.job.sink_operator import Gate, PendingRelease
+from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
+from airflow_provider_ckpt.jobmaster.release.releaser import Releaser
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.journal.sink_progress import SinkProgress
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.checkpoint import CheckpointKind
+from airflow_provider_ckpt.model.checkpoint_view import CheckpointKind
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share, StageRequest
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, ReleaseParticipant, StageRequest
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.support.waiting import wait_until
 
 GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s",), bounded=False),), ())
@@ -297,7 +296,7 @@ class Table(Target):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         raise AssertionError("it is never released by itself")
 
-    def release_together(self, shares: Sequence[Share], checkpoint: int) -> list[dict[str, int]]:
+    def release_together(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
         if self.shop.answers:
             answer: list[dict[str, int]] = self.shop.answers.pop()
             return answer

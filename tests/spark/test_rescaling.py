@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode
 from airflow_provider_ckpt.journal.journal import Journal
@@ -19,10 +19,10 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.spark.decision import decide
-from airflow_provider_ckpt.storage.append_log import AppendLog
+from airflow_provider_ckpt.spark.preparation.decision import decide
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import journal_path
+from airflow_provider_ckpt.storage.log.append_log import AppendLog
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import Line, World

@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.partitions.records import Batch, Open
-from airflow_provider_ckpt.spark.task.publisher import Publisher
+from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch, Open
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.faults import HookedStorage, at_prepared, fail_prepared
 from tests.spark.harness import Run, World

@@ -14,15 +14,15 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.jobmaster import retention
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
-from airflow_provider_ckpt.jobmaster.start import interrupted_restore
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.records import Barrier, Batch
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.jobmaster.recovery.recovery_point import interrupted_restore
+from airflow_provider_ckpt.jobmaster.retention import retention
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path, subtask_path
+from airflow_provider_ckpt.subtasklog.records import Barrier, Batch
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.spark.faults import HookedStorage, at_prepared
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, depths, mixed

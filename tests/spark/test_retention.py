@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster import retention
-from airflow_provider_ckpt.jobmaster.restore import spark_folders
-from airflow_provider_ckpt.jobmaster.retention import (
+from airflow_provider_ckpt.jobmaster.recovery.restore import spark_folders
+from airflow_provider_ckpt.jobmaster.retention import retention
+from airflow_provider_ckpt.jobmaster.retention.retention import (
     PURGE_AT,
     TRUNCATE_AT,
     WORTH_A_SNAPSHOT,
@@ -20,16 +20,15 @@ from airflow_provider_ckpt.jobmaster.retention import (
 )
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import journal_path, metadata_path, partition_path, subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.retained_job import GRAPH, A, B, RetainedJob
 
@@ -398,7 +397,7 @@ def test_of_a_storage_that_is_slower_than_the_checkpoints_nothing_is_asked_twice
     storage: Storage,
 ) -> None:
     """A queue would grow as long as the job runs. The end of the run would wait for all of it."""
-    goes_on = threading.Event()
+    resumes = threading.Event()
 
     class Slow(WrappedStorage):
         looks = 0
@@ -406,7 +405,7 @@ def test_of_a_storage_that_is_slower_than_the_checkpoints_nothing_is_asked_twice
         def list(self, path: str) -> Any:
             if path.endswith("/checkpoints"):
                 self.looks += 1
-                assert goes_on.wait(30)
+                assert resumes.wait(30)
             return super().list(path)
 
     slow = Slow(storage)
@@ -415,7 +414,7 @@ def test_of_a_storage_that_is_slower_than_the_checkpoints_nothing_is_asked_twice
         house.complete(number)
         house.journal.write(CheckpointReleased(number, 1.0, {}))
         house.retention.completed(number)
-    goes_on.set()
+    resumes.set()
     house.retention.close()
     assert slow.looks <= 2
     assert house.data() == [6 * LAST - 1, 6 * LAST]

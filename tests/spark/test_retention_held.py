@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster import retention
+from airflow_provider_ckpt.jobmaster.retention import retention
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.retained_job import A, B, RetainedJob
 

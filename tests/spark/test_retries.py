@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.jobmaster.collector import clean_up
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.spark.main import run_job
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.subtasklog.records import Batch
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import bounded, mixed
@@ -67,7 +67,7 @@ def test_a_driver_that_died_right_after_it_finished_leaves_its_cleaning_up_to_th
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.put_ids("history", 2, 2)
-    monkeypatch.setattr("airflow_provider_ckpt.spark.execution.clean_up", lambda *_: None)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.run_attempt.clean_up", lambda *_: None)
     assert world.run(bounded(world, chain=False), mode="streaming").status == "FINISHED"
     assert any("/spark/" in path for path in world.everything_under_root())
     job_file = world.base / "again.py"

@@ -14,10 +14,10 @@ import pytest
 pytest.importorskip("s3fs")
 pytest.importorskip("moto.server")
 
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import StatusLine
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.storage import s3_client
 from airflow_provider_ckpt.storage.credentials import wait_for_credentials
 from airflow_provider_ckpt.storage.location import Location
@@ -48,7 +48,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise RuntimeError("Spark was started")
 
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
-    monkeypatch.setattr("airflow_provider_ckpt.spark.session._started", start)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.app.session._started", start)
     yield
     wait_for_credentials(0)
 

@@ -10,8 +10,8 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.errors import RootReadError
-from airflow_provider_ckpt.spark.own_output import refuse_root_in_source
-from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.spark.preparation.own_output import refuse_root_in_source
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.harness import World
 

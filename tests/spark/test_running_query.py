@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError
-from airflow_provider_ckpt.spark.task.running_query import RunningQuery
+from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 
 
 class Query:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.partitions.records import Batch
+from airflow_provider_ckpt.subtasklog.records import Batch
 from tests.spark.harness import Line, World
 from tests.spark.jobs import bounded, bounded_with_ticks, depths, joined, mixed, windows
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.spark.query.reader import StreamReader
+from airflow_provider_ckpt.spark.query.sources.reader import StreamReader
 from airflow_provider_ckpt.sparkfiles import seen_files
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, forget_after, log_offset, normal_path

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from airflow_provider_ckpt.spark.task import running_query
-from airflow_provider_ckpt.spark.task.running_query import RunningQuery
-from airflow_provider_ckpt.spark.task.session_settings import starting
+from airflow_provider_ckpt.spark.app.session_settings import starting
+from airflow_provider_ckpt.spark.task.streaming import running_query
+from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from tests.spark.harness import World
 from tests.spark.jobs import depths
 

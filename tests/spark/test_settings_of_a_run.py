@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from airflow_provider_ckpt.spark.kept_settings import JVM_ZONE, PYTHON_ZONE, SETTINGS, keep_settings
+from airflow_provider_ckpt.spark.app.kept_settings import JVM_ZONE, PYTHON_ZONE, SETTINGS, keep_settings
 
 ZONE = "spark.sql.session.timeZone"
 LEGACY = "spark.sql.legacy.castComplexTypesToString.enabled"

@@ -11,8 +11,8 @@ from zipfile import ZipFile
 import pytest
 
 from airflow_provider_ckpt.model.own_modules import OwnModules
-from airflow_provider_ckpt.spark import shipped_modules
-from airflow_provider_ckpt.spark.shipped_modules import ship_modules
+from airflow_provider_ckpt.spark.app import shipped_modules
+from airflow_provider_ckpt.spark.app.shipped_modules import ship_modules
 
 OWN = OwnModules(("/jobs",), {"helpers.py": b"A = 1", "shapes/": b"", "shapes/round.py": b"B = 2"})
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.job.storage_options import storage_options_environ
+from airflow_provider_ckpt.job.options.storage_options import storage_options_environ
 from tests.support.processes import Process
 from tests.support.silent_server import silent_server
 from tests.support.waiting import wait_until
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.slow
 DRIVER = """
 import os
 
-from airflow_provider_ckpt.job.options import RunOptions, read_storage_options
-from airflow_provider_ckpt.report.status_line import StatusLine
-from airflow_provider_ckpt.spark.signals import LeaveOnSignal
+from airflow_provider_ckpt.job.options.run_options import RunOptions, read_storage_options
+from airflow_provider_ckpt.status.status_line import StatusLine
+from airflow_provider_ckpt.spark.app.signals import LeaveOnSignal
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 

@@ -14,13 +14,13 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
-from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError
 from airflow_provider_ckpt.spark.errors import OutputReadError
-from airflow_provider_ckpt.spark.own_output import refuse_own_output
-from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.spark.preparation.own_output import refuse_own_output
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.storage.layout import partition_path
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.subtasklog.records import Batch
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded, mixed, windows

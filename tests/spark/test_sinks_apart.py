@@ -12,8 +12,8 @@ import pytest
 from airflow_provider_ckpt import FileSink, Job, PendingRelease
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.jobmaster.errors import ReleaseHeldError
-from airflow_provider_ckpt.sinks.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
+from airflow_provider_ckpt.sinks.file.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 from airflow_provider_ckpt.spark.query.errors import GraphChangedError, UnreleasedSinkGoneError
 from airflow_provider_ckpt.storage.errors import StorageTransientError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.checkpoint_cycle import CheckpointCycle
+from airflow_provider_ckpt.coordinator.checkpoints.checkpoint_cycle import CheckpointCycle
 from tests.spark.harness import World
 from tests.spark.jobs import mixed
 

@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark import session
+from airflow_provider_ckpt.spark.app import session
+from airflow_provider_ckpt.spark.app.session import NEEDED, STATE_STORE, session_conf
 from airflow_provider_ckpt.spark.errors import UnsupportedStateStoreError
+from airflow_provider_ckpt.spark.plan.job_plan import plan_job
 from airflow_provider_ckpt.spark.query.errors import LosingOptionError, LosingSettingError
-from airflow_provider_ckpt.spark.query.job_plan import plan_job
-from airflow_provider_ckpt.spark.session import NEEDED, STATE_STORE, session_conf
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 

@@ -17,9 +17,9 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.errors import BadSplitsError, DefinitionChangedError, SplitsFailedError
 from airflow_provider_ckpt.journal.kinds.splits import covered_splits
-from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, WatermarkOverSplitsError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.subtasklog.records import Batch
 from tests.spark.faults import Fault, FaultySink, FaultyStorage, HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import IDS

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.model.split import size
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.spark.task import split_stage
+from airflow_provider_ckpt.spark.task.bounded import split_stage
 from airflow_provider_ckpt.storage.errors import StorageTransientError
-from airflow_provider_ckpt.task import local_gateway, split_batch_size
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.task import local_gateway, split_reading
 from tests.spark.faults import BATCH, Fault, FaultySink, FaultyStorage, HookedStorage, RefusedEntries
 from tests.spark.harness import World
 from tests.spark.split_jobs import EACH, SplitReader, completed_splits, fail_at, ids_of, split_records, splits
@@ -28,9 +28,9 @@ from tests.support.waiting import wait_until
 @pytest.fixture(autouse=True)
 def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every job count as short, so that 1, 2, 4, 8, … splits are read together."""
-    monkeypatch.setattr(split_batch_size, "SMALL", 600.0)
-    monkeypatch.setattr(split_batch_size, "SHORT", 600.0)
-    monkeypatch.setattr(split_batch_size, "_GAINS", 600.0)
+    monkeypatch.setattr(split_reading, "SMALL", 600.0)
+    monkeypatch.setattr(split_reading, "SHORT", 600.0)
+    monkeypatch.setattr(split_reading, "_GAINS", 600.0)
     monkeypatch.setattr(split_stage, "SHORT", 600.0)
 
 
@@ -199,7 +199,7 @@ def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_o
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit of patience is zero: every batch of several splits is cancelled."""
-    monkeypatch.setattr(split_batch_size, "_GIVEN_UP", 0)
+    monkeypatch.setattr(split_reading, "_GIVEN_UP", 0)
     given, asked = splits(12), SplitReader()
     ends(world, job_of(world, given, sleeping(0.3, asked)), given)
     assert set(map(len, entries(world))) == {1}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt import Job
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sinks.sink import attempt_of
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage

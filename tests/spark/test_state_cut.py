@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_provider_ckpt.spark.task.state_cut import WHILE_CUT, cut_anew
+from airflow_provider_ckpt.spark.task.streaming.state_repartition import WHILE_CUT, cut_anew
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.harness import World

@@ -14,8 +14,8 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.spark.plan.job_plan import plan_job
 from airflow_provider_ckpt.spark.query.analysed_plan import is_stateful
-from airflow_provider_ckpt.spark.query.job_plan import plan_job
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.faults import HookedStorage, NothingIsPublished
 from tests.spark.harness import World

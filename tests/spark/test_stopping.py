@@ -17,10 +17,10 @@ from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.journal.requests import write_request
-from airflow_provider_ckpt.partitions.records import Batch
 from airflow_provider_ckpt.spark.task.interruptions import LOGGERS
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.task import local_gateway
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.faults import HookedEntries, HookedStorage, at_prepared

@@ -20,21 +20,21 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.errors import DeadlinePassedError, DefinitionChangedError
-from airflow_provider_ckpt.jobmaster import takeover
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
-from airflow_provider_ckpt.jobmaster.leftovers import tidy_up
+from airflow_provider_ckpt.jobmaster.post_run import tidy_up
+from airflow_provider_ckpt.jobmaster.recovery import takeover
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.records import Batch, EndOfPartition, Open
 from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError
 from airflow_provider_ckpt.spark.main import run_job
 from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnreadableNameError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.subtasklog.records import Batch, EndOfPartition, Open
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.faults import HookedStorage, at_prepared, before_claim
 from tests.spark.harness import World
@@ -458,7 +458,7 @@ def test_a_name_that_spark_takes_for_a_pattern_is_not_frozen(world: World, monke
     world.put_ids("history", 1, 2)
     world.put_ids("live", 1, 2, 1000)
     world.put("history", "a[1]", [{"id": 7, "k": 7}])
-    monkeypatch.setattr("airflow_provider_ckpt.spark.query.builder.refuse_unreadable_names", lambda *_: None)
+    monkeypatch.setattr("airflow_provider_ckpt.spark.plan.builder.refuse_unreadable_names", lambda *_: None)
     with pytest.raises(UnreadableNameError, match="history"):
         world.run(mixed(world))
     assert "history" not in world.state().frozen

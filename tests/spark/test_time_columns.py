@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType, TimeType
 
-from airflow_provider_ckpt.spark.query.time_columns import unwritable_time
+from airflow_provider_ckpt.spark.plan.job_plan import unwritable_time
 
 
 def session(value: str | None) -> Any:

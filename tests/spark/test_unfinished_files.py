@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.query import file_looks
-from airflow_provider_ckpt.spark.query.file_index import read_status
-from airflow_provider_ckpt.spark.query.frozen import list_files, list_statuses
-from airflow_provider_ckpt.spark.query.reader import SourceReads
+from airflow_provider_ckpt.spark.query.sources import file_polls
+from airflow_provider_ckpt.spark.query.sources.file_index import read_status
+from airflow_provider_ckpt.spark.query.sources.frozen_files import list_files, list_statuses
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task import batch_files
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.task import read_files
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_files, "FIRST_LOOK", 0.5)
-    monkeypatch.setattr(file_looks, "SETTLED", 1.0)
+    monkeypatch.setattr(file_polls, "SETTLED", 1.0)
     monkeypatch.setattr(batch_files, "SETTLED", 1.0)
 
 

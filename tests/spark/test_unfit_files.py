@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.query.errors import EmptyFileError, UnknownCompressionError
 from airflow_provider_ckpt.spark.task.errors import ComputationFailedError
-from airflow_provider_ckpt.spark.task.running_query import query_failed
+from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
 from tests.spark.harness import Line, World, write_rows
 from tests.spark.jobs import IDS
 

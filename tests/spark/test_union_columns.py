@@ -22,7 +22,7 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, Str
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.jobmaster import recorded_plan
 from airflow_provider_ckpt.journal.events import PlanRecorded
-from airflow_provider_ckpt.sinks.file_writer import Format
+from airflow_provider_ckpt.sinks.file.file_writer import Format
 from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark
 from airflow_provider_ckpt.spark.query.errors import SchemaChangedError
 from airflow_provider_ckpt.spark.query.unions import Union, read_unions, unite, without_ended

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.spark.plan.job_plan import plan_job
 from airflow_provider_ckpt.spark.query.errors import LeftOutInputError, UnlikeEventTimesError
-from airflow_provider_ckpt.spark.query.job_plan import plan_job
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, timed
 from tests.spark.windows import counted

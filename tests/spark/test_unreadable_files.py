@@ -14,15 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.query.reader import BatchReader, SplitReader, StreamReader
-from airflow_provider_ckpt.spark.task.causes import find_cause
+from airflow_provider_ckpt.spark.app.causes import find_cause
+from airflow_provider_ckpt.spark.query.sources.reader import BatchReader, SplitReader, StreamReader
 from airflow_provider_ckpt.spark.task.errors import (
     CsvHeaderError,
     FileColumnsTwiceError,
     FileNotReadError,
     MalformedRowError,
 )
-from airflow_provider_ckpt.spark.task.running_query import query_failed
+from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
 from tests.spark.harness import World, write_rows
 
 MODES = pytest.mark.parametrize("mode", ["streaming", "batch"])

@@ -15,8 +15,8 @@ import pytest
 from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.loading import load_job
-from airflow_provider_ckpt.job.module_space import ModuleSpace
+from airflow_provider_ckpt.job.loading.loading import load_job
+from airflow_provider_ckpt.job.loading.module_space import ModuleSpace
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -351,11 +351,11 @@ def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_k
     assert fault.happened
     assert world.state().outcomes == {}, "nobody has said that it took place"
 
-    def goes_on(script: UserScript) -> None:
+    def resumes(script: UserScript) -> None:
         script.put(30)
         wait_until(lambda: world.released_count("old") == 5, "the new sink")
 
-    with UserScript(world, goes_on):
+    with UserScript(world, resumes):
         again = world.run(load_job(v2))
     assert again.status == "STOPPED", again.cause
     check_counting(world, 40)

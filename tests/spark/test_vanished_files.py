@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.task import lookout
-from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
+from airflow_provider_ckpt.task import bounded_offsets
+from airflow_provider_ckpt.task.bounded_offsets import FIRST_LOOK, LONGEST_PAUSE, BoundedOffsets
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 from airflow_provider_ckpt.task.inputs import BoundedInput
-from airflow_provider_ckpt.task.lookout import FIRST_LOOK, LONGEST_PAUSE
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import mixed
@@ -76,7 +75,7 @@ def test_a_missing_file_is_named_and_files_that_are_there_are_waited_for() -> No
 def test_a_job_whose_history_vanishes_fails_by_name_and_finishes_when_it_is_back(
     world: World, monkeypatch: pytest.MonkeyPatch, chain: bool
 ) -> None:
-    monkeypatch.setattr(lookout, "FIRST_LOOK", 1.0)
+    monkeypatch.setattr(bounded_offsets, "FIRST_LOOK", 1.0)
     expected = world.put_ids("history", 4, 2) | world.put_ids("live", 1, 2, 1000)
     last = max(Path(world.path("history")).glob("*.parquet"))
     kept = world.base / "kept"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.spark import warm_up as module
-from airflow_provider_ckpt.spark.warm_up import begin_warm_up
+from airflow_provider_ckpt.spark.app import warm_up as module
+from airflow_provider_ckpt.spark.app.warm_up import begin_warm_up
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.model.watermark import MAX_WATERMARK
+from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 from tests.spark.harness import Line, World
 from tests.spark.jobs import windows
 

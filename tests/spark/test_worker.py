@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster import takeover
+from airflow_provider_ckpt.jobmaster.recovery import takeover
 from airflow_provider_ckpt.journal import driver_mark, worker_process
 from airflow_provider_ckpt.journal.driver_mark import is_marked
 from airflow_provider_ckpt.journal.journal import Journal

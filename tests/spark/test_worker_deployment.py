@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt import Job
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.jobmaster import takeover
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.jobmaster.recovery import takeover
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.events import DeploymentPrepared
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.worker import Worker as Place

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.remote.worker import WorkerEnd
-from airflow_provider_ckpt.report.exit_code import ExitCode
-from airflow_provider_ckpt.report.status_line import StatusLine, format_line, parse_line
-from airflow_provider_ckpt.report.status_reporter import StatusReporter
-from airflow_provider_ckpt.spark.worker_end import told, told_failed
+from airflow_provider_ckpt.spark.worker_run import told, told_failed
+from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.status.status_line import StatusLine, format_line, parse_line
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
 
 
 @pytest.mark.parametrize("end", [WorkerEnd.NO_MASTER, WorkerEnd.ASKED, WorkerEnd.SPARK_LOST])

@@ -7,9 +7,8 @@ import sys
 
 import pytest
 
+from airflow_provider_ckpt.spark.app.session import DRIVER, WORKERS, build_session, worker_python
 from airflow_provider_ckpt.spark.errors import DriverPythonError, PythonMissingError
-from airflow_provider_ckpt.spark.session import build_session
-from airflow_provider_ckpt.spark.worker_python import DRIVER, WORKERS, worker_python
 
 
 def test_without_a_setting_none_is_chosen() -> None:
@@ -39,7 +38,9 @@ def test_another_python_for_the_driver_is_refused_unless_spark_submit_has_starte
 @pytest.mark.parametrize("key", [WORKERS, DRIVER])
 def test_a_refused_python_starts_no_spark(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
-    monkeypatch.setattr("airflow_provider_ckpt.spark.session._started", lambda builder: pytest.fail("Spark started"))
+    monkeypatch.setattr(
+        "airflow_provider_ckpt.spark.app.session._started", lambda builder: pytest.fail("Spark started")
+    )
     before = dict(os.environ)
     with pytest.raises((PythonMissingError, DriverPythonError)):
         build_session("x", {key: "/opt/missing/bin/python"})

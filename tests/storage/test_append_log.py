@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.model.errors import DamagedFormError
-from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.errors import (
     BelowHeadError,
     CorruptLogError,
@@ -23,6 +22,7 @@ from airflow_provider_ckpt.storage.errors import (
     StorageReadOnlyError,
     StorageTransientError,
 )
+from airflow_provider_ckpt.storage.log.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import (
@@ -188,7 +188,7 @@ def test_r17_a_lost_reply_is_no_defeat(storage: Storage, repeats: bool) -> None:
     assert bodies(open_log(storage).load()) == ["a", "b", "c"]
 
 
-class Failing(WrappedStorage):
+class MasterRestartPolicy(WrappedStorage):
     """Storage whose creations fail while ``broken``. ``lands``: the creation takes effect nevertheless."""
 
     broken = False
@@ -207,7 +207,7 @@ class Failing(WrappedStorage):
 def test_r17_after_an_unknown_outcome_the_next_append_settles_it(
     storage: Storage, lands: bool, same_body: bool
 ) -> None:
-    failing = Failing(storage)
+    failing = MasterRestartPolicy(storage)
     log = filled(failing, "a")
     failing.broken, failing.lands = True, lands
     with pytest.raises(StorageTransientError):
@@ -220,7 +220,7 @@ def test_r17_after_an_unknown_outcome_the_next_append_settles_it(
 
 
 def test_r17_an_append_that_failed_but_landed_is_given_by_the_tail(storage: Storage) -> None:
-    failing = Failing(storage)
+    failing = MasterRestartPolicy(storage)
     log = filled(failing, "a")
     failing.broken, failing.lands = True, True
     with pytest.raises(StorageTransientError):

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     ObjectNotFoundError,
     StorageFailedError,
     StorageTransientError,
 )
+from airflow_provider_ckpt.storage.log.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.support.syscalls import recorded, refusing

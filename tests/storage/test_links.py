@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.sinks.file_folders import FileFolders
-from airflow_provider_ckpt.sinks.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
-from airflow_provider_ckpt.sinks.staged_files import StagedFiles
 from airflow_provider_ckpt.storage import posix
 from airflow_provider_ckpt.storage.errors import ForeignRootError, LinkedPathError, StorageFailedError
 from airflow_provider_ckpt.storage.location import Location

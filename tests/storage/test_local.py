@@ -25,7 +25,7 @@ from airflow_provider_ckpt.storage.errors import (
     StorageFullError,
     StorageTransientError,
 )
-from airflow_provider_ckpt.storage.local import MOST_BYTES
+from airflow_provider_ckpt.storage.local_storage import MOST_BYTES
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.storage_conformance import LOOKS, Fault, StorageConformance
@@ -120,7 +120,7 @@ class TestLocalStorage(StorageConformance):
         program = (
             "import os, sys\n"
             "from airflow_provider_ckpt.storage.errors import StorageReadOnlyError\n"
-            "from airflow_provider_ckpt.storage.local import LocalStorage\n"
+            "from airflow_provider_ckpt.storage.local_storage import LocalStorage\n"
             "if os.geteuid() == 0:\n"
             f"    os.setuid({UNPRIVILEGED})\n"
             "try:\n"

@@ -9,12 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.partitions.subtask_entries import PACK
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.storage import log_packs
-from airflow_provider_ckpt.storage.append_log import AppendLog, Entry
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.errors import (
     CorruptLogError,
@@ -22,8 +17,13 @@ from airflow_provider_ckpt.storage.errors import (
     StorageFailedError,
     StorageTransientError,
 )
+from airflow_provider_ckpt.storage.log import log_packs
+from airflow_provider_ckpt.storage.log.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.codec import PACK
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage, crash_points
 
 FIRST, SECOND = "log/pack-00000000-00000003.json", "log/pack-00000004-00000007.json"

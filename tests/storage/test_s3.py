@@ -15,7 +15,6 @@ import pytest
 pytest.importorskip("s3fs")
 pytest.importorskip("moto.server")
 
-from airflow_provider_ckpt.storage.append_log import AppendLog
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     InvalidStorageOptionsError,
@@ -28,6 +27,7 @@ from airflow_provider_ckpt.storage.errors import (
     StorageUnsuitableError,
 )
 from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.log.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.s3 import S3Storage
 from airflow_provider_ckpt.storage.storage import Storage

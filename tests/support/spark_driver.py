@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.session import build_session
+from airflow_provider_ckpt.spark.app.session import build_session
 
 
 @pytest.fixture(scope="session")

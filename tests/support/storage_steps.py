@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from airflow_provider_ckpt.storage.local import LocalStorage
+from airflow_provider_ckpt.storage.local_storage import LocalStorage
 
 VARIABLE = "CKPT_STEP"
 

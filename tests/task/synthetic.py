@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from airflow_provider_ckpt.coordinator.enumerator import RestoredSplits
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     DataAvailable,
     SubtaskAtEndOfData,
     SubtaskDone,
@@ -22,40 +21,39 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskRunning,
     TaskReport,
 )
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.jobmaster import takeover
-from airflow_provider_ckpt.jobmaster.assembly import OwnedJob, job_master
-from airflow_provider_ckpt.jobmaster.attempts import continues_at, new_nonce
-from airflow_provider_ckpt.jobmaster.collector import collect_garbage
-from airflow_provider_ckpt.jobmaster.inbox import Inbox
+from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.jobmaster.assembly import ClaimedJobParts, job_master
+from airflow_provider_ckpt.jobmaster.gateway import Inbox
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
-from airflow_provider_ckpt.jobmaster.loaded_logs import load_logs
-from airflow_provider_ckpt.jobmaster.opened_logs import open_logs
-from airflow_provider_ckpt.jobmaster.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
-from airflow_provider_ckpt.jobmaster.restored_state import first_plan, restored
-from airflow_provider_ckpt.jobmaster.split_progress import readers_wanted, restored_splits, subtasks_needed
+from airflow_provider_ckpt.jobmaster.recovery import takeover
+from airflow_provider_ckpt.jobmaster.recovery.attempts import continues_at, new_nonce
+from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery.recovery_point import load_logs
+from airflow_provider_ckpt.jobmaster.recovery.restored_state import first_plan, restored
+from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_wanted, restored_splits, subtasks_needed
+from airflow_provider_ckpt.jobmaster.retention.collector import collect_garbage
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_status import RuntimeMode
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.current_log import CurrentLog
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.partitions.log_reader import LogReader, TailingLogReader
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
-from airflow_provider_ckpt.report.status_reporter import StatusReporter
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
+from airflow_provider_ckpt.subtasklog.log_reader import CurrentLog, LogReader, TailingLogReader
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.phase import TaskPhase
 from airflow_provider_ckpt.task.restarts import Restarts
@@ -303,7 +301,7 @@ class SyntheticJob:
             restart_delay=0.0,
             retained_checkpoints=1,
         )
-        owned = OwnedJob(
+        owned = ClaimedJobParts(
             JobIdentity(storage, JOB, taken.epoch, options),
             self.graph,
             self._mode,
@@ -329,7 +327,7 @@ class SyntheticJob:
         return attempt
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> SyntheticTask | None:
-        """Begin an attempt, see :class:`~airflow_provider_ckpt.task.task_factory.TaskFactory`."""
+        """Begin an attempt, see :class:`~airflow_provider_ckpt.task.restarts.TaskFactory`."""
         now = self._now
         if subtask not in now.logs:
             self.world.begins(now.epoch, subtask)

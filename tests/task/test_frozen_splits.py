@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.jobmaster.errors import FrozenSplitsLostError
-from airflow_provider_ckpt.jobmaster.frozen_splits import freeze_splits, read_frozen_splits
+from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import freeze_splits, read_frozen_splits
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.storage.errors import NewerFormatError
 from airflow_provider_ckpt.storage.opening import open_storage

@@ -7,18 +7,16 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import JobEdge
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.model.task_id import TaskId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId, TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.input_gate import InputGate
-from airflow_provider_ckpt.partitions.records import Batch, PartitionFile
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.input_gate import InputGate
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
 from airflow_provider_ckpt.testing.crash import WrappedStorage

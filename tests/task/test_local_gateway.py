@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.commands import (
+from airflow_provider_ckpt.coordinator.protocol.commands import (
     AssignSplits,
     Command,
     DeploySubtask,
@@ -21,13 +21,12 @@ from airflow_provider_ckpt.coordinator.commands import (
     ResumeSubtask,
     TriggerBarrier,
 )
-from airflow_provider_ckpt.coordinator.reports import Report, SubtaskDone, SubtaskFailed, SubtaskOpened
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.coordinator.protocol.reports import Report, SubtaskDone, SubtaskFailed, SubtaskOpened
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import DropSource, PauseReason
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.errors import LogFencedError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.restarts import Restarts
 from airflow_provider_ckpt.task.task import Task
@@ -168,12 +167,12 @@ def test_r15_what_a_task_fails_with_in_the_loop_is_the_coordinators_to_judge(
 ) -> None:
     """For example, a storage that refuses the entry of a feed. The task may restart, and the others continue."""
 
-    class Failing(Noting):
+    class MasterRestartPolicy(Noting):
         def _note(self, what: str) -> None:
             raise StorageTransientError(verb="create", uri=what, reason="Input/output error")
 
     crashes: list[tuple[AttemptId, type[BaseException]]] = []
-    task = Failing(A, [])
+    task = MasterRestartPolicy(A, [])
     gateway = LocalGateway(
         2, {V: task}, lambda task, error: crashes.append((task.attempt, type(error))), UNUSED_RESTARTS
     )

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     Report,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskPaused,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.model.attempt_id import AttemptId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId, TaskId
 from airflow_provider_ckpt.model.pause_reason import DropSource
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.model.task_id import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.task.actions import (
     Action,
@@ -22,10 +20,10 @@ from airflow_provider_ckpt.task.actions import (
     BuildQuery,
     EndData,
     EndPartition,
+    PauseQuery,
+    PostReport,
     ReadWhatIsThere,
     RunQuery,
-    StandStill,
-    Tell,
 )
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
 from airflow_provider_ckpt.task.phase import TaskPhase
@@ -52,7 +50,7 @@ def run(machine: TaskMachine, reads: set[str] = BOTH, now: Seen | None = None) -
 
 
 def told(actions: list[Action]) -> list[Report]:
-    return [one.report for one in actions if isinstance(one, Tell)]
+    return [one.report for one in actions if isinstance(one, PostReport)]
 
 
 def test_from_its_deployment_to_its_end() -> None:
@@ -91,17 +89,17 @@ def test_an_end_is_announced_once_and_again_after_a_resume_if_it_was_not_dropped
     task = run(TaskMachine(TASK, {"a", "b"}), {"a", "b", "live"})
     assert task.advance(seen("a", "b")) == [AnnounceEnd("a", 3), AnnounceEnd("b", 3)]
     assert task.advance(seen("a", "b")) == []
-    assert task.pause(DropSource("a")) == [StandStill()]
-    task.stood_still(3)
+    assert task.pause(DropSource("a")) == [PauseQuery()]
+    task.paused_at(3)
     task.resume(VertexPlan(1, ("a",)))
     assert task.planned({"a", "b", "live"}, runs_out=False, seen=seen("b")) == [AnnounceEnd("b", 3), RunQuery()]
 
 
 def test_a_pause_and_a_resume() -> None:
     task = run(mixed(), now=seen("history"))
-    assert task.pause(DROP) == [StandStill()]
+    assert task.pause(DROP) == [PauseQuery()]
     assert task.phase is TaskPhase.PAUSING
-    assert told(task.stood_still(4)) == [SubtaskPaused(*TASK, DROP, 4)]
+    assert told(task.paused_at(4)) == [SubtaskPaused(*TASK, DROP, 4)]
     assert task.resume(VertexPlan(1, ("history",))) == [BuildQuery(VertexPlan(1, ("history",)))]
     assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [RunQuery()]
     assert told(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
@@ -111,7 +109,7 @@ def test_what_ends_while_it_comes_to_stand_still_is_looked_at_after_the_resume()
     task = run(TaskMachine(TASK, {"a", "b"}), {"a", "b"})
     task.pause(DropSource("a"))
     assert task.advance(seen("a", "b")) == []
-    task.stood_still(3)
+    task.paused_at(3)
     assert task.advance(seen("a", "b")) == []
     task.resume(VertexPlan(1, ("a",)))
     assert task.planned({"a", "b"}, runs_out=False, seen=seen("b")) == [EndData("finish")]
@@ -123,11 +121,11 @@ def test_a_pause_that_comes_while_the_query_starts_is_kept(when: str) -> None:
     task.deploy(FIRST, None)
     if when == "building":
         assert task.pause(DROP) == []
-        assert task.planned(BOTH, runs_out=False, seen=seen()) == [StandStill()]
+        assert task.planned(BOTH, runs_out=False, seen=seen()) == [PauseQuery()]
     else:
         task.planned(BOTH, runs_out=False, seen=seen())
         assert task.pause(DROP) == []
-        assert task.started(seen()) == [StandStill()]
+        assert task.started(seen()) == [PauseQuery()]
 
 
 def test_a_pause_on_the_way_to_the_end_is_answered_by_the_end() -> None:
@@ -190,7 +188,7 @@ def test_a_query_that_stood_still_in_a_drain_reads_what_is_there_when_it_resumes
     task = run(mixed(), now=seen("history"))
     assert task.drain(seen("history")) == [ReadWhatIsThere()]
     task.pause(DROP)
-    task.stood_still(3)
+    task.paused_at(3)
     task.resume(VertexPlan(1, ("history",)))
     before = task.reads_what_is_there
     assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [RunQuery()]
@@ -210,7 +208,7 @@ def test_a_drain_that_comes_while_the_query_starts_is_carried_out_when_it_runs()
 def test_a_drain_while_it_stands_still_is_carried_out_after_the_resume() -> None:
     task = run(mixed(), now=seen("history"))
     task.pause(DROP)
-    task.stood_still(3)
+    task.paused_at(3)
     assert task.drain(seen("history")) == []
     task.resume(VertexPlan(1, ("history",)))
     assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [RunQuery()]
@@ -219,7 +217,7 @@ def test_a_drain_while_it_stands_still_is_carried_out_after_the_resume() -> None
 
 def test_what_does_not_fit_the_phase_asks_for_nothing() -> None:
     task = mixed()
-    assert task.finish() == task.pause(DROP) == task.stood_still(1) == task.data_ended() == task.ran_out() == []
+    assert task.finish() == task.pause(DROP) == task.paused_at(1) == task.data_ended() == task.ran_out() == []
     assert task.resume(VertexPlan(1, ())) == task.started(seen()) == task.advance(seen("history", "live")) == []
     task.deploy(FIRST, None)
     assert task.deploy(FIRST, None) == []

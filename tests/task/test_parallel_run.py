@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, SourceDropped, SubtaskEndOfData, SubtaskRestarting
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
-from airflow_provider_ckpt.model.mode import RuntimeMode
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.errors import LogFencedError
-from airflow_provider_ckpt.partitions.records import Open
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_status import RuntimeMode
+from airflow_provider_ckpt.subtasklog.errors import LogFencedError
+from airflow_provider_ckpt.subtasklog.records import Open
 from airflow_provider_ckpt.task.phase import TaskPhase
 from tests.simulation.runner import Runner
 from tests.task.synthetic import SyntheticJob

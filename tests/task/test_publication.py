@@ -6,20 +6,18 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.reports import BarrierAcknowledged, BarrierDeclined, Report
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.model.task_id import TaskId
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.coordinator.protocol.reports import BarrierAcknowledged, BarrierDeclined, Report
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId, TaskId
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.publication import Publication
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 
 
-class Failing(WrappedStorage):
+class MasterRestartPolicy(WrappedStorage):
     """A storage that refuses every entry that contains ``text``."""
 
     def __init__(self, inner: Storage, text: bytes) -> None:
@@ -35,7 +33,7 @@ class Failing(WrappedStorage):
 @pytest.fixture
 def make(request: pytest.FixtureRequest) -> Callable[[bytes], tuple[Publication, list[str]]]:
     def made(text: bytes) -> tuple[Publication, list[str]]:
-        log, told = SubtaskLog(Failing(MemoryStorage(request.node.name), text), "log"), list[str]()
+        log, told = SubtaskLog(MasterRestartPolicy(MemoryStorage(request.node.name), text), "log"), list[str]()
         log.load()
         log.open(AttemptId.first(1, "a"))
 

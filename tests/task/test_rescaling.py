@@ -13,10 +13,10 @@ import pytest
 from airflow_provider_ckpt.jobmaster import job_master
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
-from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_status import RuntimeMode
 from airflow_provider_ckpt.model.split import size
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.partitions.records import Batch, Open
+from airflow_provider_ckpt.subtasklog.records import Batch, Open
 from tests.simulation.runner import Runner
 from tests.simulation.split_runner import SplitRunner
 from tests.task.synthetic import SyntheticJob

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from airflow_provider_ckpt.task.split_batch_size import SplitBatchSize
+from airflow_provider_ckpt.task.split_reading import SplitBatchSize
 
 
 def after(took: list[float], most: int = 64) -> list[int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.reports import (
+from airflow_provider_ckpt.coordinator.protocol.reports import (
     BarrierAcknowledged,
     Report,
     SplitsCompleted,
@@ -17,13 +17,11 @@ from airflow_provider_ckpt.coordinator.reports import (
     SubtaskDone,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.model.task_id import TaskId
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId, TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.publication import Publication
 from airflow_provider_ckpt.task.split_reading import SplitReading
 

@@ -9,22 +9,21 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster.split_progress import restored_splits, subtasks_needed
+from airflow_provider_ckpt.jobmaster.recovery.split_progress import restored_splits, subtasks_needed
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
-from airflow_provider_ckpt.model.mode import RuntimeMode
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_status import RuntimeMode
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.partitions.log_state import Numbered
-from airflow_provider_ckpt.partitions.log_truncation import LogTruncation
-from airflow_provider_ckpt.partitions.records import Batch
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
 from airflow_provider_ckpt.storage.memory import MemoryStorage
+from airflow_provider_ckpt.subtasklog.log_state import Numbered
+from airflow_provider_ckpt.subtasklog.log_truncation import LogTruncation
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.simulation.runner import Runner
 from tests.simulation.split_runner import SplitRunner
 from tests.simulation.world import JOB

@@ -12,9 +12,9 @@ import sys
 import time
 
 from airflow_provider_ckpt.cli import main
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.partitions.log_state import LogState
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.model.ids import AttemptId
+from airflow_provider_ckpt.subtasklog.log_state import LogState
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 def opens_slowly(seconds: float) -> None:

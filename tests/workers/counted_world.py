@@ -8,10 +8,10 @@ from typing import Any
 
 from airflow_provider_ckpt import released_files
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
-from airflow_provider_ckpt.partitions.log_reader import TailingLogReader
-from airflow_provider_ckpt.partitions.records import Open
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader
+from airflow_provider_ckpt.subtasklog.records import Open
 from tests.support.waiting import wait_until
 from tests.workers.world import PATIENCE, Member, World
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.sinks.manifests import read_manifests
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from tests.chaos.released import read_rows
 from tests.support.subtask_log_history import SubtaskLogHistory
 from tests.support.waiting import wait_until

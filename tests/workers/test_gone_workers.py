@@ -7,13 +7,12 @@ import secrets
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.reports import SubtaskFailed, SubtaskOpened, TaskReport
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed, SubtaskOpened, TaskReport
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.remote.correspondence import Correspondence, master_name, worker_name
+from airflow_provider_ckpt.remote.mailbox import Mailbox, master_name, worker_name
 from airflow_provider_ckpt.remote.remote_gateway import LIST_SELDOM, RemoteGateway
-from airflow_provider_ckpt.remote.vacancies import Vacancies
+from airflow_provider_ckpt.remote.unassigned_subtasks import UnassignedSubtasks
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 
 MASTER = master_name(2)
@@ -36,15 +35,15 @@ class Here:
             self.heard.append,
             look_interval=1.0,
             lost_after=LOST_AFTER,
-            vacancies=Vacancies([A], self.waiting.append, self.now),
+            vacancies=UnassignedSubtasks([A], self.waiting.append, self.now),
             check_fenced=lambda: None,
             clock=lambda: self.now,
         )
 
-    def side(self, name: str) -> Correspondence:
-        return Correspondence(self.storage, "job", 1, name, Worker(), lambda: self.now)
+    def side(self, name: str) -> Mailbox:
+        return Mailbox(self.storage, "job", 1, name, Worker(), lambda: self.now)
 
-    def worker(self) -> tuple[Correspondence, AttemptId]:
+    def worker(self) -> tuple[Mailbox, AttemptId]:
         """Add a worker that begins the next attempt."""
         number = next(self.numbers)
         side, attempt = self.side(worker_name(str(number))), AttemptId(1, number, f"n{number}")

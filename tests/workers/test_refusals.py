@@ -11,22 +11,22 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt import Job
-from airflow_provider_ckpt.job.code import code_of
-from airflow_provider_ckpt.job.loading import load
-from airflow_provider_ckpt.job.options import RunOptions
-from airflow_provider_ckpt.job.version import load_version
+from airflow_provider_ckpt.job.loading.code import code_of
+from airflow_provider_ckpt.job.loading.loading import load
+from airflow_provider_ckpt.job.loading.version import load_version
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.events import DeploymentPrepared, PlanRecorded, Reconfigured
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.spark.errors import OtherCodeError, OtherLogicError, OtherPlanError
-from airflow_provider_ckpt.spark.query.code_places import CodePlaces
-from airflow_provider_ckpt.spark.query.logic import LogicLoader
+from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
+from airflow_provider_ckpt.spark.plan.logic import LogicLoader
 from airflow_provider_ckpt.spark.worker_code import check_code, check_logic
 from airflow_provider_ckpt.spark.worker_run import WorkerRun, prepare_again
 from airflow_provider_ckpt.storage.location import Location
@@ -212,7 +212,7 @@ def test_r21_it_is_refused_before_any_function_is_called(prepared: Prepared) -> 
     location = Location(options.root)
     with pytest.MonkeyPatch.context() as without_spark:
         without_spark.setattr("airflow_provider_ckpt.spark.worker_run.reach_root", lambda *given: None)
-        without_spark.setattr("airflow_provider_ckpt.spark.preparation.build_session", lambda *given: None)
+        without_spark.setattr("airflow_provider_ckpt.spark.preparation.preparation.build_session", lambda *given: None)
         with pytest.raises(OtherLogicError):
             prepare_again(prepared.load(FILE), options, prepared.storage, location, prepared.state(), (LARGE,))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId
 from tests.support.waiting import wait_until
 from tests.workers.ending import finish
 from tests.workers.evidence import Evidence, check_readings

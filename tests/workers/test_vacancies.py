@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.model.attempt_id import AttemptId
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.remote.vacancies import AGAIN_AFTER, FIRST_AFTER, Vacancies, told_of_vacant
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.remote.unassigned_subtasks import (
+    AGAIN_AFTER,
+    FIRST_AFTER,
+    UnassignedSubtasks,
+    told_of_vacant,
+)
 
 A, B = map(SubtaskId, ("a/0", "b/0"))
 FIRST = AttemptId(1, 1, "x")
 SECOND = FIRST.next("y")
 
 
-class Told(list[list[SubtaskId]]):
+class ReportedReleases(list[list[SubtaskId]]):
     def __init__(self) -> None:
         super().__init__()
-        self.vacancies = Vacancies([B, A], self.append, 0.0)
+        self.vacancies = UnassignedSubtasks([B, A], self.append, 0.0)
 
     def at(self, now: float) -> list[list[SubtaskId]]:
         """Return the vacancies that are reported at ``now``."""
@@ -24,7 +28,7 @@ class Told(list[list[SubtaskId]]):
 
 
 def test_who_has_no_worker_is_told_once_and_seldom_again() -> None:
-    told = Told()
+    told = ReportedReleases()
     assert told.at(FIRST_AFTER - 1) == []
     assert told.at(FIRST_AFTER) == [[A, B]]
     assert told.at(FIRST_AFTER + 1) == []
@@ -35,7 +39,7 @@ def test_who_has_no_worker_is_told_once_and_seldom_again() -> None:
 
 
 def test_another_one_that_is_left_is_told_at_once_with_those_before() -> None:
-    told = Told()
+    told = ReportedReleases()
     told.vacancies.taken(A, FIRST)
     assert told.at(FIRST_AFTER) == [[B]]
     told.vacancies.left(A, FIRST, 20.0)
@@ -44,7 +48,7 @@ def test_another_one_that_is_left_is_told_at_once_with_those_before() -> None:
 
 
 def test_one_that_leaves_after_its_successor_has_come_leaves_nothing_vacant() -> None:
-    told = Told()
+    told = ReportedReleases()
     for subtask in (A, B):
         told.vacancies.taken(subtask, FIRST)
     told.vacancies.taken(A, SECOND)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart, listed_by
-from airflow_provider_ckpt.model.checkpoint import CheckpointKind, OperatorState
+from airflow_provider_ckpt.model.checkpoint_view import CheckpointKind, OperatorState
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
-from airflow_provider_ckpt.model.snapshot import Snapshot
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
 
 
 @dataclass

@@ -13,11 +13,11 @@ from airflow_provider_ckpt.journal.kinds.requests import forget_answered, take_a
 from airflow_provider_ckpt.journal.kinds.splits import forget_assigned, give_up_splits, rewind_splits
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
 
@@ -35,7 +35,7 @@ class Epochs(Deletion, Checkpoints, Reconciled):
     introduced: dict[str, tuple[int, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Operator uid → epoch that added it to a job that had run without it, and the last completed checkpoint at that
     time. Earlier work under that uid does not count."""
-    given_up: set[str] = field(default_factory=set, metadata=OMIT_EMPTY)
+    abandoned: set[str] = field(default_factory=set, metadata=OMIT_EMPTY)
     """Uids of operators that the job once had and dropped. An operator that came back stays in this set."""
     prepared_by: str | None = field(default=None, metadata=OMIT_EMPTY)
     """The attempt that prepared the current deployment, or the last one to end; None once a driver claims the job
@@ -80,8 +80,8 @@ class EpochClaimed(JournalEvent):
             forget_assigned(state)
             if not self.upgrades:  # an upgraded driver must not take a request again that it has answered
                 forget_answered(state)
-        goes_on = self.deployment and state.running_since is not None  # the workers continue to publish
-        if state.status is not None and not (self.releases_only or goes_on):
+        resumes = self.deployment and state.running_since is not None  # the workers continue to publish
+        if state.status is not None and not (self.releases_only or resumes):
             state.status, state.cause = JobStatus.CREATED, None  # the end of the previous run does not count
 
 
@@ -210,13 +210,13 @@ class Restored(JournalEvent):
         state.draining = False
         rewind_splits(state, 0 if self.anew else self.checkpoint)
         if self.anew:
-            state.frozen, state.anew_epoch, state.given_up = {}, state.epoch, set()
+            state.frozen, state.anew_epoch, state.abandoned = {}, state.epoch, set()
         state.restored, state.restored_epoch = self.checkpoint, state.epoch
 
 
 def _give_up(state: Epochs, uid: str) -> None:
     """Drop all decisions about an operator. An operator that comes back under its uid is a new one."""
-    state.given_up.add(uid)
+    state.abandoned.add(uid)
     state.frozen.pop(uid, None)
     give_up_splits(state, uid)
     for uids in (*state.ended.values(), *state.dropped.values()):

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.requests import AnsweredRequests
 from airflow_provider_ckpt.model.graph import JobGraph
-from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode
 from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, own_form
 from airflow_provider_ckpt.model.limits import Instant
-from airflow_provider_ckpt.model.mode import RuntimeMode
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 
 

@@ -15,12 +15,20 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.handle import checked_handle
-from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, Releasing
+from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, LedgerReleases
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow, LedgerRules
+from airflow_provider_ckpt.sinks.database.participant_release import ParticipantRelease
 from airflow_provider_ckpt.sinks.database.settings import Settings
-from airflow_provider_ckpt.sinks.database.share_release import ShareRelease
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, Share, SinkContext, SinkInput, StageRequest, attempt_of
+from airflow_provider_ckpt.sinks.sink import (
+    BoundSink,
+    Handle,
+    ReleaseParticipant,
+    SinkContext,
+    SinkInput,
+    StageRequest,
+    attempt_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -91,7 +99,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         """Stage the rows. Return the earlier ledger entry, the staging table's name and the partitions' answers."""
 
     @abstractmethod
-    def _releasing(self, connection: C) -> Releasing: ...
+    def _releasing(self, connection: C) -> LedgerReleases: ...
 
     def _left(self, connection: C) -> list[str]:
         """Return released handles whose staging tables still exist. Only where a DROP commits can there be any."""
@@ -186,9 +194,9 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     # ---- release
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        return self.release_together([Share(self, handles)], checkpoint)[0]
+        return self.release_together([ReleaseParticipant(self, handles)], checkpoint)[0]
 
-    def release_together(self, shares: Sequence[Share], checkpoint: int) -> list[dict[str, int]]:
+    def release_together(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
         staged = [(self._of_mine(share.sink), share.handles) for share in shares]
         work = [(sink, sink._with_rows(handles)) for sink, handles in staged]
         at = self
@@ -232,13 +240,13 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         checked = [checked_handle(one, self.handle_format, self._context, str(self._table)) for one in handles]
         return [handle for handle in checked if handle["rows"]]
 
-    def _share(self, connection: C, staged: Sequence[Handle], checkpoint: int) -> ShareRelease[C]:
+    def _share(self, connection: C, staged: Sequence[Handle], checkpoint: int) -> ParticipantRelease[C]:
         releasing, replaces = self._releasing(connection), self._settings.mode == "replace"
 
         def problems(waiting: Sequence[Handle]) -> Iterable[Problem]:
             return self._problems_now(connection, waiting)
 
-        return ShareRelease(
+        return ParticipantRelease(
             connection,
             self._ledger,
             self._failures,

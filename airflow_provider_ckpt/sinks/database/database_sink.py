@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
+from airflow_provider_ckpt.sinks.argument_checks import names_problem
 from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.database.spark_types import shown
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
-from airflow_provider_ckpt.sinks.given import names_problem
 from airflow_provider_ckpt.sinks.sink import Sink, SinkInput
 
 Mode = Literal["append", "upsert", "replace"]

@@ -71,7 +71,7 @@ class Ledger(ABC, Generic[C]):
         """Return handle -> (staging table, its bytes). The bytes are -1 if the table is gone."""
 
 
-class Releasing(Protocol):
+class LedgerReleases(Protocol):
     """The statements that move staged rows to the target, inside the transaction of a release."""
 
     def without_table(self, handles: Sequence[Handle]) -> list[Handle]:

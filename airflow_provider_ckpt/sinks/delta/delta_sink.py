@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from airflow_provider_ckpt.sinks.argument_checks import names_problem, options_problem
 from airflow_provider_ckpt.sinks.delta.delta_options import delta_options
 from airflow_provider_ckpt.sinks.delta.delta_table import DeltaLakeTable
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError
-from airflow_provider_ckpt.sinks.given import names_problem, options_problem
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.columns import PARTITION_TYPES, check_table_input
-from airflow_provider_ckpt.sinks.lake.packages import refuse_missing
-from airflow_provider_ckpt.sinks.lake.settings import LakeMode, LakeSettings
+from airflow_provider_ckpt.sinks.lake.settings import LakeMode, LakeSettings, refuse_missing
 from airflow_provider_ckpt.sinks.lake.table import LakeTable
 from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
 from airflow_provider_ckpt.storage.location import Location

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of, schema_
 from airflow_provider_ckpt.sinks.lake.errors import TableUnreachableError
 from airflow_provider_ckpt.sinks.lake.footers import Footer
 from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
-from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
+from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile
 from airflow_provider_ckpt.sinks.lake.staged_rows import newest_rows
 from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot, unreachable
 from airflow_provider_ckpt.sinks.sink import SinkContext

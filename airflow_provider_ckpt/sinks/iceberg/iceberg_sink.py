@@ -11,8 +11,7 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_catalog import catalog_of, cata
 from airflow_provider_ckpt.sinks.iceberg.iceberg_table import IcebergLakeTable
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.columns import check_table_input
-from airflow_provider_ckpt.sinks.lake.packages import refuse_missing
-from airflow_provider_ckpt.sinks.lake.settings import LakeMode, LakeSettings
+from airflow_provider_ckpt.sinks.lake.settings import LakeMode, LakeSettings, refuse_missing
 from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
 
 

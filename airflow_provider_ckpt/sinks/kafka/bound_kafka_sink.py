@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, StagedFilesMissingError, StagedRowCountError
-from airflow_provider_ckpt.sinks.file_writer import FileWriter
+from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.kafka.calls import ReleaserFenced
 from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
 from airflow_provider_ckpt.sinks.kafka.errors import KafkaTargetError, KafkaTopicLostError, KafkaUnavailableError

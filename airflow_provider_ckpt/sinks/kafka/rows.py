@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.kafka.errors import KafkaRecordTooLargeError, KafkaRowRefusedError
-from airflow_provider_ckpt.sinks.raised import says
+from airflow_provider_ckpt.sinks.spark_exceptions import says
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,15 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, StagedRowCountError
+from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.file_names import released_names
-from airflow_provider_ckpt.sinks.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of, given_columns, misfit
 from airflow_provider_ckpt.sinks.lake.errors import LeftoverIntentError, TableGoneError, TableRefusedError
 from airflow_provider_ckpt.sinks.lake.footers import footers
 from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
-from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
-from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
+from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile, LakeHandle
 from airflow_provider_ckpt.sinks.lake.roll_forward import TRIES, Position, RollForward
 from airflow_provider_ckpt.sinks.lake.settings import LakeSettings
 from airflow_provider_ckpt.sinks.lake.table import LakeTable, Snapshot

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.json_form import from_json, to_json
 from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, sink_folder
 from airflow_provider_ckpt.sinks.lake.columns import Column
-from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
+from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile
 from airflow_provider_ckpt.sinks.numbered_log import NumberedLog
 from airflow_provider_ckpt.storage.storage import Storage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
+from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile
 from airflow_provider_ckpt.sinks.sink import attempt_of
 from airflow_provider_ckpt.sinks.staging_area import StagingArea
 

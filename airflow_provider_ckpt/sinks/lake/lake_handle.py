@@ -1,16 +1,41 @@
-"""The handle of a batch that is staged for a table."""
+"""The handle of a batch that is staged for a table.
+
+A data file of a table, as it was staged.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.errors import UnknownFormError
-from airflow_provider_ckpt.model.json_form import from_json, to_json
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, from_json, to_json
 from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.errors import DamagedHandleError, StagedElsewhereError, UnknownHandleError
 from airflow_provider_ckpt.sinks.lake.columns import Column
-from airflow_provider_ckpt.sinks.lake.lake_file import LakeFile
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
+
+
+@dataclass(frozen=True)
+class LakeFile:
+    """A staged data file.
+
+    Args:
+        path: path relative to the table's folder; a real name, which must not be unescaped.
+        size: bytes.
+        rows: number of rows.
+        target: path after the release, like ``path``. It equals ``path`` if only the rows are released, not the file.
+        partition: column -> value, spelled as the table format does.
+        stats: column -> (least value, greatest value, number of nulls).
+    """
+
+    path: str
+    size: Count
+    rows: Count
+    target: str
+    partition: Mapping[str, str | None] = field(default_factory=dict, metadata=OMIT_EMPTY)
+    stats: Mapping[str, tuple[int | None, int | None, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
+
 
 HANDLE_FORMAT = "airflow-provider-ckpt/lake-handle"
 VERSION = 1

@@ -1,13 +1,18 @@
-"""The settings of a sink that releases to a table."""
+"""The settings of a sink that releases to a table.
+
+The check for libraries that only some sinks need.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
+from airflow_provider_ckpt.sinks.argument_checks import names_problem, options_problem
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError
-from airflow_provider_ckpt.sinks.given import names_problem, options_problem
+from airflow_provider_ckpt.sinks.lake.errors import MissingPackageError
 from airflow_provider_ckpt.sinks.lake.intents import Change
 
 LakeMode = Literal["append", "overwrite", "upsert"]
@@ -75,3 +80,12 @@ class LakeSettings:
 
 def _invalid(sink: str, setting: str, value: object, reason: str) -> InvalidSinkError:
     return InvalidSinkError(sink=sink, setting=setting, value=value, reason=reason)
+
+
+def refuse_missing(sink: str, package: str, extra: str) -> None:
+    """Refuse a sink whose library is not installed.
+
+    Raises MissingPackageError.
+    """
+    if find_spec(package) is None:
+        raise MissingPackageError(sink=sink, package=package, extra=extra)

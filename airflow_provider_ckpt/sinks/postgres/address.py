@@ -1,4 +1,7 @@
-"""Address and credentials of a database. They are secret: never shown, and sent to executors only in a closure."""
+"""Address and credentials of a database. They are secret: never shown, and sent to executors only in a closure.
+
+Errors of the PostgreSQL sink.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,15 @@ from psycopg.conninfo import conninfo_to_dict
 from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.connections.errors import BadConnectionError
 from airflow_provider_ckpt.connections.plain_text import is_on_this_machine
-from airflow_provider_ckpt.sinks.postgres.errors import NotAPostgresConnectionError
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.storage.redaction import as_printed, redact
+
+
+class NotAPostgresConnectionError(InvalidInputError):
+    """The Airflow connection has another type than postgres. Data: conn_id, conn_type."""
+
+    template = "connection {conn_id!r} is of type {conn_type!r}; a PostgresSink needs one of type postgres"
+
 
 _LIBPQ = (
     *("sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslpassword", "channel_binding", "gssencmode"),

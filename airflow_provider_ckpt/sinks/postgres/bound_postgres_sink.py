@@ -20,9 +20,8 @@ from airflow_provider_ckpt.sinks.postgres.ledger import PostgresLedger
 from airflow_provider_ckpt.sinks.postgres.names import staging_table
 from airflow_provider_ckpt.sinks.postgres.refusals import explain
 from airflow_provider_ckpt.sinks.postgres.releasing import PostgresReleasing
-from airflow_provider_ckpt.sinks.postgres.rights import lacking_on_ledger, lacking_on_schema
 from airflow_provider_ckpt.sinks.postgres.staging import copy_rows, create_staging, create_target, own_columns
-from airflow_provider_ckpt.sinks.postgres.table_checks import problems
+from airflow_provider_ckpt.sinks.postgres.table_checks import lacking_on_ledger, lacking_on_schema, problems
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable, read_table, types_of
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
 

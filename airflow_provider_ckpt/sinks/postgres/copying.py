@@ -25,7 +25,7 @@ class _Unwritable(Exception):
         self.told = {"sqlstate": sqlstate, "error": what, "column": None, "constraint": None}
 
 
-class Patience:
+class StatementWatchdog:
     """A watchdog that cuts the connection of a server that does not answer within ``seconds``.
 
     Neither libpq nor psycopg has such a limit. ``statement_timeout`` is enforced by the server, and a frozen server
@@ -45,7 +45,7 @@ class Patience:
         self._is_cut, self._is_over = False, threading.Event()
         self._thread = threading.Thread(target=self._watch, name="ckpt-patience", daemon=True)
 
-    def __enter__(self) -> Patience:
+    def __enter__(self) -> StatementWatchdog:
         self._thread.start()
         return self
 
@@ -191,7 +191,7 @@ def copier(
                     written = _form(columns, arrow_types, known)
                     connection = psycopg.connect(**conninfo, prepare_threshold=None)
                     closing.callback(connection.close)  # uncommitted rows are rolled back
-                    server = closing.enter_context(Patience(connection, patience))
+                    server = closing.enter_context(StatementWatchdog(connection, patience))
                     cursor = connection.cursor()
                     with server.answered():
                         for statement in statements[:-1]:

@@ -12,7 +12,7 @@ from psycopg import IsolationLevel, errors
 from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.postgres.address import Address
-from airflow_provider_ckpt.sinks.postgres.copying import Patience
+from airflow_provider_ckpt.sinks.postgres.copying import StatementWatchdog
 from airflow_provider_ckpt.sinks.postgres.refusals import codes
 
 OLDEST = 140000
@@ -44,7 +44,7 @@ _DEAD = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_count": 6
 """Settings of libpq, by which a lost machine is noticed within two minutes, however long a statement may take."""
 
 
-def _cursors(server: Patience) -> type[psycopg.Cursor[Any]]:
+def _cursors(server: StatementWatchdog) -> type[psycopg.Cursor[Any]]:
     """Return a class of cursors whose statements are limited by the watchdog."""
 
     class Patient(psycopg.Cursor[Any]):
@@ -93,7 +93,10 @@ class Database:
         """
         try:
             connection = self._connect(**self.parameters("ckpt"), prepare_threshold=None)
-            with closing(connection), Patience(connection, self.patience) as server:  # uncommitted work is rolled back
+            with (
+                closing(connection),
+                StatementWatchdog(connection, self.patience) as server,
+            ):  # uncommitted work is rolled back
                 connection.cursor_factory = _cursors(server)
                 connection.isolation_level = IsolationLevel.READ_COMMITTED  # others' commits are visible after a lock
                 self._check_version(connection, failures)
@@ -111,7 +114,7 @@ class Database:
     def read_catalog(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Return the rows of a query in a separate connection, and no rows if it fails."""
         with suppress(psycopg.Error), closing(self._connect(**self.parameters("ckpt"))) as connection:
-            with Patience(connection, self.patience) as server, server.answered():
+            with StatementWatchdog(connection, self.patience) as server, server.answered():
                 return connection.execute(statement.encode(), values).fetchall()
         return []
 

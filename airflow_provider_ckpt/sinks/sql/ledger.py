@@ -21,8 +21,7 @@ from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
-from airflow_provider_ckpt.sinks.sql.portions import portions
-from airflow_provider_ckpt.sinks.sql.tables import LedgerTables
+from airflow_provider_ckpt.sinks.sql.tables import LedgerTables, portions
 
 VERSION = 1
 FORMAT = "airflow-provider-ckpt/sql-ledger"

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Table, bindparam, text
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Problem
 from airflow_provider_ckpt.sinks.sql.mysql_types import NOT_NULL_TIMESTAMP
-from airflow_provider_ckpt.sinks.sql.portions import portions
+from airflow_provider_ckpt.sinks.sql.tables import portions
 from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 
 _OLDEST = {True: (10, 5), False: (8, 0, 19)}

@@ -1,8 +1,12 @@
-"""Staging tables of SQL databases: made like the target, and filled by executors with each row's task attempt."""
+"""Staging tables of SQL databases: made like the target, and filled by executors with each row's task attempt.
+
+CHECKs of a table, as the catalog spells them. Pure functions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table
@@ -13,7 +17,6 @@ from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.database.spark_types import as_json, plain, quoted
 from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.sink import StageRequest
-from airflow_provider_ckpt.sinks.sql.checks import about
 from airflow_provider_ckpt.sinks.sql.database import Database
 from airflow_provider_ckpt.sinks.sql.inserting import inserter
 from airflow_provider_ckpt.sinks.sql.tables import made_table, staging_columns
@@ -21,6 +24,14 @@ from airflow_provider_ckpt.sinks.sql.target_table import SqlTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|`((?:[^`]|``)+)`", re.DOTALL)
+
+
+def about(check: str, columns: Collection[str]) -> bool:
+    """Return whether the CHECK names only these columns; False if it names none, because it is then not understood."""
+    named = {found.replace("``", "`") for found in _QUOTED.findall(check) if found}
+    return bool(named) and named <= set(columns)
 
 
 def create_target(connection: Connection, table: TableName, columns: Columns, key: Sequence[str], types: Any) -> None:

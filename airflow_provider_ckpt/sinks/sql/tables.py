@@ -1,8 +1,11 @@
-"""Tables as SQLAlchemy's objects. The dialect quotes every name, and no name is put into an SQL text."""
+"""Tables as SQLAlchemy's objects. The dialect quotes every name, and no name is put into an SQL text.
+
+A splitter for long lists in statements. A sink that a gate has held for long asks for any number of batches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, MetaData, String, Table
@@ -116,3 +119,15 @@ def _ascii(size: int) -> String:
 
 def _target() -> String:
     return String(300)
+
+
+MOST = 900
+"""Values in one statement. SQLite before 3.32 takes 999 parameters.
+
+900 handles are far below MySQL's smallest ``max_allowed_packet``.
+"""
+
+
+def portions(texts: Sequence[str]) -> Iterator[list[str]]:
+    for at in range(0, len(texts), MOST):
+        yield list(texts[at : at + MOST])

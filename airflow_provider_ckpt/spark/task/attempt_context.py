@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from airflow_provider_ckpt.coordinator.reports import DataAvailable, SinkAwaited
+from airflow_provider_ckpt.coordinator.protocol.reports import DataAvailable, SinkAwaited
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.model.attempt_id import AttemptId
 from airflow_provider_ckpt.model.channel import readers
-from airflow_provider_ckpt.model.subtask_id import SubtaskId
-from airflow_provider_ckpt.model.task_id import TaskId
-from airflow_provider_ckpt.partitions.subtask_log import SubtaskLog
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId, TaskId
 from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.sink_wait import SinkWait
 
 

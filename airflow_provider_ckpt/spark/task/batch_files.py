@@ -15,11 +15,11 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.model.file_status import FileStatus
-from airflow_provider_ckpt.spark.query.file_index import beside_partitions, index_of, statuses
-from airflow_provider_ckpt.spark.query.file_looks import LONGEST_WAIT, SETTLED, await_settled, statuses_now
-from airflow_provider_ckpt.spark.query.misread_folders import misread_folder
-from airflow_provider_ckpt.spark.query.orc_columns import unfit_orc_column
-from airflow_provider_ckpt.spark.query.unfit_files import unfit_file
+from airflow_provider_ckpt.spark.query.sources.file_index import beside_partitions, index_of, statuses
+from airflow_provider_ckpt.spark.query.sources.file_polls import LONGEST_WAIT, SETTLED, await_settled, statuses_now
+from airflow_provider_ckpt.spark.query.sources.orc_columns import unfit_orc_column
+from airflow_provider_ckpt.spark.query.sources.partition_folders import misread_folder
+from airflow_provider_ckpt.spark.query.sources.unfit_files import unfit_file
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.errors import (
     ColonNameError,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.coordinator.reports import TaskReport
+from airflow_provider_ckpt.coordinator.protocol.reports import TaskReport
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
-from airflow_provider_ckpt.job.options import RunOptions
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.job.reconfigured import Logic
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
@@ -61,7 +61,7 @@ class RunContext:
     logic: Logic = field(default_factory=_NoOther)
     declared: Mapping[str, Operator] | None = None
     measures: bool = False
-    is_beside_job_master: bool = False
+    in_master_process: bool = False
     executors: Executors | None = None
     topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     forgotten_files: Collection[str] = ()

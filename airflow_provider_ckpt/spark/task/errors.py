@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.errors import TerminalError, TransientError
-from airflow_provider_ckpt.model.source_times import SourceTimes
+from airflow_provider_ckpt.model.progress import SourceTimes
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 

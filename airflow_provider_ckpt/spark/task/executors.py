@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.task.jvm import is_gone
+from airflow_provider_ckpt.spark.app.jvm_state import is_gone
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType, VariantType
 
 from airflow_provider_ckpt.spark.query.analysed_plan import each
-from airflow_provider_ckpt.spark.query.malformed import quoted
+from airflow_provider_ckpt.spark.query.sources.malformed import quoted
 
 NO_OBJECT = "no JSON object"
 TOO_FEW = "too few values"

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed, each
-from airflow_provider_ckpt.spark.query.malformed import COUNTED, FAILING, METRIC, malformed_only, quarantined
+from airflow_provider_ckpt.spark.query.sources.malformed import COUNTED, FAILING, METRIC, malformed_only, quarantined
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.errors import TrailingTextError
 from airflow_provider_ckpt.spark.task.malformed_reason import malformed_reason

@@ -16,14 +16,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, StringType, StructType
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.spark.app.causes import jvm_text
 from airflow_provider_ckpt.spark.query.analysed_plan import each
-from airflow_provider_ckpt.spark.query.file_index import index_of
-from airflow_provider_ckpt.spark.query.malformed import malformed_only
+from airflow_provider_ckpt.spark.query.sources.file_index import index_of
+from airflow_provider_ckpt.spark.query.sources.malformed import malformed_only
 from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types, stored_schema
-from airflow_provider_ckpt.spark.task.causes import jvm_text
 from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, UnfitRowError
-from airflow_provider_ckpt.spark.task.hopeless import malformed_file
 from airflow_provider_ckpt.spark.task.malformed_reason import UNKNOWN, malformed_reason
+from airflow_provider_ckpt.spark.task.terminal_errors import malformed_file
 from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob, normal_path
 from airflow_provider_ckpt.storage.redaction import redact_uri
 

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.sinks.manifest_log import Manifest, ManifestLog
+from airflow_provider_ckpt.sinks.file.manifest_log import Manifest, ManifestLog
 
 BASE = os.environ["CKPT_CHAOS_BASE"]
 ROW_SECONDS = float(os.environ.get("CKPT_CHAOS_ROW_SECONDS", "0.001"))

@@ -13,7 +13,7 @@ CONSUMERS = (
         "EdgeLog._as_given",
         "    return replace(record, files=())",
         "    return record",
-        ("tests/partitions/test_edge_log.py",),
+        ("tests/subtasklog/test_edge_log.py",),
         "a new consumer reads whatever part of the partition happens to be left",
     ),
     Mutant(
@@ -47,7 +47,7 @@ CONSUMERS = (
         "producer-back-to-who-remembers-it",
         "R6",
         "_check_returned",
-        "        if edge.producer in state.given_up and edge.producer not in known and edge.consumer in known:",
+        "        if edge.producer in state.abandoned and edge.producer not in known and edge.consumer in known:",
         "        if False:",
         (f"{_COME}test_one_that_comes_back_in_front_of_a_query_that_went_on_is_refused",),
         "a reader plans deleted files of a query that was dropped and added again, and the job fails for good",

@@ -21,7 +21,7 @@ CONTROLLERS = (
     Mutant(
         "pace-of-all-time",
         "R21",
-        "KeepUp._read_lately",
+        "Autoscaler._read_lately",
         "        self._paces.popleft()\n",
         "        break\n",
         _POLICY,
@@ -39,7 +39,7 @@ CONTROLLERS = (
     Mutant(
         "cool-down-forgotten-by-the-next-driver",
         "R21",
-        "Controlling.start",
+        "ControllerLoop.start",
         " + one.cool_down if self._changed_at else now\n",
         " if self._changed_at else now\n",
         _ASKED,
@@ -48,7 +48,7 @@ CONTROLLERS = (
     Mutant(
         "second-change-while-one-is-under-way",
         "R21",
-        "Controlling._may_look",
+        "ControllerLoop._may_look",
         " and not ending and not self._is_changing()\n",
         " and not ending\n",
         _ASKED,
@@ -57,7 +57,7 @@ CONTROLLERS = (
     Mutant(
         "change-that-took-no-time-unnoticed",
         "R21",
-        "Controlling.advance",
+        "ControllerLoop.advance",
         "    if self._is_changing() or self._seen != self._changes():\n",
         "    if self._is_changing():\n",
         _ASKED,
@@ -66,7 +66,7 @@ CONTROLLERS = (
     Mutant(
         "asked-in-vain-again-and-again",
         "R21",
-        "Controlling._ask",
+        "ControllerLoop._ask",
         "    if now < watch.in_vain.get(asks, (0, 0.0))[1]:\n        return\n",
         "",
         _ASKED,
@@ -75,7 +75,7 @@ CONTROLLERS = (
     Mutant(
         "failed-trial-not-remembered",
         "R21",
-        "Controlling._note_outcome",
+        "ControllerLoop._note_outcome",
         "    else:\n        self._in_vain(watch, asks, now)\n",
         "",
         _ASKED,
@@ -84,7 +84,7 @@ CONTROLLERS = (
     Mutant(
         "policy-that-raises-is-asked-on",
         "R21",
-        "Controlling._look",
+        "ControllerLoop._look",
         "        watch.next_look = None\n",
         "        pass\n",
         _ASKED,
@@ -93,7 +93,7 @@ CONTROLLERS = (
     Mutant(
         "grows-at-the-first-look",
         "R21",
-        "KeepUp._of_query",
+        "Autoscaler._of_query",
         "    if self._behind < self._looks:\n        return None\n",
         "",
         _POLICY,
@@ -102,7 +102,7 @@ CONTROLLERS = (
     Mutant(
         "shrinks-at-half",
         "R21",
-        "KeepUp._slack",
+        "Autoscaler._slack",
         "max(taken, default=0) * SLACK <= limit",
         "max(taken, default=0) < limit",
         _POLICY,
@@ -111,7 +111,7 @@ CONTROLLERS = (
     Mutant(
         "shrinks-at-the-first-idle-look",
         "R21",
-        "KeepUp._counts",
+        "Autoscaler._counts",
         " if looks >= self._idle_looks]",
         "]",
         _POLICY,
@@ -120,7 +120,7 @@ CONTROLLERS = (
     Mutant(
         "counts-on-behind-a-change",
         "R21",
-        "KeepUp._change",
+        "Autoscaler._change",
         "    self._behind, self._idle = 0, {}\n",
         "",
         _POLICY,
@@ -139,7 +139,7 @@ CONTROLLERS = (
         "held-for-what-does-not-come",
         "R21",
         "Reconfigurer._leave",
-        "        self._parts.splits.let_go(uid)\n",
+        "        self._parts.splits.unhold(uid)\n",
         "        pass\n",
         _COMPOSED,
         "a source never ends after a change that should give it more subtasks was aborted",
@@ -156,7 +156,7 @@ CONTROLLERS = (
     Mutant(
         "stands-still-twice",
         "R21",
-        "Rescaling.begin",
+        "RescaleState.begin",
         " if name not in aware}",
         "}",
         _COMPOSED,

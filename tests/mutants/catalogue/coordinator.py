@@ -25,7 +25,7 @@ COORDINATOR = (
     Mutant(
         "begun-anew-in-the-midst-of-a-change",
         "R21",
-        "Renewing.change",
+        "ReplacementState.change",
         "    if not self._is_changing:\n        self._standing",
         "    if True:\n        self._standing",
         _RENEWING,
@@ -43,7 +43,7 @@ COORDINATOR = (
     Mutant(
         "begun-anew-and-never-awaited",
         "R15",
-        "Renewer.advance",
+        "Replacer.advance",
         "        self._failover.awaits(subtask, now)\n",
         "",
         _RENEWING,
@@ -111,8 +111,8 @@ COORDINATOR = (
         "room-in-streaming",
         "W6",
         "Failover.__init__",
-        "is_awaiting and parts.options.is_batch",
-        "is_awaiting",
+        "has_workers and parts.options.is_batch",
+        "has_workers",
         _ROOM,
         "a streaming job with a subtask without a worker runs without checkpoints for ever",
     ),
@@ -367,7 +367,7 @@ COORDINATOR = (
     Mutant(
         "released-in-one-sink-is-released",
         "R9",
-        "Releases.advance.reached",
+        "ReleaseState.advance.reached",
         "reached = min((",
         "reached = max((",
         _ALL,
@@ -376,7 +376,7 @@ COORDINATOR = (
     Mutant(
         "let-pass-is-held",
         "R16",
-        "Releases.waits",
+        "ReleaseState.waits",
         "        queue.under_way is not None\n        or (",
         "        (",
         ("tests/coordinator/test_gates_and_stops.py",),
@@ -394,7 +394,7 @@ COORDINATOR = (
     Mutant(
         "one-sink-holds-up-the-others",
         "R9",
-        "Releases.backlog",
+        "ReleaseState.backlog",
         "    return min((sum(number > queue.released",
         "    return max((sum(number > queue.released",
         _ALL,
@@ -403,7 +403,7 @@ COORDINATOR = (
     Mutant(
         "failing-sink-ends-the-others",
         "R9",
-        "Releases.done",
+        "ReleaseState.done",
         "                queue.others_went_on()\n",
         "                pass\n",
         _ALL,
@@ -421,7 +421,7 @@ COORDINATOR = (
     Mutant(
         "final-sink-hides-the-backlog",
         "R9",
-        "Releases.backlog.going",
+        "ReleaseState.backlog.going",
         " and not one.is_idle]",
         "]",
         ("tests/coordinator/test_releases.py",),
@@ -430,7 +430,7 @@ COORDINATOR = (
     Mutant(
         "final-sink-keeps-a-run-alive",
         "R9",
-        "Releases.done",
+        "ReleaseState.done",
         "    if counts:\n",
         "    if True:\n",
         ("tests/coordinator/test_releases.py",),
@@ -439,7 +439,7 @@ COORDINATOR = (
     Mutant(
         "held-slows-the-checkpoints",
         "R9",
-        "Releases.backlog.going",
+        "ReleaseState.backlog.going",
         " if not (one.is_held and one.is_behind) and not one.is_idle]",
         " if not one.is_idle]",
         _ALL,
@@ -448,7 +448,7 @@ COORDINATOR = (
     Mutant(
         "sink-released-is-forgotten",
         "R9",
-        "Releases.__init__",
+        "ReleaseState.__init__",
         "max(restored.last_released, restored.sinks_released.get(uid, 0))",
         "restored.last_released",
         _ALL,

@@ -22,7 +22,7 @@ DATABASES = (
     Mutant(
         "patience-outlives-its-answer",
         "R9",
-        "Patience.answered",
+        "StatementWatchdog.answered",
         "        self._deadline = math.inf\n",
         "        pass\n",
         (f"{_AT}test_patience.py::test_nobody_is_cut_off_who_asks_nothing",),
@@ -103,7 +103,7 @@ DATABASES = (
     Mutant(
         "altered-table-takes-rows",
         "R9",
-        "ShareRelease.decide",
+        "ParticipantRelease.decide",
         "        self._refuse_altered(waiting)",
         "        pass",
         (f"{_RULES}::test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_it_is_mended",),
@@ -112,7 +112,7 @@ DATABASES = (
     Mutant(
         "staged-rows-not-counted",
         "R5",
-        "ShareRelease.fill",
+        "ParticipantRelease.fill",
         '        if moved != handle["rows"]:',
         "        if moved < 0:",
         (f"{_RULES}::test_staged_rows_that_somebody_has_deleted_are_missed_by_number",),
@@ -193,7 +193,7 @@ DATABASES = (
     Mutant(
         "replaced-jobs-go-on",
         "R9",
-        "ShareRelease.empty",
+        "ParticipantRelease.empty",
         "        self._ledger.supersede(self._connection)\n",
         "",
         (f"{_RULES}::test_who_was_replaced_stays_replaced_and_is_told_by_whom",),
@@ -202,7 +202,7 @@ DATABASES = (
     Mutant(
         "replace-beside-others",
         "R9",
-        "ShareRelease._locked",
+        "ParticipantRelease._locked",
         "alone=self._replaces and seen.last == 0)",
         "alone=False)",
         (f"{_RULES}::test_of_jobs_that_replace_at_once_one_is_there_in_the_end",),
@@ -211,7 +211,7 @@ DATABASES = (
     Mutant(
         "rows-kept-by-a-trigger",
         "R9",
-        "ShareRelease.empty",
+        "ParticipantRelease.empty",
         "        if not self._releasing.empty():",
         "        self._releasing.empty()\n        if False:",
         (f"{_SQL}test_triggers.py::test_old_rows_that_a_trigger_keeps_fail_the_release_that_replaces_them",),
@@ -400,7 +400,7 @@ DATABASES = (
     Mutant(
         "rows-of-a-shared-release-told-twice",
         "R9",
-        "TogetherReleases.carry_out",
+        "TransactionGroup.carry_out",
         "self._untold.pop(uid, ",
         "self._untold.get(uid, ",
         ("tests/spark/test_releaser.py",),
@@ -409,7 +409,7 @@ DATABASES = (
     Mutant(
         "ledger-forgets-what-is-in-the-call",
         "R9",
-        "ShareRelease._forget_released.known",
+        "ParticipantRelease._forget_released.known",
         'known = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED',
         'known = max((handle["since"] for handle in self._staged), default=0) + 1 - REMEMBERED',
         (f"{_RULES}::test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else",),
@@ -418,7 +418,7 @@ DATABASES = (
     Mutant(
         "rows-told-of-a-checkpoint-that-the-sink-has-not",
         "R9",
-        "told_as.earlier",
+        "line_kind.earlier",
         '"rows" if at < checkpoint else EARLIER_ROWS',
         "EARLIER_ROWS",
         ("tests/spark/test_releaser.py",),

@@ -152,7 +152,7 @@ GARBAGE = (
     Mutant(
         "gc-what-is-prepared",
         "R5",
-        "SubtaskLook._named",
+        "SubtaskFiles._named",
         "    yield from self.publishable\n",
         "    yield from ()\n",
         (f"{_FOUND}test_r1_what_is_prepared_and_may_still_be_published_stays",),
@@ -189,7 +189,7 @@ GARBAGE = (
     Mutant(
         "gc-new-names-of-a-given-up-operator",
         "R5",
-        "subtask_orphans:_until.known",
+        "orphaned_output:_until.known",
         "known = {one for one in opened if one.epoch <= epoch}\n",
         "known = set(opened)\n",
         (f"{_RACES}test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_of_the_new_one",),
@@ -198,7 +198,7 @@ GARBAGE = (
     Mutant(
         "gc-new-list-of-a-given-up-source",
         "R11",
-        "numbered_leftovers:_frozen",
+        "garbage_search:_frozen",
         "(has_gone and generation <= state.epoch)",
         "has_gone",
         (f"{_RACES}test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_of_the_new_one",),
@@ -246,7 +246,7 @@ GARBAGE = (
     Mutant(
         "gc-of-a-log-that-is-cut",
         "R5",
-        "UnrunJob.__init__",
+        "IdleJobGarbage.__init__",
         "    check_whole(state, {subtask: look.reader for subtask, look in self._looks.items()})\n",
         "",
         (f"{_FOUND}test_of_a_log_that_is_gone_and_covered_nothing_is_deleted",),

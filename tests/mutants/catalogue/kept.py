@@ -32,7 +32,7 @@ KEPT = (
     Mutant(
         "kept-result-never-wanted",
         "R23",
-        "KeptResult.judge",
+        "ResultRetention.judge",
         "state.deployment > self._deployment and not self._subtasks <= state.finished",
         "not state.deployment and not self._subtasks <= state.finished",
         ("tests/airflow/test_kept_result.py::test_one_that_wants_it_again_ends_the_wait_once_it_is_prepared",),
@@ -41,7 +41,7 @@ KEPT = (
     Mutant(
         "kept-result-wanted-where-it-was-made",
         "R23",
-        "KeptResult.judge",
+        "ResultRetention.judge",
         "        if state.deployment > self._deployment and",
         "        if state.deployment and",
         (
@@ -53,7 +53,7 @@ KEPT = (
     Mutant(
         "kept-alone-at-once",
         "R23",
-        "KeptResult._is_given_up",
+        "ResultRetention._is_given_up",
         "reading.answer > self._given_up",
         "reading.answer >= self._given_up",
         (
@@ -65,7 +65,7 @@ KEPT = (
     Mutant(
         "kept-by-what-is-missing",
         "R23",
-        "KeptResult.judge",
+        "ResultRetention.judge",
         "    if is_whole(state):\n",
         "    if state:\n",
         ("tests/airflow/test_kept_result.py::test_nothing_follows_from_a_journal_that_cannot_be_read",),
@@ -127,7 +127,7 @@ KEPT = (
     Mutant(
         "kept-looks-unshared",
         "W25",
-        "GroupLooks.reading",
+        "GroupPolls.reading",
         "if self._made is None or (self._made.done() and self._clock() - self._begun_at >= age):",
         "if self._made is None or age:",
         ("tests/airflow/test_group_looks.py::test_hundreds_that_look_at_once_are_one_look",),

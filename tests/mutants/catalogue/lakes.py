@@ -1,4 +1,4 @@
-"""Releases to tables: the intent, the commit, and the record of releases in a table (R9, R17)."""
+"""ReleaseState to tables: the intent, the commit, and the record of releases in a table (R9, R17)."""
 
 from __future__ import annotations
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_ARCHIVE = "tests/launch/test_class_archive.py"
-_MAKING = "tests/launch/test_archive_making.py"
-_WATCH = "tests/launch/test_jvm_watch.py"
+_ARCHIVE = "tests/jvm/test_class_archive.py"
+_MAKING = "tests/jvm/test_archive_making.py"
+_WATCH = "tests/jvm/test_jvm_watch.py"
 _BEFORE_SPARK = "tests/spark/test_checks_before_spark.py"
-_TRACES = "tests/report/test_trace_file.py"
+_TRACES = "tests/status/test_trace_file.py"
 
 LAUNCHING = (
     Mutant(
@@ -17,7 +17,7 @@ LAUNCHING = (
         "status_line:_mark",
         '    return f"CKPT {token} " if token else "CKPT "',
         '    return "CKPT "',
-        ("tests/report/test_status_token.py::test_a_line_without_the_token_is_other_output_and_warned_about_once",),
+        ("tests/status/test_status_token.py::test_a_line_without_the_token_is_other_output_and_warned_about_once",),
         "a row that Spark quotes in an error makes the task FINISHED",
     ),
     Mutant(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_LOG = ("tests/partitions/test_subtask_log.py",)
-_GATE = ("tests/partitions/test_input_gate.py",)
-_TRUNCATION = ("tests/partitions/test_log_truncation.py",)
-_NEEDED = ("tests/partitions/test_needed.py",)
+_LOG = ("tests/subtasklog/test_subtask_log.py",)
+_GATE = ("tests/subtasklog/test_input_gate.py",)
+_TRUNCATION = ("tests/subtasklog/test_log_truncation.py",)
+_NEEDED = ("tests/subtasklog/test_needed.py",)
 _KEPT = "tests/client/test_persisted_results.py::"
 
 _SUBTASK_LOG = (
@@ -252,7 +252,7 @@ _SUBTASK_LOG = (
         "Open.continues_at",
         "continues_at: Count | None = None",
         'continues_at: Count | None = field(default=None, metadata={"json": "unrecorded"})',
-        ("tests/partitions/test_codec.py", "tests/partitions/test_subtask_log.py"),
+        ("tests/subtasklog/test_codec.py", "tests/subtasklog/test_subtask_log.py"),
         "the next driver reads entries that the restore had made void",
     ),
     Mutant(
@@ -469,7 +469,7 @@ _WHAT_IS_NEEDED = (
         "kept_below",
         "    return sorted({*batches[-1:], *with_rows[-1:], *ends, *unreleased})",
         "    return sorted({*with_rows[-1:], *ends, *unreleased})",
-        ("tests/partitions/test_truncated_fold.py", *_TRUNCATION),
+        ("tests/subtasklog/test_truncated_fold.py", *_TRUNCATION),
         "the next attempt does not know the last batch, and publishes it again",
     ),
     Mutant(
@@ -514,7 +514,7 @@ _WHAT_IS_NEEDED = (
         "kept_below",
         "{*batches[-1:], *with_rows[-1:], *ends, *unreleased}",
         "{*batches[-1:], *ends, *unreleased}",
-        ("tests/partitions/test_truncated_fold.py",),
+        ("tests/subtasklog/test_truncated_fold.py",),
         "the unread rest of the last batch with rows is never offered to a query with a read limit",
     ),
     Mutant(
@@ -580,7 +580,7 @@ _LIFE = (
         "_delete_staged.garbage",
         "if name not in keep and _attempt(name) not in living]",
         "if _attempt(name) not in living]",
-        ("tests/partitions/test_partition_life.py",),
+        ("tests/subtasklog/test_partition_life.py",),
         "the collector deletes published files of an attempt together with its abandoned ones",
     ),
     Mutant(
@@ -589,7 +589,7 @@ _LIFE = (
         "_collect_partition.published",
         "published = {file.folder for batch in batches for file in batch.files}",
         'published = set(storage.list(f"{partition}/{graph.data_folder(subtask.vertex)}"))',
-        ("tests/partitions/test_partition_life.py",),
+        ("tests/subtasklog/test_partition_life.py",),
         "the abandoned files of attempts are never deleted while the job runs",
     ),
 )
@@ -598,7 +598,7 @@ _PERSISTED = (
     Mutant(
         "persisted-given-back",
         "R16",
-        "given_back",
+        "deleted_files",
         "                if kept.get(path):\n",
         "                if False:\n",
         (_KEPT + "test_r16_the_clean_up_leaves_what_the_logs_name_and_nothing_else",),

@@ -23,7 +23,7 @@ RECONFIGURING = (
     Mutant(
         "trial-of-another-jobmaster",
         "W20",
-        "Reconfiguring.begin.trial",
+        "ReconfigurationState.begin.trial",
         'trial = f"{self._epoch}.{self._last_begun}"',
         'trial = f"{self._last_begun}"',
         _RULES,
@@ -32,7 +32,7 @@ RECONFIGURING = (
     Mutant(
         "a-part-of-a-change-decided",
         "R21",
-        "Reconfiguring.change",
+        "ReconfigurationState.change",
         " or current.stood.keys() != {*current.affected}:",
         ":",
         _RULES,
@@ -41,7 +41,7 @@ RECONFIGURING = (
     Mutant(
         "a-torn-file-assigned",
         "R21",
-        "Reconfiguring.torn",
+        "ReconfigurationState.torn",
         "seen.setdefault(reference, digest) != digest",
         "seen.setdefault(reference, digest) == uid",
         _RULES,
@@ -69,7 +69,7 @@ RECONFIGURING = (
         "reconfigured-before-all-stand-still",
         "R21",
         "Pauses._decide_if_all",
-        "    if current.standing.keys() != current.told.keys():\n        return GoOn()\n",
+        "    if current.standing.keys() != current.told.keys():\n        return Resume()\n",
         "",
         _RULES,
         "half of a change is decided, and another query may fail before it has paused",
@@ -77,7 +77,7 @@ RECONFIGURING = (
     Mutant(
         "reconfigured-without-being-tried",
         "R21",
-        "Reconfiguring.wanted",
+        "ReconfigurationState.wanted",
         "    if now is None or now.is_told or not self._all_prepared(now):\n",
         "    if now is None or now.is_told:\n",
         _RULES,
@@ -131,7 +131,7 @@ RECONFIGURING = (
     Mutant(
         "trial-under-the-name-of-the-query",
         "R21",
-        "Trials.start_on_copy",
+        "QueryDryRuns.start_on_copy",
         "        copy.call(str(uuid.uuid4()))\n",
         "",
         _RUNS,
@@ -248,7 +248,7 @@ RECONFIGURING = (
     Mutant(
         "started-untried-without-state",
         "R21",
-        "Trials._try",
+        "QueryDryRuns._try",
         "    if (is_another or other.stateful) and not self._is_stopped:\n",
         "    if other.stateful and not self._is_stopped:\n",
         ("tests/spark/test_reconfigured_state.py",),
@@ -293,7 +293,7 @@ RECONFIGURING = (
     Mutant(
         "cut-and-never-told-to-go-on",
         "R21",
-        "Reconfiguring.waits_to_begin_anew",
+        "ReconfigurationState.waits_to_begin_anew",
         "        return False\n    return now.moves_state(subtask) and subtask not in now.begun_anew\n",
         "        return False\n    return now.moves_state(subtask)\n",
         _RULES,
@@ -302,7 +302,7 @@ RECONFIGURING = (
     Mutant(
         "late-answer-counts-for-the-next-change",
         "R21",
-        "Reconfiguring.begin",
+        "ReconfigurationState.begin",
         "    self._last_begun += 1\n    trial",
         "    self._last_begun = 1\n    trial",
         _RULES,
@@ -320,7 +320,7 @@ RECONFIGURING = (
     Mutant(
         "one-part-cut-into-several",
         "R21",
-        "Trials.start_on_copy",
+        "QueryDryRuns.start_on_copy",
         "        self._check_parts(copy, settings.state_partitions)\n",
         "",
         ("tests/spark/test_reconfiguring_kinds.py",),
@@ -329,7 +329,7 @@ RECONFIGURING = (
     Mutant(
         "decided-without-what-was-read",
         "R21",
-        "Reconfiguring.prepared",
+        "ReconfigurationState.prepared",
         "subtask.vertex: replace(change, digests=digests)}",
         "subtask.vertex: change}",
         _RULES,
@@ -339,8 +339,8 @@ RECONFIGURING = (
         "begun-anew-as-if-nothing-were-changed",
         "R21",
         "_plan_anew",
-        "Done(settings=decision.state.settings)",
-        "Done()",
+        "FinishedWork(settings=decision.state.settings)",
+        "FinishedWork()",
         ("tests/spark/test_reconfigured_anew.py",),
         "the journal has a wrong number of state partitions, and the job can never run again",
     ),
@@ -401,7 +401,7 @@ RECONFIGURING = (
     Mutant(
         "given-up-and-taken-nevertheless",
         "R21",
-        "Trials.take",
+        "QueryDryRuns.take",
         "    return tried if tried is not None and tried.is_of(plan) else None\n",
         "    return tried\n",
         _LOGIC,
@@ -410,7 +410,7 @@ RECONFIGURING = (
     Mutant(
         "goes-on-with-the-cut-of-before",
         "R21",
-        "Hosting._is_cut_for_another",
+        "TaskSlots._is_cut_for_another",
         "    return _parts(plan) != _parts(self._begun_with[hosted.subtask])\n",
         "    return False\n",
         ("tests/remote/test_worker.py",),
@@ -420,12 +420,12 @@ RECONFIGURING = (
         "cut-before-what-is-committed-is-published",
         "R21",
         "StreamingRunnerFactory.make",
-        "    publisher.recover(() if rewinds else map(prepared.read, before(log.records(), attempt, since)))\n"
+        "    publisher.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n"
         "    if plan.settings is not None:\n"
         "        cut_anew(context.spark, folder, plan.settings.state_partitions)\n",
         "    if plan.settings is not None:\n"
         "        cut_anew(context.spark, folder, plan.settings.state_partitions)\n"
-        "    publisher.recover(() if rewinds else map(prepared.read, before(log.records(), attempt, since)))\n",
+        "    publisher.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n",
         ("tests/spark/test_reconfiguring_beside.py",),
         "a batch that Spark had committed is never published, because the repartitioning is the newest batch",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _DECIDED = ("tests/coordinator/test_reconciliation.py",)
-_LOST = ("tests/partitions/test_lost_entries.py",)
+_LOST = ("tests/subtasklog/test_lost_entries.py",)
 _SPARK = "tests/spark/test_recovery.py::"
 _TOGETHER = (
     "tests/spark/test_splits_together.py::"
@@ -142,7 +142,7 @@ RECOVERY = (
     Mutant(
         "reset-not-journaled",
         "R23",
-        "Execution._reconcile",
+        "RunAttempt._reconcile",
         "        journal.write(event)\n        self._status.event(event, journal.state)\n",
         "        self._status.event(event, journal.state)\n",
         (f"{_SPARK}test_who_made_a_result_that_is_gone_runs_again_and_nobody_else",),

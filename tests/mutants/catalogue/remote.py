@@ -12,7 +12,7 @@ REMOTE = (
     Mutant(
         "spares-take-half-each",
         "W14",
-        "Hosting.begin",
+        "TaskSlots.begin",
         "    self._begin_first(1, gateway)\n",
         "    self._begin_first(len(self._not_begun), gateway)\n",
         (
@@ -60,7 +60,7 @@ REMOTE = (
     Mutant(
         "what-is-so-is-refused",
         "R21",
-        "RequestDesk.look",
+        "RequestHandler.look",
         "        elif self._is_so(request):\n",
         "        elif False:\n",
         (
@@ -89,7 +89,7 @@ REMOTE = (
     Mutant(
         "change-refused-by-who-takes-over",
         "W20",
-        "RequestDesk._holds_changes",
+        "RequestHandler._holds_changes",
         "    return not is_running and now < self._patient_until\n",
         "    return False\n",
         ("tests/remote/test_requests.py::test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked",),
@@ -98,7 +98,7 @@ REMOTE = (
     Mutant(
         "newer-change-goes-first",
         "W20",
-        "RequestDesk.look",
+        "RequestHandler.look",
         "        elif holds and request.is_change:\n",
         "        elif holds and request.is_change and request.epoch < self._job.epoch:\n",
         ("tests/remote/test_requests.py::test_w20_an_older_change_does_not_take_place_over_a_newer_one",),
@@ -107,7 +107,7 @@ REMOTE = (
     Mutant(
         "change-waits-for-ever",
         "W20",
-        "RequestDesk._holds_changes",
+        "RequestHandler._holds_changes",
         "    return not is_running and now < self._patient_until\n",
         "    return not is_running\n",
         ("tests/remote/test_requests.py::test_w20_a_change_of_a_job_that_does_not_come_to_run_is_refused_at_last",),
@@ -116,7 +116,7 @@ REMOTE = (
     Mutant(
         "decided-and-refused",
         "W20",
-        "RequestDesk.look",
+        "RequestHandler.look",
         "        if was_decided(self._journal.state, request):\n",
         "        if False:\n",
         ("tests/remote/test_requests.py::test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked",),
@@ -179,7 +179,7 @@ REMOTE = (
     Mutant(
         "remote-no-redelivery",
         "W15",
-        "Correspondence._write",
+        "Mailbox._write",
         "    self._is_changed, self._due = False, self._clock() + BEAT\n",
         "    self._is_changed, self._due = False, self._clock() + BEAT\n    self._queues.clear()\n",
         ("tests/remote/test_correspondence.py::test_a_message_stays_until_its_receiver_says_that_it_was_read",),
@@ -188,7 +188,7 @@ REMOTE = (
     Mutant(
         "remote-read-again",
         "W15",
-        "Correspondence.receive.new",
+        "Mailbox.receive.new",
         "outbox.behind(self.name, self._read.get(sender, 0))",
         "outbox.behind(self.name, 0)",
         ("tests/remote/test_correspondence.py::test_messages_are_read_once_and_in_order",),
@@ -197,7 +197,7 @@ REMOTE = (
     Mutant(
         "remote-failed-delivery-forgotten",
         "W15",
-        "Correspondence._write",
+        "Mailbox._write",
         "    self._beat += 1\n",
         "    self._beat += 1\n    self._is_changed, self._due = False, self._clock() + BEAT\n",
         ("tests/remote/test_correspondence.py::test_what_could_not_be_delivered_is_delivered_later_and_read_once",),
@@ -206,7 +206,7 @@ REMOTE = (
     Mutant(
         "remote-far-looks-count",
         "W26",
-        "Liveness.see",
+        "HeartbeatMonitor.see",
         "min(now - self._looked_at, self._longest)",
         "now - self._looked_at",
         ("tests/remote/test_correspondence.py::test_w26_only_close_looks_count",),
@@ -246,7 +246,7 @@ REMOTE = (
     Mutant(
         "remote-splits-not-begun-again",
         "W13",
-        "Hosting.introduce",
+        "TaskSlots.introduce",
         "        if hosted.subtask.vertex in self._part.by_split and hosted.is_deployed",
         "        if not self._part and hosted.is_deployed",
         ("tests/remote/test_worker.py::test_w13_what_reads_splits_begins_again_for_the_next_jobmaster",),
@@ -313,7 +313,7 @@ REMOTE = (
     Mutant(
         "remote-late-pause",
         "W15",
-        "Hosting.carry_out",
+        "TaskSlots.carry_out",
         "        case PauseSubtask() if hosted.is_running:",
         "        case PauseSubtask():",
         ("tests/remote/test_worker.py::test_one_that_was_at_its_end_when_it_was_told_to_stand_still_says_that_it_is",),
@@ -322,7 +322,7 @@ REMOTE = (
     Mutant(
         "remote-restarting-is-there",
         "W13",
-        "Hosting.carry_out",
+        "TaskSlots.carry_out",
         "hosted.is_opened, hosted.state = False, None",
         "hosted.state = None",
         ("tests/remote/test_worker.py::test_one_that_is_being_begun_again_says_nothing_until_it_has_begun",),
@@ -362,7 +362,7 @@ REMOTE = (
         "    if opened is not None and supervised is not None and self.state.has_later_try(supervised):\n",
         "    if opened is None and supervised is not None and self.state.has_later_try(supervised):\n",
         (
-            "tests/partitions/test_subtask_log.py::test_w14_an_attempt_of_an_earlier_try_does_not_open_the_log",
+            "tests/subtasklog/test_subtask_log.py::test_w14_an_attempt_of_an_earlier_try_does_not_open_the_log",
             "tests/remote/test_fences.py::test_w14_an_earlier_try_that_wakes_up_takes_nothing_from_a_later_one",
         ),
         "a task that wakes up takes the subtask from its own next try, which uses up another try",
@@ -373,7 +373,7 @@ REMOTE = (
         "LogState.apply",
         "            self.tries[of] = max(number, self.tries.get(of, number))\n",
         "            self.tries = {of: number}\n",
-        ("tests/partitions/test_subtask_log.py::test_w14_an_attempt_of_an_earlier_try_does_not_open_the_log",),
+        ("tests/subtasklog/test_subtask_log.py::test_w14_an_attempt_of_an_earlier_try_does_not_open_the_log",),
         "after a user has started a worker by hand, an earlier try can take the subtask from it",
     ),
     Mutant(
@@ -535,7 +535,7 @@ REMOTE = (
     Mutant(
         "remote-turns-unbounded",
         "W7",
-        "Turns._begins",
+        "FairSemaphore._begins",
         "if self._waiting[0] is not me or len(self._counted()) >= self._count:",
         "if self._waiting[0] is not me:",
         ("tests/remote/test_turns.py",),
@@ -553,7 +553,7 @@ REMOTE = (
     Mutant(
         "remote-hung-holds-up-all",
         "W7",
-        "Turns._counted",
+        "FairSemaphore._counted",
         "if ends > now)",
         "if ends > 0)",
         ("tests/remote/test_turns.py::test_whoever_comes_next_works_beside_one_that_hangs",),
@@ -583,7 +583,7 @@ REMOTE = (
     Mutant(
         "remote-wait-ended-by-the-dead",
         "W7",
-        "Comeback._has_grown",
+        "MasterAvailable._has_grown",
         "    return before is not None and beat != before\n",
         "    return beat != before\n",
         ("tests/airflow/test_comeback.py::test_a_jobmaster_that_was_given_up_ends_no_wait_by_what_it_had_said",),
@@ -592,7 +592,7 @@ REMOTE = (
     Mutant(
         "remote-wait-ended-by-a-last-word",
         "W7",
-        "Comeback.judge",
+        "MasterAvailable.judge",
         "outbox is not None and outbox.left is None and self",
         "outbox is not None and self",
         ("tests/airflow/test_comeback.py::test_a_last_word_is_no_sign_of_life",),
@@ -601,7 +601,7 @@ REMOTE = (
     Mutant(
         "remote-wait-for-a-beat-only",
         "W7",
-        "Comeback.judge",
+        "MasterAvailable.judge",
         "    if state.epoch != self._epoch:\n",
         "    if not state.epoch:\n",
         ("tests/airflow/test_comeback.py::test_a_jobmaster_with_a_new_epoch_ends_it",),
@@ -610,7 +610,7 @@ REMOTE = (
     Mutant(
         "remote-wait-never-alone",
         "W7",
-        "Comeback.judge",
+        "MasterAvailable.judge",
         '    if coordinate in (*GIVEN_UP, "success"):\n',
         '    if coordinate in ("success",):\n',
         ("tests/airflow/test_comeback.py::test_without_a_task_that_runs_a_jobmaster_nobody_is_waited_for",),
@@ -631,7 +631,7 @@ REMOTE = (
     Mutant(
         "remote-wait-unsaid",
         "W7",
-        "worker_end:told",
+        "worker_run:told",
         "        more[NO_MASTER] = True",
         "        more[NO_MASTER] = False",
         ("tests/spark/test_worker_ends.py::test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too",),
@@ -640,9 +640,9 @@ REMOTE = (
     Mutant(
         "remote-run-over-unsaid",
         "W6",
-        "worker_end:told",
-        "        goes_on = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}\n",
-        "        goes_on: dict[str, bool] = {}\n",
+        "worker_run:told",
+        "        resumes = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}\n",
+        "        resumes: dict[str, bool] = {}\n",
         ("tests/spark/test_worker_ends.py::test_one_whose_run_is_to_be_gone_on_with_says_so_for_programs_too",),
         "a run that fails as a whole costs each of its subtasks a try",
     ),
@@ -728,8 +728,8 @@ REMOTE = (
         "standby-far-looks-count",
         "W26",
         "Standby._meet.liveness",
-        "Liveness(self._timing.lost_after, max(4 * self._timing.poll, 2 * HOUSEKEEPING))",
-        "Liveness(self._timing.lost_after, 1e9)",
+        "HeartbeatMonitor(self._timing.lost_after, max(4 * self._timing.poll, 2 * HOUSEKEEPING))",
+        "HeartbeatMonitor(self._timing.lost_after, 1e9)",
         ("tests/remote/test_standby.py::test_w26_a_storage_that_does_not_answer_has_nobody_taken_for_lost",),
         "a storage that does not respond for a minute makes all workers count as lost",
     ),
@@ -737,8 +737,8 @@ REMOTE = (
         "remote-nobody-awaited",
         "W6",
         "Master.make.owned",
-        "    is_awaiting=True,",
-        "    is_awaiting=False,",
+        "    has_workers=True,",
+        "    has_workers=False,",
         ("tests/remote/test_taking_over.py::test_a_job_that_no_worker_comes_for_is_not_waited_for_without_end",),
         "a job whose worker never comes waits for ever without a notice",
     ),

@@ -113,7 +113,7 @@ RESCALING = (
     Mutant(
         "rescale-plan-as-before",
         "R21",
-        "Rescaling.amended",
+        "RescaleState.amended",
         "    return replace(plan, parallelism=self._parallelism) if self._parallelism else plan",
         "    return plan",
         _FOUND,
@@ -124,7 +124,7 @@ RESCALING = (
         "R21",
         "Rescaler.decide",
         "        self._parts.splits.hold(uid)\n    hosts",
-        "        self._parts.splits.retake(uid, [*self.readers(uid), *change.new])\n    hosts",
+        "        self._parts.splits.reassign(uid, [*self.readers(uid), *change.new])\n    hosts",
         _FOUND,
         "the source ends before the new subtasks start, and a consumer that has ended gets none of their barriers",
     ),
@@ -239,7 +239,7 @@ RESCALING = (
     Mutant(
         "rescaled-workers-unheard-of",
         "R21",
-        "Hosting._adopt",
+        "TaskSlots._adopt",
         "    elif self._reads_of_fewer(hosted, plan) and not hosted.is_over:\n",
         "    elif False:\n",
         _OF_A_WORKER,
@@ -248,7 +248,7 @@ RESCALING = (
     Mutant(
         "rescaled-workers-deployed-for-fewer",
         "R21",
-        "Hosting._was_begun_for_another",
+        "TaskSlots._was_begun_for_another",
         "self._is_cut_for_another(hosted, plan) or self._reads_of_fewer(hosted, plan)",
         "self._is_cut_for_another(hosted, plan)",
         _OF_A_WORKER,
@@ -266,7 +266,7 @@ RESCALING = (
     Mutant(
         "rescaled-workers-beside-a-guest",
         "R21",
-        "Rescaling.place",
+        "RescaleState.place",
         "roots = [self._hosts.get(one, one) for one in readers[subtask.vertex]]",
         "roots = [one for one in readers[subtask.vertex]]",
         _OF_WORKERS,

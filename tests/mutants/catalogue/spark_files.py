@@ -55,7 +55,7 @@ _PLANS = (
         "InputGate._advance",
         "if edge in self._one_by_one and has_unread and",
         "if False and",
-        ("tests/partitions/test_input_gate.py::test_rows_that_replace_earlier_ones_are_fed_one_batch_at_a_time",),
+        ("tests/subtasklog/test_input_gate.py::test_rows_that_replace_earlier_ones_are_fed_one_batch_at_a_time",),
         "two versions of a row come to a sink in no order",
     ),
     Mutant(
@@ -164,7 +164,7 @@ _EVENT_TIME = (
     Mutant(
         "malformed-rows-in-columns-that-nobody-uses-missed",
         "R1",
-        "query.malformed:as_json",
+        "sources.malformed:as_json",
         "F.struct(*(F.col(quoted(name)) for name in names))",
         'F.struct(F.lit(1).alias("one"))',
         ("tests/spark/test_malformed_rows.py::test_a_malformed_row_is_found_whatever_the_query_uses",),
@@ -773,7 +773,7 @@ _PREPARED = (
         "    if state.status is not JobStatus.FINISHED:",
         "    if False:",
         (
-            "tests/partitions/test_partition_life.py",
+            "tests/subtasklog/test_partition_life.py",
             "tests/spark/test_overtaken.py::test_a_job_that_is_not_finished_by_its_journal_is_not_cleaned_up",
         ),
         "a job that has not finished loses its state",
@@ -1178,7 +1178,7 @@ _FORGOTTEN = (
         "LogTruncation.truncate",
         "    self._check_fenced()\n",
         "",
-        ("tests/partitions/test_log_truncation.py",),
+        ("tests/subtasklog/test_log_truncation.py",),
         "an overtaken driver truncates entries that its successor restores",
     ),
     Mutant(

@@ -543,7 +543,7 @@ _APPEND_LOG = (
         "AppendLog.is_overtaken",
         "        return self._files.exists(self._next)",
         "        return False",
-        (*_LOG, "tests/partitions/test_subtask_log.py", "tests/journal/test_journal.py"),
+        (*_LOG, "tests/subtasklog/test_subtask_log.py", "tests/journal/test_journal.py"),
         "an overtaken driver keeps running until it appends",
     ),
     Mutant(
@@ -607,7 +607,7 @@ _APPEND_LOG = (
         "KeptEntries.below.kept",
         "kept = there - self._passing\n",
         "kept = there\n",
-        (*_LOG, "tests/partitions/test_log_truncation.py"),
+        (*_LOG, "tests/subtasklog/test_log_truncation.py"),
         "each truncation leaves a batch, and the log grows for ever",
     ),
     Mutant(
@@ -616,7 +616,7 @@ _APPEND_LOG = (
         "AppendLog.truncate",
         "            kept = self._kept.below(head, listing, keep, besides)",
         "            kept = self._kept.below(head, listing, keep)",
-        (*_LOG, "tests/partitions/test_log_truncation.py"),
+        (*_LOG, "tests/subtasklog/test_log_truncation.py"),
         "a subtask that was idle does not know its last batch after a restart",
     ),
     Mutant(

@@ -57,7 +57,7 @@ UPGRADES = (
     Mutant(
         "upgrade-forgets-what-was-asked",
         "R22",
-        "Execution._run_claimed",
+        "RunAttempt._run_claimed",
         "    tidy_up(self._storage, job_id, self._since(taken))",
         "    tidy_up(self._storage, job_id, taken.epoch)",
         (f"{_SPARK}test_who_asks_the_driver_to_leave_between_two_versions_is_heard",),
@@ -106,7 +106,7 @@ UPGRADES = (
     Mutant(
         "evicted-driver-taken-for-a-stopped-one",
         "R22",
-        "Execution._see_to_the_rest.forget.keep",
+        "RunAttempt._see_to_the_rest.forget.keep",
         "keep = outcome.status is not JobStatus.FINISHED\n",
         "keep = False\n",
         (f"{_SPARK}test_who_asks_the_driver_to_leave_between_two_versions_is_heard",),
@@ -115,7 +115,7 @@ UPGRADES = (
     Mutant(
         "upgrade-takes-a-job-back",
         "R8",
-        "Execution._refuse_overtaken",
+        "RunAttempt._refuse_overtaken",
         "    if self._upgraded is not None and state.epoch != self._upgraded.left:",
         "    if False:",
         (f"{_SPARK}test_who_takes_the_job_over_between_two_versions_keeps_it",),

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.sinks.database.errors import RowsRefusedError
 from airflow_provider_ckpt.sinks.postgres.copying import copier
-from airflow_provider_ckpt.sinks.postgres.known_rows import known_rows
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
+from airflow_provider_ckpt.sinks.postgres.staging import known_rows
 from airflow_provider_ckpt.sinks.postgres.type_fit import as_written_in_binary, fits
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions

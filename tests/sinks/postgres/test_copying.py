@@ -11,8 +11,8 @@ import pytest
 from pyspark import cloudpickle
 
 from airflow_provider_ckpt.sinks.postgres import copying
-from airflow_provider_ckpt.sinks.postgres.known_rows import known_rows
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
+from airflow_provider_ckpt.sinks.postgres.staging import known_rows
 from airflow_provider_ckpt.sinks.sink import SinkContext
 
 _EXECUTOR = """

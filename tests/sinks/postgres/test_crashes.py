@@ -255,11 +255,11 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     """The successor is asked to try again. Then the server ends the zombie's session."""
     sink = world.table().new()
     handle = staged(sink, 1)
-    stands, goes_on = threading.Event(), threading.Event()
+    stands, resumes = threading.Event(), threading.Event()
 
     def stand(pid: int) -> None:
         stands.set()
-        goes_on.wait(60)
+        resumes.wait(60)
 
     failure: list[BaseException] = []
 
@@ -278,7 +278,7 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     asked = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
     world.run(asked)  # idle_in_transaction_session_timeout would do the same after a minute
     assert world.bind().release([handle], 1) == {"rows": 2}
-    goes_on.set()
+    resumes.set()
     thread.join()
     assert isinstance(failure[0], DatabaseUnreachableError)
     assert world.rows() == rows_of(1)

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.sinks.postgres.address import Address
 from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.database import Database
-from airflow_provider_ckpt.sinks.postgres.known_rows import known_rows
+from airflow_provider_ckpt.sinks.postgres.staging import known_rows
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from tests.sinks.databases import rows_of
 from tests.sinks.freezing import IN_TIME, once_before, try_release

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from airflow_provider_ckpt.sinks.postgres.copying import Patience
+from airflow_provider_ckpt.sinks.postgres.copying import StatementWatchdog
 
 SECONDS = 0.2
 
@@ -26,7 +26,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
 def test_who_is_not_answered_is_cut_off_and_says_so(ends: tuple[socket.socket, socket.socket]) -> None:
     line, _ = ends
     with (
-        Patience(line, SECONDS) as server,
+        StatementWatchdog(line, SECONDS) as server,
         pytest.raises(psycopg.OperationalError, match=r"has not answered for 0.2 s"),
         server.answered(),
     ):
@@ -37,7 +37,7 @@ def test_who_is_not_answered_is_cut_off_and_says_so(ends: tuple[socket.socket, s
 def test_many_answers_that_take_longer_together_cut_nothing(ends: tuple[socket.socket, socket.socket]) -> None:
     line, other = ends
     begun, statements = time.monotonic(), 0
-    with Patience(line, SECONDS) as server:
+    with StatementWatchdog(line, SECONDS) as server:
         while time.monotonic() < begun + 4 * SECONDS:
             with server.answered():
                 other.sendall(b"x")
@@ -49,7 +49,7 @@ def test_many_answers_that_take_longer_together_cut_nothing(ends: tuple[socket.s
 def test_nobody_is_cut_off_who_asks_nothing(ends: tuple[socket.socket, socket.socket]) -> None:
     """Spark may take any time between two statements."""
     line, other = ends
-    with Patience(line, SECONDS) as server:
+    with StatementWatchdog(line, SECONDS) as server:
         with server.answered():
             pass
         assert select.select([line], [], [], 4 * SECONDS)[0] == [], "its end would be there to read"
@@ -60,7 +60,7 @@ def test_nobody_is_cut_off_who_asks_nothing(ends: tuple[socket.socket, socket.so
 def test_what_the_server_refuses_in_time_is_raised_as_it_is(ends: tuple[socket.socket, socket.socket]) -> None:
     line, _ = ends
     with (
-        Patience(line, 60.0) as server,
+        StatementWatchdog(line, 60.0) as server,
         pytest.raises(psycopg.errors.UniqueViolation, match="twice"),
         server.answered(),
     ):

@@ -32,9 +32,8 @@ from airflow_provider_ckpt.sinks.errors import (
     SinkInputError,
     UnknownHandleError,
 )
-from airflow_provider_ckpt.sinks.postgres.address import Address
+from airflow_provider_ckpt.sinks.postgres.address import Address, NotAPostgresConnectionError
 from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
-from airflow_provider_ckpt.sinks.postgres.errors import NotAPostgresConnectionError
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput
 from tests.sinks.databases import COLUMNS, rows_of, stage, stage_request
@@ -187,7 +186,7 @@ def test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else
     world: World, monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
     """Each release repeats the handles of the release before, because the journal may not know that it succeeded."""
-    monkeypatch.setattr("airflow_provider_ckpt.sinks.database.share_release.REMEMBERED", remembered)
+    monkeypatch.setattr("airflow_provider_ckpt.sinks.database.participant_release.REMEMBERED", remembered)
     world.table("id int NOT NULL PRIMARY KEY, city text")
     sink = world.new()
     before: list[Handle] = []

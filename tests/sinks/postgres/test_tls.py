@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.sinks.databases import rows_of
 from tests.sinks.postgres.postgres_job import PostgresJob
 from tests.sinks.postgres.world import World, staged

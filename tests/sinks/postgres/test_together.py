@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_ckpt.sinks.database.errors import LedgerLostError, ReleaseRefusedError
 from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
-from airflow_provider_ckpt.sinks.sink import Share
+from airflow_provider_ckpt.sinks.sink import ReleaseParticipant
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
 from tests.sinks.databases import rows_of
 from tests.sinks.postgres.world import PostgresSteps, World, staged
@@ -34,7 +34,7 @@ def bind(world: World, new: bool = False, **given: Any) -> list[BoundPostgresSin
 
 
 def release(sinks: list[BoundPostgresSink], number: int, *handles: Any) -> list[dict[str, int]]:
-    shares = [Share(sink, list(one)) for sink, one in zip(sinks, handles, strict=True)]
+    shares = [ReleaseParticipant(sink, list(one)) for sink, one in zip(sinks, handles, strict=True)]
     return sinks[0].release_together(shares, number)
 
 

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.job.loading import load_job
+from airflow_provider_ckpt.job.loading.loading import load_job
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.sinks.database_job import ODD
 from tests.sinks.postgres.postgres_job import PostgresJob
 from tests.sinks.postgres.world import World

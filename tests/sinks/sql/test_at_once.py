@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
-from airflow_provider_ckpt.sinks.sink import Share
+from airflow_provider_ckpt.sinks.sink import ReleaseParticipant
 from airflow_provider_ckpt.testing.crash import SimulatedCrash
 from tests.sinks.databases import rows_of, stage
 from tests.sinks.sql.world import SqlSteps, World, frame_of, staged
@@ -95,7 +95,9 @@ def test_groups_in_opposite_orders_and_two_releasers_of_each(world: World) -> No
         for number, handles in enumerate(rounds, 1):
             for _ in range(60):
                 try:
-                    sinks[0].release_together([Share(s, h) for s, h in zip(sinks, handles, strict=True)], number)
+                    sinks[0].release_together(
+                        [ReleaseParticipant(s, h) for s, h in zip(sinks, handles, strict=True)], number
+                    )
                     break
                 except CkptError as error:
                     if not error.retryable:
@@ -122,13 +124,15 @@ def test_one_that_was_ahead_is_released_with_one_that_is_new(world: World) -> No
     for number in range(1, 4):
         lines.release([staged(lines, number)], number)
     orders = world.new(uid="orders", table="orders")
-    both = [Share(lines, []), Share(orders, [staged(orders, 1)])]
+    both = [ReleaseParticipant(lines, []), ReleaseParticipant(orders, [staged(orders, 1)])]
     assert orders.release_together(both, 3) == [{"rows": 2}, {"rows": 2}]
-    both = [Share(lines, [staged(lines, 4)]), Share(orders, [staged(orders, 2)])]
+    both = [ReleaseParticipant(lines, [staged(lines, 4)]), ReleaseParticipant(orders, [staged(orders, 2)])]
     steps = SqlSteps(6, "before")
     dying = [world.bind(uid=name, table=name, connect=world.dying(steps)) for name in ("lines", "orders")]
     with pytest.raises(SimulatedCrash):
-        dying[0].release_together([Share(one, share.handles) for one, share in zip(dying, both, strict=True)], 5)
+        dying[0].release_together(
+            [ReleaseParticipant(one, share.handles) for one, share in zip(dying, both, strict=True)], 5
+        )
     assert lines.release_together(both, 6) == [{"rows": 2}, {"rows": 2}]
     assert world.rows("lines") == rows_of(1, 2, 3, 4)
     assert world.rows("orders") == rows_of(1, 2)

@@ -273,11 +273,11 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     """The successor is asked to try again. Then the server ends the zombie's session."""
     sink = maria.table().new()
     handle = staged(sink, 1)
-    stands, goes_on = threading.Event(), threading.Event()
+    stands, resumes = threading.Event(), threading.Event()
 
     def stand() -> None:
         stands.set()
-        goes_on.wait(60)
+        resumes.wait(60)
 
     failure: list[BaseException] = []
 
@@ -296,7 +296,7 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     for (one,) in maria.run(asked, maria.database):  # wait_timeout would do the same after a minute
         maria.run(f"KILL {one}")
     assert maria.bind().release([handle], 1) == {"rows": 2}
-    goes_on.set()
+    resumes.set()
     thread.join()
     assert isinstance(failure[0], DatabaseUnreachableError)
     assert maria.rows() == rows_of(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ckpt.sinks.database.errors import DatabaseTableSupersededError
-from airflow_provider_ckpt.sinks.sink import Share
+from airflow_provider_ckpt.sinks.sink import ReleaseParticipant
 from airflow_provider_ckpt.testing.crash import SimulatedCrash
 from tests.sinks.databases import rows_of
 from tests.sinks.sql.world import SqlSteps, World, staged
@@ -22,7 +22,7 @@ def test_tables_that_refer_to_each_other_are_replaced_together(world: World) -> 
     )
     for number, job in enumerate(("monday", "tuesday"), 1):
         sinks = [world.new(job, uid=name, table=name, mode="replace") for name in ("orders", "lines")]
-        shares = [Share(sink, [staged(sink, number)]) for sink in sinks]
+        shares = [ReleaseParticipant(sink, [staged(sink, number)]) for sink in sinks]
         sinks[0].release_together(shares, 1)
     assert world.rows("orders") == world.rows("lines") == rows_of(2)
 
@@ -40,7 +40,7 @@ def test_r9_a_replacement_of_two_that_dies_anywhere_has_happened_in_both_or_in_n
         handles = [[staged(sink, number)] for sink in sinks]
         steps = SqlSteps(at, "after" if number % 2 else "before")
         dying = [world.bind(job, uid=name, table=name, mode="replace", connect=world.dying(steps)) for name in NAMES]
-        shares = [Share(sink, one) for sink, one in zip(dying, handles, strict=True)]
+        shares = [ReleaseParticipant(sink, one) for sink, one in zip(dying, handles, strict=True)]
         try:
             dying[0].release_together(shares, 1)
         except SimulatedCrash:
@@ -49,7 +49,7 @@ def test_r9_a_replacement_of_two_that_dies_anywhere_has_happened_in_both_or_in_n
             break
         assert world.rows("orders") == world.rows("lines")
         assert world.rows("orders") in (before, rows_of(number))
-        shares = [Share(sink, one) for sink, one in zip(sinks, handles, strict=True)]
+        shares = [ReleaseParticipant(sink, one) for sink, one in zip(sinks, handles, strict=True)]
         assert sinks[0].release_together(shares, 1) == [{"rows": 2}] * 2
         assert world.rows("orders") == world.rows("lines") == rows_of(number)
         if number > 2:

@@ -10,8 +10,8 @@ import pymysql
 import pytest
 
 from airflow_provider_ckpt.errors import TerminalError
-from airflow_provider_ckpt.report.exit_code import ExitCode
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.sinks.databases import rows_of
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.sql_job import SqlJob

@@ -13,10 +13,10 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput
 from airflow_provider_ckpt.sinks.sql.address import Address
-from airflow_provider_ckpt.sinks.sql.checks import about
 from airflow_provider_ckpt.sinks.sql.errors import ConnectionSettingRefusedError, DialectRefusedError
 from airflow_provider_ckpt.sinks.sql.inserting import told
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
+from airflow_provider_ckpt.sinks.sql.staging import about
 from tests.sinks.databases import COLUMNS, rows_of
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.sqlite_world import SQLiteWorld
@@ -178,7 +178,7 @@ def test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else
     world: World, monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
     """Each release repeats the handles of the release before, because the journal may not know that it succeeded."""
-    monkeypatch.setattr("airflow_provider_ckpt.sinks.database.share_release.REMEMBERED", remembered)
+    monkeypatch.setattr("airflow_provider_ckpt.sinks.database.participant_release.REMEMBERED", remembered)
     world.table("id int NOT NULL PRIMARY KEY, city text")
     sink = world.new()
     before: list[Handle] = []

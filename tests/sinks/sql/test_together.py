@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError
-from airflow_provider_ckpt.sinks.sink import Share
+from airflow_provider_ckpt.sinks.sink import ReleaseParticipant
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
 from tests.sinks.databases import rows_of
@@ -30,7 +30,7 @@ def bind(world: World, new: bool = False, **given: Any) -> list[BoundSqlSink]:
 
 
 def release(sinks: list[BoundSqlSink], number: int, *handles: Any) -> list[dict[str, int]]:
-    shares = [Share(sink, list(one)) for sink, one in zip(sinks, handles, strict=True)]
+    shares = [ReleaseParticipant(sink, list(one)) for sink, one in zip(sinks, handles, strict=True)]
     return sinks[0].release_together(shares, number)
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.jobmaster.together_releases import TogetherReleases
+from airflow_provider_ckpt.jobmaster.release.sink_releases import TransactionGroup
 from airflow_provider_ckpt.journal.events import CheckpointReleased, SinkReleased
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
-from airflow_provider_ckpt.sinks.sink import Share
+from airflow_provider_ckpt.sinks.sink import ReleaseParticipant
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 from tests.sinks.databases import rows_of
 from tests.sinks.sql.world import World, staged
@@ -28,7 +28,9 @@ def sinks(world: World) -> dict[str, BoundSqlSink]:
 
 
 def release(sinks: dict[str, BoundSqlSink], checkpoint: int, *handles: Any) -> Mapping[str, Mapping[str, int]]:
-    shares = [Share(sink, list(one)) for sink, one in zip(sinks.values(), handles or ([], []), strict=True)]
+    shares = [
+        ReleaseParticipant(sink, list(one)) for sink, one in zip(sinks.values(), handles or ([], []), strict=True)
+    ]
     return dict(zip(NAMES, shares[0].sink.release_together(shares, checkpoint), strict=True))
 
 
@@ -36,7 +38,7 @@ def test_r9_a_job_goes_on_when_the_reply_of_a_commit_was_lost_and_the_next_check
     world: World, sinks: dict[str, BoundSqlSink]
 ) -> None:
     handles = [[staged(sink, 1)] for sink in sinks.values()]
-    together, state = TogetherReleases(), JobState("orders")
+    together, state = TransactionGroup(), JobState("orders")
 
     def loses_the_reply() -> Any:
         release(sinks, 5, *handles)
@@ -57,11 +59,11 @@ def test_r9_a_job_goes_on_twice_when_a_driver_has_died_between_the_answers_of_tw
     world: World, sinks: dict[str, BoundSqlSink]
 ) -> None:
     handles = [[staged(sink, 1)] for sink in sinks.values()]
-    state, first = JobState("orders"), TogetherReleases()
+    state, first = JobState("orders"), TransactionGroup()
     SinkReleased("lines", 5, 0.0, first.carry_out("lines", 5, lambda: release(sinks, 5, *handles))).apply(state)
     # The driver is killed. The next driver releases the part missing in the journal: checkpoint 5 of orders.
     refuse_lost_output(state, sinks)
-    second = TogetherReleases()
+    second = TransactionGroup()
     told = {"orders": second.carry_out("orders", 5, lambda: release(sinks, 5, [], handles[1]))}
     CheckpointReleased(5, 0.0, told).apply(state)
     # checkpoint 6 has no rows
@@ -74,7 +76,7 @@ def test_r9_the_same_when_one_is_asked_for_a_newer_checkpoint_as_its_gate_was_as
     world: World, sinks: dict[str, BoundSqlSink]
 ) -> None:
     handles = [[staged(sink, 1)] for sink in sinks.values()]
-    state, together = JobState("orders"), TogetherReleases()
+    state, together = JobState("orders"), TransactionGroup()
     told = together.carry_out("lines", 5, lambda: release(sinks, 5, *handles))
     SinkReleased("lines", 5, 0.0, told).apply(state)
     told = together.carry_out("orders", 6, lambda: release(sinks, 6, [], handles[1]))

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError, StagedRowsMissingError
 from airflow_provider_ckpt.sinks.sink import SinkInput
-from airflow_provider_ckpt.sinks.sql.sqlite_words import leaves_rows_out, passes_over_conflicts
+from airflow_provider_ckpt.sinks.sql.sqlite_catalog import leaves_rows_out, passes_over_conflicts
 from tests.sinks.databases import rows_of, stage
 from tests.sinks.sql.sqlite_world import SQLiteWorld
 from tests.sinks.sql.world import Rows, staged

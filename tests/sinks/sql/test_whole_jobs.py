@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.report.exit_code import ExitCode
+from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.sinks.database_job import ODD
 from tests.sinks.sql.sql_job import SqlJob
 from tests.sinks.sql.world import World

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from airflow_provider_ckpt import Controller, FileSink, Job, JobMetrics, KeepUp, Reconfiguration
+from airflow_provider_ckpt import Autoscaler, Controller, FileSink, Job, JobMetrics, Reconfiguration
 from tests.workers.jobs.rows import of_split
 
 BASE = Path(os.environ["CKPT_WORKERS_BASE"])
@@ -32,7 +32,7 @@ class Weighs(Controller):
 
 
 CONTROLLERS = [
-    KeepUp("history", parallelism=(1, 2), within="10s", looks=1, every="1s", cool_down="1s"),
+    Autoscaler("history", parallelism=(1, 2), within="10s", looks=1, every="1s", cool_down="1s"),
     Weighs(every="1s", cool_down="1s"),
 ]
 job = Job("five", controllers=CONTROLLERS if "CKPT_WORKERS_CONTROLLED" in os.environ else [])

@@ -1,0 +1,256 @@
+"""The sequence of checkpoints: when the next one is triggered, and how a pending one ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.coordinator.checkpoints.checkpoint_plan import CheckpointPlan, plan
+from airflow_provider_ckpt.coordinator.checkpoints.cut_check import CutCheck
+from airflow_provider_ckpt.coordinator.checkpoints.pending_checkpoint import End, PendingCheckpoint, completed_event
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import CheckpointFailureReason, FailureTracker
+from airflow_provider_ckpt.coordinator.protocol.commands import TriggerBarrier
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect, NotifyCompleted
+from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.state.ended_sources import EndedSources
+from airflow_provider_ckpt.coordinator.state.pauses import Pauses
+from airflow_provider_ckpt.coordinator.state.release_state import ReleaseState
+from airflow_provider_ckpt.coordinator.state.running_graph import RunningGraph
+from airflow_provider_ckpt.coordinator.state.split_sources import SplitSources
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState, SubtaskStatus, SubtaskTable
+from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
+from airflow_provider_ckpt.model.checkpoint_view import CheckpointKind
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
+
+RETRY_PAUSE = 1.0
+"""Seconds from an aborted checkpoint to the next try, if an end of data or a stop waits for a checkpoint."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A completed checkpoint, with the subtasks whose ends of data lie before its barriers."""
+
+    checkpoint: int
+    kind: CheckpointKind
+    covered: frozenset[SubtaskId]
+
+
+class CheckpointCycle:
+    """The checkpoints of a job, of which at most one is pending. Effects are appended to ``out`` in order.
+
+    An acknowledgement of any other checkpoint is refused. A newer checkpoint cannot exist, and an older one is
+    completed or aborted.
+    """
+
+    def __init__(
+        self,
+        graph: RunningGraph,
+        options: CheckpointOptions,
+        epoch: int,
+        restored: RestoredState,
+        subtasks: SubtaskTable,
+        sources: EndedSources,
+        splits: SplitSources,
+        pauses: Pauses,
+        releases: ReleaseState,
+        out: list[Effect],
+    ) -> None:
+        self._graph, self._options, self._epoch = graph, options, epoch
+        self._subtasks, self._out = subtasks, out
+        self._sources, self._splits, self._pauses = sources, splits, pauses
+        self._releases = releases
+        self._cut = CutCheck(graph)
+        self._snapshots: dict[SubtaskId, Snapshot] = dict(restored.snapshots)
+        self._uncovered: set[End] = set()
+        self._interval_from: float | None = None
+        self._published_at: dict[SubtaskId, float] = {}
+        """Subtask -> time of its last published batch of a live source that no checkpoint covers.
+
+        Only uncovered batches bring the next checkpoint forward.
+        """
+        self._ended_at: float | None = None
+        self._aborted_at: float | None = None
+        self.failures = FailureTracker(options.tolerable_failed)
+        self.pending: PendingCheckpoint | None = None
+        self.last_triggered = restored.last_triggered
+        self.last_completed = restored.last_completed
+
+    # -- when
+
+    def start_interval(self, now: float) -> None:
+        self._interval_from = now
+
+    def note_published(self, subtask: SubtaskId, now: float) -> None:
+        """Note that a subtask has published a batch of a live source.
+
+        Only its last batch counts, because only a batch shortly before the regular time brings the checkpoint forward.
+        """
+        self._published_at[subtask] = now
+
+    def want_for(self, end: End) -> None:
+        """Request a checkpoint at once, because a subtask waits for a checkpoint that begins after this end."""
+        self._uncovered.add(end)
+
+    @property
+    def wanted(self) -> bool:
+        """Return whether an end of data or of a source lies after the last completed checkpoint."""
+        return bool(self._uncovered)
+
+    def due(self, savepoint: bool) -> float | None:
+        """Return the earliest time of the next trigger, or None if there is no reason for a checkpoint."""
+        pause = self._after(self._ended_at, self._options.min_pause)
+        retry = self._after(self._aborted_at, RETRY_PAUSE)
+        if savepoint:
+            return retry
+        all_ended = self._subtasks.all_ended
+        if self._uncovered and (all_ended or not self._options.is_batch):
+            return max(pause, retry)
+        if not self._options.is_batch and self._interval_from is not None:
+            return max(pause, self._regular(self._interval_from))
+        return None
+
+    def _regular(self, begun: float) -> float:
+        """Return one interval after the previous trigger, or an earlier time if new rows of a live source wait
+        for it.
+        """
+        due = begun + self._options.interval
+        sooner = max(self._published_at.values(), default=None)
+        return due if sooner is None or sooner < due - self._options.sooner else sooner
+
+    def refusal(self) -> CheckpointFailureReason | None:
+        """Return why no checkpoint can be triggered now, regardless of the time.
+
+        Such a checkpoint is skipped and not counted.
+        """
+        if self.pending is not None:
+            return CheckpointFailureReason.TOO_MANY_CHECKPOINT_REQUESTS
+        if self._pauses.current:
+            return CheckpointFailureReason.PLANNED_RESTART
+        if self._subtasks.blocked or not self._subtasks.some_active:
+            return CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING
+        return None
+
+    @property
+    def expires(self) -> float | None:
+        return None if self.pending is None else self.pending.triggered_at + self._options.timeout
+
+    # -- trigger
+
+    def trigger(self, kind: CheckpointKind, now: float) -> None:
+        planned = self._plan(self._subtasks.in_status(SubtaskStatus.FINISHED))
+        self.last_triggered += 1
+        self.pending = PendingCheckpoint(
+            self.last_triggered,
+            kind,
+            planned,
+            covers=frozenset(self._uncovered),
+            ended=self._sources.all_ended,
+            now=now,
+        )
+        self._interval_from = now
+        # R10: the id is durable before a subtask can write it into its log.
+        self._out.append(Append(CheckpointTriggered(self.last_triggered, now, kind)))
+        for subtask in planned.trigger:
+            self._send(self.pending, subtask)
+
+    def _send(self, pending: PendingCheckpoint, subtask: SubtaskId) -> None:
+        pending.trigger(subtask)
+        attempt = self._subtasks.attempt(subtask)
+        self._out.append(TriggerBarrier(self._epoch, subtask, attempt, pending.checkpoint))
+
+    # -- acknowledge
+
+    def acknowledged(self, subtask: SubtaskId, snapshot: Snapshot, now: float) -> Completed | None:
+        """Record the acknowledgement of a subtask and complete the checkpoint if it was the last one.
+
+        Raises CutViolatedError if the checkpoint is no consistent cut. It is still pending then, and the caller aborts
+        it.
+        """
+        assert self.pending is not None
+        self.pending.acknowledge(subtask, snapshot)
+        self._published_at.pop(subtask, None)  # its earlier batches lie before its barrier
+        return self._complete(now)
+
+    def finished(self, subtask: SubtaskId, now: float) -> Completed | None:
+        """Record that a subtask closed.
+
+        If it appended no barrier, it counts as finished in the pending checkpoint. The subtasks that would have
+        received the barrier from it are triggered instead (R20).
+
+        Raises CutViolatedError if the checkpoint is no consistent cut.
+        """
+        pending = self.pending
+        if pending is None or not pending.waits_for(subtask):
+            return None
+        pending.finish(subtask)
+        for root in self._plan(pending.finished).trigger:
+            if pending.waits_for(root) and not pending.was_triggered(root):
+                self._send(pending, root)
+        return self._complete(now)
+
+    def _complete(self, now: float) -> Completed | None:
+        pending = self.pending
+        assert pending is not None
+        if not pending.is_complete:
+            return None
+        if not pending.acknowledged:
+            self.abort(CheckpointFailureReason.ALL_TASKS_FINISHED, now)
+            return None
+        self._cut.check(pending)
+        return self._commit(pending, now)
+
+    def _commit(self, pending: PendingCheckpoint, now: float) -> Completed:
+        event, snapshots = completed_event(
+            pending, self._graph.now, self._snapshots, now, self._releases.under_way.values()
+        )
+        self._snapshots = snapshots
+        self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))  # same entry as the next
+        self._out.append(Append(event))
+        self._out.append(NotifyCompleted(pending.checkpoint))
+        self.last_completed = pending.checkpoint
+        self.failures.completed(pending.checkpoint)
+        self.pending, self._ended_at, self._aborted_at = None, now, None
+        covered = {name for name, uid in pending.covers if uid is None}
+        covered.update(name for name, snapshot in snapshots.items() if snapshot.finished)
+        self._uncovered = {end for end in self._uncovered if not _lies_before(end, pending, snapshots)}
+        return Completed(pending.checkpoint, pending.kind, frozenset(covered))
+
+    # -- abort
+
+    def abort(self, reason: CheckpointFailureReason, now: float, *, for_stop: bool = False) -> PendingCheckpoint | None:
+        """Abort the pending checkpoint, if there is one, and return it.
+
+        No subtask is notified. The barriers stay in the logs, and readers pass them (R10). The savepoint of a stop is
+        not counted as a failure of the job's checkpoints.
+
+        Args:
+            reason: why the checkpoint is aborted.
+            now: current time.
+            for_stop: the checkpoint is aborted because a stop that waited for it has timed out. It is not counted
+                either.
+        """
+        pending = self.pending
+        if pending is None:
+            return None
+        self._out.append(Append(CheckpointAborted(pending.checkpoint, reason.name, now)))
+        if pending.kind != "savepoint" and not for_stop:
+            self.failures.failed(pending.checkpoint, reason)
+        self.pending, self._ended_at, self._aborted_at = None, now, now
+        return pending
+
+    # -- helpers
+
+    def _plan(self, finished: Iterable[SubtaskId]) -> CheckpointPlan:
+        return plan(self._graph.now, set(finished), through_partitions=not self._options.is_batch)
+
+    @staticmethod
+    def _after(moment: float | None, pause: float) -> float:
+        return float("-inf") if moment is None else moment + pause
+
+
+def _lies_before(end: End, pending: PendingCheckpoint, snapshots: dict[SubtaskId, Snapshot]) -> bool:
+    subtask, uid = end
+    if end in pending.covers or snapshots[subtask].finished:
+        return True
+    return uid is not None and uid in snapshots[subtask].ended

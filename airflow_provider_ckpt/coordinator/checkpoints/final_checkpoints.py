@@ -1,0 +1,49 @@
+"""The subtasks that may close: at once without sinks, with sinks after the release of their final checkpoint (R16)."""
+
+from __future__ import annotations
+
+from airflow_provider_ckpt.coordinator.state.running_graph import RunningGraph
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
+from airflow_provider_ckpt.model.ids import SubtaskId
+
+
+class FinalCheckpoints:
+    """The subtasks at their end of data, and the final checkpoint of each.
+
+    The final checkpoint of a subtask is the first completed one whose barrier follows its end of data. Such a
+    checkpoint was triggered after the end was known, or the subtask's snapshot is marked ``finished``. No special ids
+    are needed. Any later checkpoint will do as well, because it is released after the first.
+    """
+
+    def __init__(self, graph: RunningGraph, restored: RestoredState) -> None:
+        self._graph = graph
+        endless = [vertex for vertex in graph.now.vertices if set(vertex.sources) - set(vertex.bounded_sources)]
+        self.unbounded = tuple(name for vertex in endless for name in vertex.subtasks)
+        """Subtasks with an unbounded source, which ends only on request."""
+        self._waiting: dict[SubtaskId, int | None] = {}
+        self._covered_before = {name: restored.last_completed for name, s in restored.snapshots.items() if s.finished}
+
+    def at_end_of_data(self, subtask: SubtaskId, news: bool) -> bool:
+        """Record that the subtask has reached its end of data. Return True if a checkpoint must be taken for it."""
+        vertex = self._graph.now.vertex(subtask.vertex)
+        if not vertex.sinks:
+            self._waiting[subtask] = 0
+            return news and bool(vertex.sources)
+        covered = self._covered_before.get(subtask)
+        self._waiting[subtask] = covered
+        return covered is None
+
+    def completed(self, checkpoint: int, covered: frozenset[SubtaskId]) -> None:
+        for subtask, final in self._waiting.items():
+            if final is None and subtask in covered:
+                self._waiting[subtask] = checkpoint
+
+    def may_finish(self, last_released: int) -> list[SubtaskId]:
+        """Return the subtasks whose final checkpoint is released. Each is returned once."""
+        ready = [s for s, final in self._waiting.items() if final is not None and final <= last_released]
+        for subtask in ready:
+            del self._waiting[subtask]
+        return ready
+
+    def forget(self, subtask: SubtaskId) -> None:
+        self._waiting.pop(subtask, None)

@@ -1,0 +1,155 @@
+"""A checkpoint between its trigger and its completion.
+
+The conversion of an acknowledged checkpoint into the event that completes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from airflow_provider_ckpt.coordinator.checkpoints.checkpoint_plan import CheckpointPlan
+from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.model.checkpoint_view import CheckpointKind, OperatorState
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
+
+End = tuple[SubtaskId, str | None]
+"""An end: (subtask, None) for its end of data, (subtask, uid) for the end of one of its sources."""
+
+NOTHING = Snapshot(position=0, batch_id=None)
+"""The snapshot of a subtask that no checkpoint covers."""
+
+
+class PendingCheckpoint:
+    """The acknowledgements of one checkpoint.
+
+    Every subtask of the plan is in exactly one of ``remaining`` (must still acknowledge), ``acknowledged`` and
+    ``finished`` (without a barrier of this checkpoint).
+    """
+
+    def __init__(
+        self,
+        checkpoint: int,
+        kind: CheckpointKind,
+        plan: CheckpointPlan,
+        *,
+        covers: frozenset[End],
+        ended: frozenset[tuple[str, str]],
+        now: float,
+    ) -> None:
+        self.checkpoint = checkpoint
+        self.kind = kind
+        self.triggered_at = now
+        self.covers = covers
+        """Ends of data and of sources that were known before the trigger, so that the barrier follows them."""
+        self.ended = ended
+        """(vertex, uid) of the sources whose end was known before the trigger."""
+        self._acknowledged: dict[SubtaskId, Snapshot] = {}
+        self._remaining = dict.fromkeys(plan.wait_for)
+        self._finished = dict.fromkeys(plan.finished)
+        self._triggered = set(plan.trigger)
+
+    @property
+    def acknowledged(self) -> Mapping[SubtaskId, Snapshot]:
+        return self._acknowledged
+
+    @property
+    def remaining(self) -> tuple[SubtaskId, ...]:
+        return tuple(self._remaining)
+
+    @property
+    def finished(self) -> tuple[SubtaskId, ...]:
+        return tuple(self._finished)
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._remaining
+
+    def waits_for(self, subtask: SubtaskId) -> bool:
+        return subtask in self._remaining
+
+    def was_triggered(self, subtask: SubtaskId) -> bool:
+        return subtask in self._triggered
+
+    def acknowledge(self, subtask: SubtaskId, snapshot: Snapshot) -> None:
+        del self._remaining[subtask]
+        self._acknowledged[subtask] = snapshot
+
+    def finish(self, subtask: SubtaskId) -> None:
+        """Record that the subtask closed without a barrier of this checkpoint.
+
+        It is finished in this checkpoint (R20).
+        """
+        del self._remaining[subtask]
+        self._finished[subtask] = None
+
+    def trigger(self, subtask: SubtaskId) -> None:
+        self._triggered.add(subtask)
+
+
+RUNNING: OperatorState = "running"
+PARTIALLY_FINISHED: OperatorState = "partially finished"
+FINISHED: OperatorState = "finished"
+
+
+def completed_event(
+    pending: PendingCheckpoint,
+    graph: JobGraph,
+    before: Mapping[SubtaskId, Snapshot],
+    now: float,
+    releasing: Iterable[int] = (),
+) -> tuple[CheckpointCompleted, dict[SubtaskId, Snapshot]]:
+    """Return the event that commits ``pending``, and the snapshots in it.
+
+    Every subtask has a snapshot. A subtask that finished without a barrier gets its last known one, marked ``finished``
+    and ``finished_on_restore``. A restore does not start such a subtask, because the end of its log counts and not the
+    position.
+
+    Args:
+        pending: the checkpoint, acknowledged by all subtasks.
+        graph: the graph that runs.
+        before: the last known snapshot of each subtask.
+        now: current time.
+        releasing: the checkpoints whose release is in progress.
+    """
+    snapshots = dict(pending.acknowledged)
+    snapshots.update((name, _finished_snapshot(before.get(name, NOTHING))) for name in pending.finished)
+    event = CheckpointCompleted(
+        checkpoint=pending.checkpoint,
+        triggered_at=pending.triggered_at,
+        at=now,
+        kind=pending.kind,
+        subtasks={name: snapshots[name] for name in sorted(snapshots)},
+        operators=_operator_states(graph, snapshots, pending.ended),
+        releasing=tuple(sorted(set(releasing))),
+    )
+    return event, snapshots
+
+
+def _finished_snapshot(last: Snapshot) -> Snapshot:
+    return replace(last, finished=True, finished_on_restore=True)
+
+
+def _operator_states(
+    graph: JobGraph, snapshots: Mapping[SubtaskId, Snapshot], known_ended: Collection[tuple[str, str]]
+) -> dict[str, OperatorState]:
+    states: dict[str, OperatorState] = {}
+    for vertex in graph.vertices:
+        of_vertex = [snapshots[name] for name in vertex.subtasks]
+        # As in Flink, a subtask at its end of data is not "finished": a restore must still start it.
+        whole = _state(sum(snapshot.finished_on_restore for snapshot in of_vertex), vertex)
+        states.update(dict.fromkeys((*vertex.operators, *vertex.sinks), whole))
+        if whole != FINISHED:
+            for uid in vertex.bounded_sources:
+                known = (vertex.uid, uid) in known_ended
+                ended = sum(known or uid in s.ended or s.finished_on_restore for s in of_vertex)
+                states[uid] = _state(ended, vertex)
+    return states
+
+
+def _state(finished: int, vertex: JobVertex) -> OperatorState:
+    if finished == 0:
+        return RUNNING
+    return FINISHED if finished == vertex.parallelism else PARTIALLY_FINISHED

@@ -1,0 +1,133 @@
+"""The graph changes that a restore allows once operators are finished (Flink: ``VertexFinishedStateChecker``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from types import MappingProxyType
+
+from airflow_provider_ckpt.coordinator.checkpoints.pending_checkpoint import RUNNING
+from airflow_provider_ckpt.coordinator.errors import (
+    FinishedAfterRunningError,
+    MixedFinishedStateError,
+    NonRestoredStateError,
+)
+from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
+
+
+class VertexFinishedState(Enum):
+    ALL_RUNNING = "running"
+    PARTIALLY_FINISHED = "partially finished"
+    FULLY_FINISHED = "finished"
+
+
+def operator_state(uid: str, operators: Mapping[str, str]) -> VertexFinishedState:
+    """Return the state of an operator in a checkpoint's ``operators``.
+
+    An operator that is not in the checkpoint is running.
+    """
+    return VertexFinishedState(operators.get(uid, RUNNING))
+
+
+def check_restore(
+    graph: JobGraph,
+    operators: Mapping[str, str],
+    subtasks: Mapping[SubtaskId, Snapshot] = MappingProxyType({}),
+    *,
+    allow_non_restored_state: bool = False,
+) -> None:
+    """Check that ``graph`` may resume from a checkpoint.
+
+    Call it before the job starts from a checkpoint of another graph.
+
+    New operators may be added downstream of finished ones (they see the whole output) but not upstream of them, and the
+    parallelism may change. An unchanged graph always passes. The rules:
+
+    1. All operators that are chained in one vertex have the same state, else MixedFinishedStateError. The bounded
+       sources of a vertex are not counted, because an inline source ends and is dropped before its vertex.
+    2. Every direct predecessor of a finished vertex is finished, else FinishedAfterRunningError.
+    3. Every predecessor of a partially finished vertex is finished if the exchange is all-to-all, and at least
+       partially finished if it is pointwise, else FinishedAfterRunningError. Of two edges from one predecessor the
+       all-to-all one counts.
+    4. An operator with an entry in the checkpoint, finished or not, is still in the graph, unless
+       ``allow_non_restored_state``; else NonRestoredStateError.
+
+    In rules 2 and 3 a predecessor at its end of data counts as finished, because it produces nothing more. In Flink it
+    is finished. Here it also waits for the release of its sinks, while a consumer without sinks is finished already.
+
+    Args:
+        graph: the graph to resume.
+        operators: operator states in the checkpoint.
+        subtasks: snapshots in the checkpoint.
+        allow_non_restored_state: drop the state of operators that are no longer in the graph.
+    """
+    if not allow_non_restored_state:
+        _check_nothing_lost(graph, operators)
+    states = {vertex.uid: _vertex_state(vertex, operators) for vertex in graph.vertices}
+    produced = states | _at_their_ends(subtasks)
+    for edge in _strictest(graph.edges):
+        _check_edge(graph, edge, states[edge.consumer], produced[edge.producer])
+
+
+def _check_nothing_lost(graph: JobGraph, operators: Mapping[str, str]) -> None:
+    known = {uid for vertex in graph.vertices for uid in (*vertex.operators, *vertex.sinks)}
+    lost = sorted(set(operators) - known)
+    if lost:
+        raise NonRestoredStateError(operators=", ".join(lost))
+
+
+def _vertex_state(vertex: JobVertex, operators: Mapping[str, str]) -> VertexFinishedState:
+    inline = set(vertex.bounded_sources)
+    counted = [uid for uid in (*vertex.operators, *vertex.sinks) if uid not in inline]
+    counted = counted or list(vertex.operators)
+    first = counted[0]
+    expected = operator_state(first, operators)
+    for other in counted[1:]:
+        state = operator_state(other, operators)
+        if state is not expected:
+            raise MixedFinishedStateError(
+                vertex=vertex.uid,
+                first=first,
+                first_state=expected.value,
+                other=other,
+                other_state=state.value,
+            )
+    return expected
+
+
+def _at_their_ends(subtasks: Mapping[SubtaskId, Snapshot]) -> dict[str, VertexFinishedState]:
+    """Return the vertices of which all or some subtasks are at their end of data."""
+    ended = {subtask.vertex for subtask, snapshot in subtasks.items() if snapshot.finished}
+    going_on = {subtask.vertex for subtask, snapshot in subtasks.items() if not snapshot.finished}
+    state = VertexFinishedState
+    return {uid: state.PARTIALLY_FINISHED if uid in going_on else state.FULLY_FINISHED for uid in ended}
+
+
+def _strictest(edges: Iterable[JobEdge]) -> Iterable[JobEdge]:
+    chosen: dict[tuple[str, str], JobEdge] = {}
+    for edge in edges:
+        key = (edge.producer, edge.consumer)
+        if key not in chosen or edge.exchange == "all_to_all":
+            chosen[key] = edge
+    return chosen.values()
+
+
+def _check_edge(graph: JobGraph, edge: JobEdge, consumer: VertexFinishedState, producer: VertexFinishedState) -> None:
+    if consumer is VertexFinishedState.ALL_RUNNING or producer is VertexFinishedState.FULLY_FINISHED:
+        return
+    partial = VertexFinishedState.PARTIALLY_FINISHED
+    if consumer is partial and producer is partial and edge.exchange == "pointwise":
+        return
+    raise FinishedAfterRunningError(
+        consumer=_operator_behind(graph, edge),
+        consumer_state=consumer.value,
+        producer=edge.producer,
+        producer_state=producer.value,
+        exchange=edge.exchange.replace("_", "-"),
+    )
+
+
+def _operator_behind(graph: JobGraph, edge: JobEdge) -> str:
+    return edge.operator if edge.operator in graph.vertex(edge.consumer).operators else edge.consumer

@@ -1,0 +1,249 @@
+"""The polling of a job's controllers: their metrics, their requests and the outcomes.
+
+A controller changes the job in the same way as a user, but with lower priority. It is polled only if no other change is
+in progress and the job is not being ended, and not for a while after a change (R21). A refused request may be repeated
+only after a pause, which grows with each refusal.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
+from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
+from airflow_provider_ckpt.coordinator.protocol.effects import Notice
+from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested
+from airflow_provider_ckpt.coordinator.protocol.reports import QueryMeasured
+from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
+from airflow_provider_ckpt.coordinator.rescaler import Rescaler
+from airflow_provider_ckpt.coordinator.state.reconfiguration_state import ReconfigurationInProgress
+from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
+from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.json_form import from_json, to_json
+from airflow_provider_ckpt.model.progress import BatchProgress
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+
+MOST_BATCHES = 1000
+"""Most batches of a query that are kept from one poll to the next. The latest ones are kept."""
+LONGEST_REFUSED = 10
+"""Most doublings of the pause before a refused request may be repeated."""
+
+
+@dataclass
+class _Measured:
+    batches: list[BatchProgress] = field(default_factory=list)
+    is_idle: bool = False
+
+
+@dataclass
+class _Watch:
+    """The state of one controller.
+
+    Attributes:
+        controller: the user's controller.
+        next_look: time of the next poll, or None once the controller is switched off.
+        since: start of the time that the next metrics cover.
+        measured: vertex -> what was measured since then.
+        in_vain: request that had no effect -> how often, and the time until which it is not repeated.
+    """
+
+    controller: Controller
+    next_look: float | None = None
+    since: float = 0.0
+    measured: dict[str, _Measured] = field(default_factory=dict)
+    in_vain: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    def rest(self, now: float) -> None:
+        """Discard the measurements after a change, because they describe the job before it, and wait for the
+        cool-down.
+        """
+        self.measured.clear()
+        self.since = now
+        if self.next_look is not None:
+            self.next_look = now + max(self.controller.cool_down, self.controller.every)
+
+
+class ControllerLoop:
+    """The controllers of one job.
+
+    ``changed_at`` is the time of the last change by an earlier driver, 0 if there was none.
+    """
+
+    def __init__(
+        self,
+        parts: CoordinatorState,
+        job: JobLifecycle,
+        reconfigurer: Reconfigurer,
+        rescaler: Rescaler,
+        controllers: Sequence[Controller],
+        changed_at: float,
+    ) -> None:
+        self._parts, self._job = parts, job
+        self._reconfigurer, self._rescaler = reconfigurer, rescaler
+        self._watches = [_Watch(one) for one in controllers]
+        self._changed_at = changed_at
+        self._asked: tuple[_Watch, str, ReconfigurationInProgress] | None = None
+        """The controller whose change is in progress, its request as text, and the change.
+
+        The text shows the settings that the controller returned, because it returns the same ones when it asks again.
+        """
+        self._seen = self._changes()
+
+    def start(self, now: float) -> None:
+        for watch in self._watches:
+            one = watch.controller
+            cool = min(self._changed_at, now) + one.cool_down if self._changed_at else now
+            watch.since, watch.next_look = now, max(now + one.every, cool)
+
+    def measured(self, message: QueryMeasured) -> None:
+        for watch in self._watches:
+            found = watch.measured.setdefault(message.subtask.vertex, _Measured())
+            found.is_idle = message.progress is None
+            if message.progress is not None:
+                found.batches = [*found.batches, message.progress][-MOST_BATCHES:]
+
+    def next_deadline(self) -> float | None:
+        if not self._may_look():
+            return None
+        return min((one.next_look for one in self._watches if one.next_look is not None), default=None)
+
+    def advance(self, now: float) -> None:
+        self._note_outcome(now)
+        if self._is_changing() or self._seen != self._changes():
+            self._seen = self._changes()
+            for watch in self._watches:
+                watch.rest(now)
+        for watch in self._watches:
+            if watch.next_look is not None and now >= watch.next_look and self._may_look():
+                self._look(watch, now)
+
+    # -- conditions
+
+    def _may_look(self) -> bool:
+        parts = self._parts
+        ending = self._job.is_ending or parts.requests.stop is not None or parts.requests.draining
+        return self._job.status is JobStatus.RUNNING and not ending and not self._is_changing()
+
+    def _is_changing(self) -> bool:
+        parts = self._parts
+        changes = (parts.reconfiguring.current, parts.rescaling.current, parts.requests.upgrade)
+        return any(one is not None for one in changes)
+
+    def _changes(self) -> tuple[int, int]:
+        """Return the numbers of changes of both kinds so far. They also show changes that took no time."""
+        return self._parts.graph.number, self._parts.reconfiguring.last_begun
+
+    # -- polling
+
+    def _look(self, watch: _Watch, now: float) -> None:
+        controller, metrics = watch.controller, self._metrics(watch, now)
+        watch.measured.clear()
+        watch.since, watch.next_look = now, now + controller.every
+        try:
+            wanted = _answered(controller, controller.on_metrics(now, metrics))
+        except (Exception, SystemExit) as error:  # the job does not depend on the policy
+            watch.next_look = None
+            what = f"{_name(controller)} failed, and is switched off for this run; the job continues: {_told(error)}"
+            self._parts.out.append(Notice(what, is_warning=True, traceback=traceback.format_exc()))
+            return
+        if wanted is not None and wanted.changes:
+            self._ask(watch, wanted, now)
+
+    def _ask(self, watch: _Watch, wanted: ReconfigureRequested, now: float) -> None:
+        name, asks = wanted.by, _shown(wanted.changes)
+        if now < watch.in_vain.get(asks, (0, 0.0))[1]:
+            return
+        why = f", because {wanted.why}" if wanted.why else ""
+        outcome = self._reconfigurer.requested(wanted, now)
+        if outcome.took_place or (current := self._parts.reconfiguring.current) is None:
+            self._parts.out.append(Notice(f"{name} asks for {asks}{why}: {outcome}"))
+            self._in_vain(watch, asks, now)
+            return
+        self._parts.out.append(Notice(f"{name} asks for {asks}{why}"))
+        self._asked = (watch, asks, current)
+
+    def _note_outcome(self, now: float) -> None:
+        if self._asked is None or (outcome := self._asked[2].outcome) is None:
+            return
+        (watch, asks, asked), self._asked = self._asked, None
+        if outcome.took_place and asked.decided is not None:
+            watch.in_vain.pop(asks, None)
+        else:
+            self._in_vain(watch, asks, now)
+
+    @staticmethod
+    def _in_vain(watch: _Watch, asks: str, now: float) -> None:
+        times = min(watch.in_vain.get(asks, (0, 0.0))[0] + 1, LONGEST_REFUSED)
+        pause = max(watch.controller.cool_down, watch.controller.every) * 2**times
+        watch.in_vain[asks] = (times, now + pause)
+
+    # -- metrics
+
+    def _metrics(self, watch: _Watch, now: float) -> JobMetrics:
+        parts = self._parts
+        settings = parts.reconfiguring.settings
+        queries, sources = {}, {}
+        for vertex in parts.graph.now.vertices:
+            if all(parts.subtasks.has_ended(one) for one in vertex.subtasks):
+                continue
+            if vertex.splits:
+                total, done, left = parts.splits.progress(vertex.uid)
+                sources[vertex.uid] = SplitMetrics(total, done, left, len(self._rescaler.readers(vertex.uid)))
+                continue
+            found = watch.measured.get(vertex.uid, _Measured())
+            declared = settings.get(vertex.uid, VertexSettings())
+            queries[vertex.uid] = QueryMetrics(tuple(found.batches), found.is_idle, declared)
+        operators = {uid: vertex.uid for vertex in parts.graph.now.vertices for uid in vertex.operators}
+        return JobMetrics(now - watch.since, queries, sources, operators)
+
+
+def _answered(controller: Controller, answer: object) -> ReconfigureRequested | None:
+    """Return the request in a policy's answer, or None if there is none.
+
+    The changes are converted to JSON and back, because the journal records them and must be able to read them.
+
+    Raises TypeError for an answer of the wrong type, and any error of the policy's own code.
+    """
+    if answer is None:
+        return None
+    if not isinstance(answer, Reconfiguration):
+        raise TypeError(f"on_metrics returned {answer!r}, which is no Reconfiguration")
+    name, why = controller.name, answer.why
+    if not isinstance(name, str):
+        raise TypeError(f"its name is {name!r}, not a string")
+    if not isinstance(why, str | None):
+        raise TypeError(f"why of its Reconfiguration is {why!r}, not a string")
+    if answer.taken_back:
+        raise TypeError("a controller takes no setting back: only the next run of a job does")
+    try:
+        changes = from_json(dict[str, VertexSettings], to_json(dict(answer.changes)))
+    except UnknownFormError as error:
+        raise TypeError(f"its changes are not VertexSettings by uid: {error.data['what']}") from error
+    return ReconfigureRequested(changes, None, name, why)
+
+
+def _name(controller: Controller) -> str:
+    """Return the controller's name, or the name of its class if its own name cannot be read."""
+    try:
+        return str(controller.name)
+    except Exception:
+        return type(controller).__name__
+
+
+def _told(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return type(error).__name__
+
+
+def _shown(changes: Mapping[str, VertexSettings]) -> str:
+    """Return the changes as text, like ``counts: state_partitions=8``. Equal changes give equal text."""
+    told = []
+    for uid, one in sorted(changes.items()):
+        told.append(f"{uid}: " + ", ".join(f"{name}={value}" for name, value in sorted(one.named().items())))
+    return "; ".join(told)

@@ -1,0 +1,147 @@
+"""The commands that the JobMaster sends to subtasks.
+
+A command names its epoch, subtask and attempt, and is dropped if they are not current (R22). It has a JSON form
+(``coordinator.wire``). Its first fields are the task's id: ``FinishSubtask(*task_id)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+
+
+@dataclass(frozen=True)
+class DeploySubtask:
+    """Command to start the subtask with ``plan``.
+
+    The subtask answers with SubtaskRunning, or with SubtaskAtEndOfData if its log has the end of data.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    plan: VertexPlan
+
+
+@dataclass(frozen=True)
+class TriggerBarrier:
+    """Command to append barrier (epoch, checkpoint), for a subtask of the plan's trigger list.
+
+    The subtasks downstream receive the barrier through the result partitions.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    checkpoint: int
+
+
+@dataclass(frozen=True)
+class PauseSubtask:
+    """Command to pause between two micro-batches. The subtask answers with SubtaskPaused.
+
+    A subtask that is already ending does not answer. It reports its end of data instead.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    reason: PauseReason = field(metadata=REASON)
+
+
+@dataclass(frozen=True)
+class PrepareReconfiguration:
+    """Command to build and try the query of ``plan`` while the current one runs. The trial must have no visible effect.
+
+    The subtask answers with ReconfigurationPrepared or ReconfigurationUnfit, which repeat ``trial``. The name of a
+    trial is unique across all JobMasters and has no hyphen. The change takes place only if a pause and a resume follow.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    trial: str
+    plan: VertexPlan
+
+
+@dataclass(frozen=True)
+class ResumeSubtask:
+    """Command to resume with ``plan``, because the journal has the change for which the subtask is paused.
+
+    The subtask answers with SubtaskRunning.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    plan: VertexPlan
+
+
+@dataclass(frozen=True)
+class DrainSubtask:
+    """Command to read what the unbounded sources of this subtask have now, and then to end them (mode drain).
+
+    If ``at_once`` is set, the sources end without further reading.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    at_once: bool = False
+
+
+@dataclass(frozen=True)
+class FinishSubtask:
+    """Command to close the subtask.
+
+    If it has sinks, its final checkpoint is released. The subtask answers with SubtaskDone.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+
+
+@dataclass(frozen=True)
+class AssignSplits:
+    """Command to read more splits, in this order. The subtask answers with SplitsCompleted, for one or several of them.
+
+    If ``is_last`` is set, no more splits will come. The subtask ends when it has read all assigned splits.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    splits: tuple[str, ...]
+    is_last: bool
+
+
+@dataclass(frozen=True)
+class RestartSubtask:
+    """Command to stop the rest of ``attempt`` and to begin the next attempt ``delay`` seconds later.
+
+    It goes to the process that creates tasks. The next attempt answers with SubtaskOpened or SubtaskFailed. ``plan`` is
+    what the subtask must run.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    delay: float
+    plan: VertexPlan
+
+
+Command = (
+    DeploySubtask
+    | TriggerBarrier
+    | PauseSubtask
+    | PrepareReconfiguration
+    | ResumeSubtask
+    | DrainSubtask
+    | FinishSubtask
+    | AssignSplits
+    | RestartSubtask
+)

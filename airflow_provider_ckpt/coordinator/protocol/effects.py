@@ -1,0 +1,74 @@
+"""The effects that the coordinator requests from the JobMaster.
+
+Effects are carried out in order. Each waits for the success of the one before it. A failed journal append stops the
+job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.coordinator.protocol.commands import Command
+from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.model.job_status import RunEnd
+
+
+@dataclass(frozen=True)
+class Append:
+    """Effect: append the event to the journal. The decision is durable before the next effect."""
+
+    event: Event
+
+
+@dataclass(frozen=True)
+class NotifyCompleted:
+    """Effect: delete data that only older checkpoints need, because the journal has the completion of this one.
+
+    Tasks are not notified. They hold nothing back for the checkpoint, and releases have effects of their own.
+    """
+
+    checkpoint: int
+
+
+@dataclass(frozen=True)
+class Release:
+    """Effect: release everything staged for ``sink`` up to the checkpoint's positions.
+
+    The answer is ReleaseDone, ReleaseFailed or ReleaseHeld. Releases of one sink are strictly ascending, one at a time
+    (R9).
+    """
+
+    checkpoint: int
+    sink: str
+
+
+@dataclass(frozen=True)
+class TryUpgrade:
+    """Effect: load and try the version that ``request`` names, while the job runs. The answer is UpgradeTried."""
+
+    request: str
+
+
+@dataclass(frozen=True)
+class EndJob:
+    """Effect: stop all queries and leave.
+
+    ``upgrade`` is the request for which the job resumes at once as another version, which answers it. The end is not
+    reported then.
+    """
+
+    status: RunEnd
+    cause: str | None = None
+    upgrade: str | None = None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Effect: log a message that is in no event. ``traceback`` is of the user's own code, if that code failed."""
+
+    message: str
+    is_warning: bool = False
+    traceback: str | None = None
+
+
+Effect = Command | Append | NotifyCompleted | Release | TryUpgrade | EndJob | Notice

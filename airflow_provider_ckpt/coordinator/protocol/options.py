@@ -1,0 +1,90 @@
+"""The options of checkpoints and restarts, with Flink's names and defaults (``execution.checkpointing.*``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from airflow_provider_ckpt.job.errors import BadOptionError
+from airflow_provider_ckpt.job.options.option import Option
+from airflow_provider_ckpt.job.options.run_options import BY_NAME, RunOptions
+from airflow_provider_ckpt.model.job_status import RuntimeMode
+
+MAX_UNRELEASED = 16
+"""No new checkpoint is taken while this many completed checkpoints wait for their release in every sink.
+
+A job that releases nothing slows down. A single slow sink of several, or a sink that a gate holds, does not slow the
+job.
+"""
+
+SOONER = 0.5
+"""The fraction of the interval by which a checkpoint may come early."""
+LONGEST_SOONER = 1.0
+"""Upper limit in seconds for this time, because each checkpoint is a commit in every sink."""
+
+
+def _of_a_run(name: str) -> Any:
+    """Return a field that takes its default and its valid values from the run option ``name``."""
+    return field(default=BY_NAME[name].default, metadata={"option": BY_NAME[name]})
+
+
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """The options of a run that concern checkpoints and restarts. Durations are in seconds.
+
+    Raises BadOptionError and BadDurationError for a value that cannot work.
+    """
+
+    interval: float = _of_a_run("checkpoint_interval")
+    """Time between two triggers, or a little less: see :attr:`sooner`. A missed trigger is not made up for."""
+    min_pause: float = _of_a_run("min_pause")
+    """Time from the end of a checkpoint to the next trigger. A savepoint does not wait for it."""
+    timeout: float = _of_a_run("checkpoint_timeout")
+    """A checkpoint that is not acknowledged within this time is aborted.
+
+    A stop without a savepoint by then has failed.
+    """
+    tolerable_failed: int = _of_a_run("tolerable_failed_checkpoints")
+    """Number of counted failures in a row that are tolerated.
+
+    One more ends the run as RESTARTING. For the savepoints of a stop, one more fails the stop.
+    """
+    restart_attempts: int = _of_a_run("restart_attempts")
+    """Number of restarts in a row after failures of a subtask. One more failure ends the run."""
+    restart_delay: float = _of_a_run("restart_delay")
+    """The first pause before a restart."""
+    sink_timeout: float = _of_a_run("sink_timeout")
+    """The run fails if a sink's target accepts nothing for longer than this, though it may accept rows later."""
+    mode: RuntimeMode = "streaming"
+    """Streaming or batch. Batch mode has only one checkpoint, when every subtask is at its end of data."""
+
+    @classmethod
+    def of(cls, options: RunOptions, mode: RuntimeMode) -> CheckpointOptions:
+        """Return the checkpoint options of a run."""
+        given = {name: getattr(options, option.name) for name, option in _declared()}
+        return cls(**given, mode=mode)
+
+    def __post_init__(self) -> None:
+        for name, option in _declared():
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)):
+                raise BadOptionError(option=name, value=value, expected="a number")
+            option.read(value, name)
+
+    @property
+    def sooner(self) -> float:
+        """Return how many seconds early a checkpoint may come after a micro-batch of a live source.
+
+        The output of that micro-batch is then released with this checkpoint and not an interval later.
+        """
+        return min(self.interval * SOONER, LONGEST_SOONER)
+
+    @property
+    def is_batch(self) -> bool:
+        return self.mode == "batch"
+
+
+def _declared() -> Iterator[tuple[str, Option]]:
+    """Yield each field's name with the run option that declares it."""
+    return ((one.name, one.metadata["option"]) for one in fields(CheckpointOptions) if "option" in one.metadata)

@@ -1,0 +1,354 @@
+"""The reports that subtasks send to the JobMaster, most of them for the coordinator.
+
+A report names its epoch, subtask and attempt, and is dropped if they are not current (R22). It has a JSON form
+(``coordinator.wire``). Its first fields are the task's id: ``SubtaskDone(*task_id)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import DeclineReason
+from airflow_provider_ckpt.model.file_status import ChangedFile
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
+from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
+from airflow_provider_ckpt.model.progress import BatchProgress, Snapshot
+
+
+@dataclass(frozen=True)
+class SubtaskOpened:
+    """Report that ``attempt``, the subtask's next attempt in this epoch, has opened its log.
+
+    The previous attempt is fenced, so its later reports do not count. The answer is DeploySubtask. The first attempts
+    of an epoch do not send this report, because the coordinator knows them.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+
+
+@dataclass(frozen=True)
+class SubtaskRunning:
+    """Report that the subtask's query runs (again) under plan number ``plan``. The subtask can take barriers."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    plan: int = 0
+
+
+@dataclass(frozen=True)
+class SubtaskAtEndOfData:
+    """Report that the subtask's log has the end of data."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+
+
+@dataclass(frozen=True)
+class SubtaskDone:
+    """Report that FinishSubtask is carried out: the log has the end of partition, and the resources are freed."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+
+
+@dataclass(frozen=True)
+class SubtaskFailed:
+    """Report that the subtask failed.
+
+    ``cause`` is the error as text. ``error`` and ``traceback`` are of the user's own code, if that failed.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    cause: str
+    terminal: bool = False
+    error: str | None = None
+    traceback: str | None = None
+    driver_is_lost: bool = False
+    """Every task of this driver lacks something that it needs (Spark's JVM), so no next attempt there can succeed."""
+    worker_is_lost: bool = False
+    """The worker is gone, and the subtask itself has not failed. Another worker must begin the next attempt."""
+    result_is_lost: bool = False
+    """The subtask's input is gone, so no next attempt can succeed. The next run produces the input again."""
+    stack_trace: str = ""
+    """The stack trace of the whole exception as Python prints it. It is logged if this failure is the first one."""
+
+
+@dataclass(frozen=True)
+class SubtaskFenced:
+    """Report that the subtask found a later attempt in its log (``by``), or a later epoch in the journal (None).
+
+    The driver must stop, unless ``by`` is the next attempt of the same epoch. The report is for the JobMaster, not for
+    the coordinator.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    cause: str
+    by: AttemptId | None = None
+
+
+@dataclass(frozen=True)
+class DataAvailable:
+    """Report that the subtask's log has a new entry, so that ``consumers`` must read it.
+
+    The report is for the JobMaster, which notifies the consumers, and not for the coordinator. A report from an attempt
+    that is over does no harm.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    consumers: tuple[SubtaskId, ...]
+
+
+@dataclass(frozen=True)
+class BarrierAcknowledged:
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    checkpoint: int
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True)
+class BarrierDeclined:
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    checkpoint: int
+    reason: DeclineReason
+    detail: str = ""
+    """The error as text, for the cause of a run that ends because of it."""
+
+
+@dataclass(frozen=True)
+class SourceAtEnd:
+    """Report that published batches cover an inline bounded source of a vertex, or an ended input edge, to its end."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    uid: str
+    batch_id: int
+    droppable: bool = True
+    """False if it is the vertex's last source. The vertex ends then."""
+
+
+@dataclass(frozen=True)
+class SubtaskPaused:
+    """Report that the query is paused, as PauseSubtask requested.
+
+    Spark's newest offsets and its newest commit are both of ``batch_id``, which is -1 if there is no batch.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    reason: PauseReason = field(metadata=REASON)
+    batch_id: int
+
+
+@dataclass(frozen=True)
+class ReconfigurationPrepared:
+    """Report that the query of ``trial`` was built and tried, and can replace the running one, as far as a trial can
+    show.
+
+    ``digests`` holds by operator the digest of the files from which its function was read.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    trial: str
+    digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=OMIT_EMPTY)
+
+
+@dataclass(frozen=True)
+class ReconfigurationUnfit:
+    """Report that the query of ``trial`` cannot replace the running one."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    trial: str
+    cause: str
+
+
+@dataclass(frozen=True)
+class SplitsCompleted:
+    """Report that the subtask's log has the entry that completes the splits, at ``position``.
+
+    It precedes the acknowledgement of any barrier after that entry. ``together`` is the number of splits that the
+    subtask now reads together, and determines how many it is assigned ahead.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    splits: tuple[str, ...]
+    position: int
+    together: int = 1
+
+
+@dataclass(frozen=True)
+class SplitsReturned:
+    """Report that the subtask has not begun these splits, and reads them only if they are assigned to it again.
+
+    It was assigned many because the splits were small, and then found large ones. ``together`` is the number of splits
+    that it now reads together.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    splits: tuple[str, ...]
+    together: int
+
+
+@dataclass(frozen=True)
+class QueryMeasured:
+    """Report of a committed micro-batch, or None if the query was idle for a while.
+
+    It is sent only if the job has controllers.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    progress: BatchProgress | None
+
+
+@dataclass(frozen=True)
+class BatchPublished:
+    """Report that the subtask's log has a micro-batch of a live source. A checkpoint that is nearly due is taken now.
+
+    It is sent only to a JobMaster in the same process, because to another process it would be a write for each batch.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+
+
+@dataclass(frozen=True)
+class ReadingBegun:
+    """Report that the query has published its first batch, or has found nothing to read (``published`` is False).
+
+    It is for a JobMaster in the same process, which counts ``stop_after`` from here, and not for the coordinator.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    published: bool
+
+
+@dataclass(frozen=True)
+class SourceLogGrown:
+    """Report that Spark's log of an input edge has grown to several times its size.
+
+    The next attempt begins without past entries.
+
+    It is sent with each tenth batch until then.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+
+
+@dataclass(frozen=True)
+class FilesChanged:
+    """Report that files of source ``uid`` changed after they were read.
+
+    Attributes:
+        files: the first of the changed files.
+        count: number of changed files.
+        unread: bytes that were not read, as far as known.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    uid: str
+    files: tuple[ChangedFile, ...]
+    count: int
+    unread: int
+
+
+@dataclass(frozen=True)
+class FileAwaited:
+    """Report that source ``uid`` has waited ``seconds`` for ``file``, because it is still being written.
+
+    The first report comes after a usual wait. Each further report comes after twice as many seconds.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    uid: str
+    file: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class InputLeftUnread:
+    """Report that data is lost or left unread when the subtask reaches its end of data. ``what`` describes it."""
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    what: str
+
+
+@dataclass(frozen=True)
+class SinkAwaited:
+    """Report that the target of ``sink`` has not accepted the subtask's rows for ``seconds``, because of ``cause``.
+
+    The subtask waits and tries again. It sends this report after 1, 2, 4, 8, ... tries.
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId
+    sink: str
+    seconds: float
+    cause: str
+
+
+Report = (
+    SubtaskOpened
+    | SubtaskRunning
+    | SubtaskAtEndOfData
+    | SubtaskDone
+    | SubtaskFailed
+    | BarrierAcknowledged
+    | BarrierDeclined
+    | SourceAtEnd
+    | SubtaskPaused
+    | ReconfigurationPrepared
+    | ReconfigurationUnfit
+    | SplitsCompleted
+    | SplitsReturned
+    | QueryMeasured
+    | BatchPublished
+    | ReadingBegun
+    | SourceLogGrown
+    | FilesChanged
+    | FileAwaited
+    | InputLeftUnread
+    | SinkAwaited
+)
+"""Reports for the coordinator."""
+TaskReport = Report | SubtaskFenced | DataAvailable
+"""All reports of a task."""

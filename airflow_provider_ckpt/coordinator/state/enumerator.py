@@ -1,0 +1,210 @@
+"""The assignment of a source's splits to subtasks (Flink: SplitEnumerator). It has no threads, no clock and no I/O."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.model.ids import SubtaskId
+
+AHEAD = 4
+"""Most splits that a subtask has at a time, including the split that it reads.
+
+The subtask then need not wait for its next assignment, and one journal entry assigns several splits. A subtask that
+reads n small splits together may have n times as many.
+"""
+LOW = 1
+"""A subtask that has this many splits or fewer gets more.
+
+A subtask that reads several splits together keeps enough for two reads, because it may double their number.
+"""
+_LEAST = 4
+"""A subtask gets at least one in ``_LEAST`` of the splits that it reads together, even if its fair share is smaller.
+
+The splits that a subtask reads together take only a few seconds.
+"""
+
+
+@dataclass(frozen=True)
+class RestoredSplits:
+    """The state of a source with splits, from the journal and the logs.
+
+    Attributes:
+        ids: ids of the splits, in the frozen order. A place is an index into this list.
+        takers: the subtasks that read the remaining splits.
+        covered: places that the last completed checkpoint covers.
+        published: place -> subtask and position of its entry, for splits in a live log.
+        assigned: places that are assigned to attempts which survived a change of the JobMaster. They are returned when
+            the next attempts begin, and not before (W13).
+        ended: subtasks whose logs have their ends, in the journal or not. They can be assigned nothing, and all that
+            they published is in ``published``.
+    """
+
+    ids: Sequence[str]
+    takers: Collection[SubtaskId]
+    covered: Collection[int] = ()
+    published: Mapping[int, tuple[SubtaskId, int]] = field(default_factory=dict)
+    assigned: Mapping[SubtaskId, Collection[int]] = field(default_factory=dict)
+    ended: Collection[SubtaskId] = ()
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The splits that a subtask must read next.
+
+    ``splits`` holds places in the frozen list. If ``is_last`` is set, the subtask's attempt gets no further splits.
+    """
+
+    subtask: SubtaskId
+    splits: tuple[int, ...]
+    is_last: bool
+
+
+class SplitEnumerator:
+    """The splits of one source. Each split is unassigned, assigned to a subtask's current attempt, or done (R14)."""
+
+    def __init__(self, restored: RestoredSplits) -> None:
+        self._takers = frozenset(restored.takers)
+        self._done = {*restored.covered, *restored.published}
+        self._assigned: dict[SubtaskId, dict[int, None]] = {
+            subtask: dict.fromkeys(number for number in numbers if number not in self._done)
+            for subtask, numbers in restored.assigned.items()
+            if subtask not in restored.ended  # unpublished splits were returned, and returns are not journaled
+        }
+        held = {number for numbers in self._assigned.values() for number in numbers}
+        self._left = [number for number in range(len(restored.ids)) if number not in self._done | held]
+        """Unassigned places, as a heap, so that returned splits are assigned first."""
+        self._together: dict[SubtaskId, int] = {}
+        """Subtask -> number of splits that it reads together, if that is more than one."""
+        self._told_last = set(restored.ended)
+        self._is_held = False
+
+    @property
+    def done(self) -> int:
+        return len(self._done)
+
+    @property
+    def left(self) -> int:
+        """Return how many splits are neither done nor assigned."""
+        return len(self._left)
+
+    @property
+    def assigned(self) -> int:
+        return sum(len(one) for one in self._assigned.values())
+
+    def may_read(self, subtask: SubtaskId) -> bool:
+        """Return whether the subtask can still be assigned splits. False once its last assignment was sent."""
+        return subtask not in self._told_last
+
+    def hold(self) -> None:
+        """Keep the readers of the source from ending until :meth:`reassign` or :meth:`unhold`.
+
+        New subtasks are about to begin. A consumer must not see the end of all current readers before that.
+        """
+        self._is_held = True
+
+    def unhold(self) -> None:
+        """End :meth:`hold` without new subtasks."""
+        self._is_held = False
+
+    def reassign(self, takers: Collection[SubtaskId]) -> None:
+        """Assign the remaining splits to ``takers`` only. Any other subtask ends after the splits that it has."""
+        self._takers, self._is_held = frozenset(takers), False
+
+    def began(self, subtask: SubtaskId) -> None:
+        """Unassign the splits of the previous attempt, because a new attempt of the subtask runs.
+
+        It starts without splits.
+        """
+        for number in self._assigned.pop(subtask, {}):
+            heapq.heappush(self._left, number)
+        self._together.pop(subtask, None)
+        self._told_last.discard(subtask)
+
+    def reads_together(self, subtask: SubtaskId, count: int) -> None:
+        """Record that the subtask's attempt now reads ``count`` splits together."""
+        self._together[subtask] = max(1, count)
+
+    def returned(self, subtask: SubtaskId, numbers: Iterable[int]) -> None:
+        """Take back splits that the subtask's attempt has not begun.
+
+        It reads them only if they are assigned to it again.
+        """
+        for number in numbers:
+            if number in self._assigned.get(subtask, {}):
+                del self._assigned[subtask][number]
+                heapq.heappush(self._left, number)
+
+    def completed(self, subtask: SubtaskId, number: int) -> bool:
+        """Record that the subtask's log has the entry of the split. Return False if that was known."""
+        self._assigned.get(subtask, {}).pop(number, None)
+        if number in self._done:
+            return False
+        self._done.add(number)
+        return True
+
+    def due(self, running: Iterable[SubtaskId]) -> list[Assignment]:
+        """Return the assignments to make now.
+
+        Subtasks without splits come first. Near the end each gets only its share, so that none waits for the queue of
+        another.
+
+        Args:
+            running: the subtasks that can accept splits.
+        """
+        reading = [name for name in running if name not in self._told_last]
+        asking = [name for name in reading if self._has(name) <= self._low(name)]
+        is_taken = not self._takers.isdisjoint(reading)
+        found = []
+        for subtask in sorted(asking, key=self._has):
+            assignment = self._for(subtask, is_taken=is_taken)
+            if assignment.splits or assignment.is_last:
+                found.append(assignment)
+        return found
+
+    def _has(self, subtask: SubtaskId) -> int:
+        return len(self._assigned.get(subtask, ()))
+
+    def _for(self, subtask: SubtaskId, *, is_taken: bool) -> Assignment:
+        """Return the next assignment of a subtask.
+
+        A subtask that is not a taker ends only if a taker runs. A taker that does not run may have ended without its
+        report having arrived. A failed subtask may have to read its returned splits again. Otherwise no subtask might
+        be left to read them.
+
+        Args:
+            subtask: the subtask that needs splits.
+            is_taken: whether a taker runs and can be assigned the remaining splits.
+        """
+        if subtask not in self._takers and is_taken:
+            if self._is_held or self._has(subtask) > AHEAD:  # some may be returned, even if unreported
+                return Assignment(subtask, (), is_last=False)
+            self._told_last.add(subtask)
+            return Assignment(subtask, (), is_last=True)
+        together = self._together.get(subtask, 1)
+        fair, least = self._fair_share(), -(-together // _LEAST)
+        wanted = min(AHEAD * together - self._has(subtask), max(fair, least), len(self._left))
+        if self._has(subtask) and fair <= least:
+            wanted = 0  # the last splits go to subtasks that have none
+        taken = tuple(heapq.heappop(self._left) for _ in range(wanted))
+        self._assigned.setdefault(subtask, {}).update(dict.fromkeys(taken))
+        is_last = not self._left and not self._has(subtask) and not self._is_held and not self._may_return()
+        if is_last:
+            self._told_last.add(subtask)
+        return Assignment(subtask, taken, is_last)
+
+    def _low(self, subtask: SubtaskId) -> int:
+        together = self._together.get(subtask, 1)
+        return LOW if together == 1 else max(LOW, min(2 * together, self._fair_share()))
+
+    def _fair_share(self) -> int:
+        """Return half of the number that each taker would get if all remaining splits were assigned now."""
+        return len(self._left) // (2 * max(1, len(self._takers)))
+
+    def _may_return(self) -> bool:
+        """Return whether a subtask has so many splits that it may return some.
+
+        Subtasks without splits wait for these.
+        """
+        return any(len(one) > AHEAD for one in self._assigned.values())

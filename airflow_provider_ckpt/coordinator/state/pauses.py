@@ -1,0 +1,182 @@
+"""Pauses: pause(subtask, reason) → paused(batch) → resume(subtask, plan k), one round at a time (R20).
+
+No subtask of a round resumes before all of them are paused (R21).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+
+R = TypeVar("R", bound=PauseReason)
+
+
+@dataclass(frozen=True)
+class Pause(Generic[R]):
+    subtask: SubtaskId
+    reason: R
+
+
+class PlanChanges(ABC, Generic[R]):
+    """Changes of the plan for which subtasks must pause. Each kind of reason has its own subclass."""
+
+    @abstractmethod
+    def wanted(self) -> Sequence[Sequence[Pause[R]]]:
+        """Return the rounds that are wanted now, oldest first. It is called whenever a round could begin.
+
+        The subtasks of one round pause together, and none resumes before all are paused.
+        """
+
+    @abstractmethod
+    def begun(self, pause: Pause[R]) -> None:
+        """Record that the pause was requested from the subtask, so that it is no longer wanted."""
+
+    @abstractmethod
+    def begin_again(self, subtask: SubtaskId, unheard: Pause[R] | None) -> None:
+        """Record that the next attempt of the subtask begins, with all changes so far.
+
+        ``unheard`` is the pause that was requested from the previous attempt and that it did not reach, or None.
+        """
+
+    @abstractmethod
+    def change(self, pause: Pause[R], batch_id: int, now: float) -> Event | None:
+        """Return the event that must be in the journal before the round resumes, or None if the journal has it already.
+
+        It is called once for each subtask of a round, when all of them are paused.
+
+        Args:
+            pause: the pause of one subtask.
+            batch_id: the last batch before the pause; -1 before the first batch.
+            now: current time.
+        """
+
+    @abstractmethod
+    def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
+        """Return ``plan`` with all changes for the subtask so far. Every kind of change is applied in turn."""
+
+
+@dataclass(frozen=True)
+class Resume:
+    """The consequence of a pause: ``events`` must be in the journal before ``subtasks`` resume."""
+
+    events: tuple[Event, ...] = ()
+    subtasks: tuple[SubtaskId, ...] = ()
+
+
+@dataclass
+class _Round:
+    """One round of pauses.
+
+    Attributes:
+        by: the kind of change.
+        told: the pauses of all subtasks that have not resumed.
+        standing: paused subtask -> its last batch.
+        is_decided: the paused subtasks resume, with the change or without it.
+    """
+
+    by: PlanChanges[Any]
+    told: dict[SubtaskId, Pause[Any]]
+    standing: dict[SubtaskId, int] = field(default_factory=dict)
+    is_decided: bool = False
+
+
+class Pauses:
+    """The round in progress, and the plan that every subtask runs."""
+
+    def __init__(self, changes: Collection[PlanChanges[Any]]) -> None:
+        self._changes = tuple(changes)
+        self._numbers: dict[SubtaskId, int] = {}
+        self._round: _Round | None = None
+
+    @property
+    def current(self) -> tuple[Pause[Any], ...]:
+        """Return the pauses that have not ended: the subtask has not paused yet, is paused, or has not reported that it
+        resumed.
+        """
+        return () if self._round is None else tuple(self._round.told.values())
+
+    def wanted(self) -> list[tuple[tuple[Pause[Any], ...], PlanChanges[Any]]]:
+        return [(tuple(pauses), changes) for changes in self._changes for pauses in changes.wanted()]
+
+    def begin(self, pauses: Collection[Pause[Any]], by: PlanChanges[Any]) -> None:
+        self._round = _Round(by, {pause.subtask: pause for pause in pauses})
+        for pause in pauses:
+            by.begun(pause)
+
+    def paused_at(self, subtask: SubtaskId, batch_id: int, now: float) -> Resume:
+        """Record that the subtask is paused. It resumes with its next :meth:`plan`."""
+        assert self._round is not None
+        self._round.standing[subtask] = batch_id
+        self._numbers[subtask] = self._numbers.get(subtask, 0) + 1
+        return Resume((), (subtask,)) if self._round.is_decided else self._decide_if_all(now)
+
+    def give_up(self, by: PlanChanges[Any]) -> Resume:
+        """Abandon the change of the round, if it belongs to ``by``.
+
+        Paused subtasks resume without the change, and so does every subtask that pauses later.
+        """
+        if self._round is None or self._round.by is not by or self._round.is_decided:
+            return Resume()
+        self._round.is_decided = True
+        return Resume((), tuple(self._round.standing))
+
+    def awaits(self, subtask: SubtaskId, reason: PauseReason) -> bool:
+        """Return whether the subtask has still to report that it is paused for this reason."""
+        now = self._round
+        return now is not None and now.told.get(subtask) == Pause(subtask, reason) and subtask not in now.standing
+
+    def awaits_any(self, subtask: SubtaskId) -> bool:
+        """Return whether the subtask has still to report that it is paused, for any reason."""
+        now = self._round
+        return now is not None and subtask in now.told and subtask not in now.standing
+
+    def plan(self, subtask: SubtaskId) -> VertexPlan:
+        """Return the plan that the subtask must run now.
+
+        Its number is 0 at the first deployment in the epoch and rises by one with each resume.
+        """
+        plan = VertexPlan(self._numbers.get(subtask, 0), ())
+        for changes in self._changes:
+            plan = changes.amended(plan, subtask)
+        return plan
+
+    def begin_again(self, subtask: SubtaskId, now: float) -> Resume:
+        """Cancel the pause of the previous attempt, because the next attempt begins.
+
+        A pause that is still wanted is requested again.
+        """
+        current = self._round
+        unheard = None
+        if current is not None and not current.is_decided and subtask not in current.standing:
+            unheard = current.told.get(subtask)
+        for changes in self._changes:
+            changes.begin_again(subtask, unheard if current is not None and changes is current.by else None)
+        return self.over(subtask, now)
+
+    def over(self, subtask: SubtaskId, now: float) -> Resume:
+        """Record that the subtask runs again, or has ended. The others of its round may have waited for it alone."""
+        current = self._round
+        if current is None or subtask not in current.told:
+            return Resume()
+        del current.told[subtask]
+        current.standing.pop(subtask, None)
+        if not current.told:
+            self._round = None
+            return Resume()
+        return Resume() if current.is_decided else self._decide_if_all(now)
+
+    def _decide_if_all(self, now: float) -> Resume:
+        current = self._round
+        assert current is not None
+        if current.standing.keys() != current.told.keys():
+            return Resume()
+        current.is_decided = True
+        events = [current.by.change(current.told[name], batch, now) for name, batch in current.standing.items()]
+        return Resume(tuple(event for event in events if event is not None), tuple(current.standing))

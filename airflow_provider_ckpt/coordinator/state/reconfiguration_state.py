@@ -1,0 +1,251 @@
+"""The state of a reconfiguration in progress, and of all changes before it (R21).
+
+:class:`~.reconfigurer.Reconfigurer` has the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from airflow_provider_ckpt.coordinator.state.pauses import Pause, PlanChanges
+from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskTable
+from airflow_provider_ckpt.journal.events import Event, GraphChanged, Reconfigured
+from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.pause_reason import Reconfigure
+from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS, RequestOutcome
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings, merged
+
+
+@dataclass
+class ReconfigurationInProgress:
+    """A reconfiguration in progress.
+
+    Attributes:
+        number: number of the change, in ascending order.
+        request: the request, or None if a controller asked.
+        change: vertex -> changed settings.
+        affected: subtasks of these vertices.
+        begun: start of the change.
+        timeout: seconds in which all subtasks must prepare their queries, and then again in which they must pause.
+        trial: name under which the subtasks try their queries. The number is not enough, because a change that the
+            previous JobMaster began and did not decide had the same number.
+        prepared: subtask -> when its new query was prepared.
+        is_told: the subtasks are told to pause.
+        stood: subtask -> when it paused.
+        decided: when the change was written into the journal.
+        begun_anew: subtasks whose state is repartitioned and whose next attempt is requested.
+        ran: subtask -> when it ran again.
+        rescales: source with splits -> its new number of readers.
+        by: the controller that asked, or None.
+        why: the controller's reason.
+        outcome: the result, once the change is over.
+    """
+
+    number: int
+    request: str | None
+    change: Settings
+    affected: tuple[SubtaskId, ...]
+    begun: float
+    timeout: float
+    trial: str
+    prepared: dict[SubtaskId, float] = field(default_factory=dict)
+    is_told: bool = False
+    stood: dict[SubtaskId, float] = field(default_factory=dict)
+    decided: float | None = None
+    begun_anew: set[SubtaskId] = field(default_factory=set)
+    ran: dict[SubtaskId, float] = field(default_factory=dict)
+    rescales: Mapping[str, int] = field(default_factory=dict)
+    by: str | None = None
+    why: str | None = None
+    outcome: RequestOutcome | None = None
+
+    def __str__(self) -> str:
+        names = ", ".join((*self.change, *self.rescales))
+        by = f"request {self.request}" if self.by is None else f"asked for by {self.by}"
+        return f"reconfiguration {self.number} (of {names}, {by}) {IN_PROGRESS}"
+
+    @property
+    def deadline(self) -> float:
+        """Return when the next step must have happened.
+
+        Without a deadline, a batch that never ends would keep the paused subtasks and the job's checkpoints waiting for
+        ever.
+        """
+        is_prepared = self.affected and len(self.prepared) == len(self.affected)
+        return (max(self.prepared.values()) if is_prepared else self.begun) + self.timeout
+
+    def moves_state(self, subtask: SubtaskId) -> bool:
+        return self.change[subtask.vertex].state_partitions is not None
+
+    def times(self) -> dict[str, PhaseTimes]:
+        """Return the times of the phases by vertex, for vertices that run again. The slowest subtask counts."""
+        found: dict[str, PhaseTimes] = {}
+        for subtask in (one for one in self.affected if one in self.ran and one in self.stood):
+            decided = self.stood[subtask] if self.decided is None else self.decided
+            marks = (self.begun, self.prepared[subtask], self.stood[subtask], decided, self.ran[subtask])
+            took = PhaseTimes(*(round(b - a, 3) for a, b in pairwise(marks)))
+            before = found.get(subtask.vertex, took)
+            found[subtask.vertex] = max(before, took, key=lambda one: one.update + one.resume)
+        return found
+
+
+class ReconfigurationState(PlanChanges[Reconfigure]):
+    """The reconfigurations of the job, one at a time.
+
+    The affected subtasks pause together. None resumes before the change is in the journal, and then each resumes by
+    itself.
+    """
+
+    def __init__(self, subtasks: SubtaskTable, settings: Settings, number: int, epoch: int) -> None:
+        """Create the state from earlier changes.
+
+        The next change has a new number even if earlier ones were abandoned, because an answer to an abandoned change
+        must not count for it. ``rescale`` decides the rescaling of sources with splits: see :meth:`Rescaler.decide`.
+
+        Args:
+            subtasks: the table of subtasks.
+            settings: all settings that were changed so far.
+            number: number of the last decided change.
+            epoch: epoch of the JobMaster.
+        """
+        self._subtasks = subtasks
+        self._settings, self._last_begun, self._epoch = dict(settings), number, epoch
+        self.current: ReconfigurationInProgress | None = None
+        self.rescale: Callable[[ReconfigurationInProgress, float], GraphChanged] | None = None
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    @property
+    def last_begun(self) -> int:
+        """Return the number of the last change, even if it was abandoned."""
+        return self._last_begun
+
+    def begin(
+        self, request: str | None, change: Settings, affected: tuple[SubtaskId, ...], now: float, timeout: float
+    ) -> ReconfigurationInProgress:
+        self._last_begun += 1
+        trial = f"{self._epoch}.{self._last_begun}"
+        self.current = ReconfigurationInProgress(self._last_begun, request, change, affected, now, timeout, trial)
+        return self.current
+
+    def over(self) -> None:
+        self.current = None
+
+    def prepared(self, subtask: SubtaskId, trial: str, digests: Mapping[str, str], now: float) -> None:
+        """Record that a subtask has prepared its new query.
+
+        Args:
+            subtask: the subtask that reports.
+            trial: the name of the trial.
+            digests: digests of the files that it read for the change. They become part of the change.
+            now: current time.
+        """
+        current = self.current
+        if not self._is_of_current(subtask, trial) or current is None:
+            return
+        current.prepared.setdefault(subtask, now)
+        change = current.change[subtask.vertex]
+        current.change = {**current.change, subtask.vertex: replace(change, digests=digests)}
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Return whether the prepared change has no effect.
+
+        This is known only when all subtasks are prepared, because an assigned function may be the current one.
+        """
+        now = self.current
+        if now is None or now.rescales or not self._all_prepared(now) or now.is_told:
+            return False
+        return merged(self._settings, now.change) == dict(self._settings)
+
+    @property
+    def torn(self) -> str | None:
+        """Return a version of the job that two operators have read with different contents, or None.
+
+        The file was edited while it was read, or workers have different files. This is known only when all subtasks are
+        prepared.
+        """
+        now = self.current
+        if now is None or not self._all_prepared(now) or now.is_told:
+            return None
+        seen: dict[str, str] = {}
+        for one in now.change.values():
+            for uid, reference in one.logic.items():
+                digest = one.digests.get(uid)
+                if digest is not None and seen.setdefault(reference, digest) != digest:
+                    return reference
+        return None
+
+    def is_current(self, subtask: SubtaskId, trial: str) -> bool:
+        """Return whether the subtask has still to report the result of its preparation."""
+        now = self.current
+        return now is not None and self._is_of_current(subtask, trial) and subtask not in now.prepared
+
+    def paused_at(self, subtask: SubtaskId, now: float) -> None:
+        if self.current is not None and self.current.is_told and subtask in self.current.affected:
+            self.current.stood.setdefault(subtask, now)
+
+    def runs(self, subtask: SubtaskId, now: float) -> None:
+        """Record that the subtask runs again after its pause."""
+        if self.current is not None and self.current.decided is not None and subtask in self.current.affected:
+            self.current.ran.setdefault(subtask, now)
+
+    def planned(self, plan: VertexPlan, vertex: str) -> VertexPlan:
+        """Return ``plan`` with the changes of the reconfiguration in progress."""
+        assert self.current is not None
+        return replace(plan, settings=merged(self._settings, self.current.change).get(vertex))
+
+    def waits_to_begin_anew(self, subtask: SubtaskId) -> bool:
+        """Return whether the paused subtask must resume in its next attempt, because its state is repartitioned.
+
+        False once that attempt is requested, because it may have to pause for another reason before the other subtasks
+        run.
+        """
+        now = self.current
+        if now is None or now.decided is None or subtask not in now.affected:
+            return False
+        return now.moves_state(subtask) and subtask not in now.begun_anew
+
+    def _is_of_current(self, subtask: SubtaskId, trial: str) -> bool:
+        return self.current is not None and self.current.trial == trial and subtask in self.current.affected
+
+    # -- reasons to pause
+
+    def wanted(self) -> list[tuple[Pause[Reconfigure], ...]]:
+        now = self.current
+        if now is None or now.is_told or not self._all_prepared(now):
+            return []
+        there = [one for one in now.affected if not self._subtasks.has_ended(one)]
+        return [tuple(Pause(one, Reconfigure(now.number)) for one in there)] if there else []
+
+    def _all_prepared(self, now: ReconfigurationInProgress) -> bool:
+        return all(one in now.prepared or self._subtasks.has_ended(one) for one in now.affected)
+
+    def begun(self, pause: Pause[Reconfigure]) -> None:
+        if self.current is not None:
+            self.current.is_told = True
+
+    def begin_again(self, subtask: SubtaskId, unheard: Pause[Reconfigure] | None) -> None:
+        """Do nothing. The Reconfigurer abandons an undecided change, because the attempt that prepared it is gone."""
+
+    def change(self, pause: Pause[Reconfigure], batch_id: int, now: float) -> Event | None:
+        current = self.current
+        if current is None or current.decided is not None or current.stood.keys() != {*current.affected}:
+            return None  # one has ended or restarted, and a partial change is abandoned
+        return self.decide(current, now)
+
+    def decide(self, current: ReconfigurationInProgress, now: float) -> Event:
+        current.decided = now
+        self._settings = merged(self._settings, current.change)
+        graph = self.rescale(current, now) if self.rescale is not None and current.rescales else None
+        return Reconfigured(current.number, self._settings, now, graph, current.by, current.request)
+
+    def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
+        settings: VertexSettings | None = self._settings.get(subtask.vertex)
+        return plan if settings is None else replace(plan, settings=settings)

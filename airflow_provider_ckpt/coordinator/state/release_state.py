@@ -1,0 +1,247 @@
+"""The releases of completed checkpoints, sink by sink. A slow, failing or held sink delays no other.
+
+The releases of one sink: ascending, one at a time, and independent of other sinks (R9).
+
+The newest completed checkpoint that the sink lacks is requested, because its release covers the earlier ones. If a
+driver died during a release, the sink completes it as a part of the next one, whichever that is
+(:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
+
+FIRST_BACKOFF = 1.0
+"""Seconds from a failed release to the next try. The time doubles with each failure."""
+MAX_BACKOFF = 30.0
+GATE_PAUSE = 5.0
+"""Seconds before a closed gate that holds a release is polled again."""
+
+
+class ReleaseQueue:
+    """The releases of one sink.
+
+    Args:
+        released: the last checkpoint that the sink has released.
+        completed: the last completed checkpoint of the job.
+        timeout: seconds for which releases may fail, while no other sink is released, before the run ends.
+    """
+
+    def __init__(self, released: int, completed: int, timeout: float) -> None:
+        self.released = released
+        self.held_by: str | None = None
+        """The sink whose gate was closed at the last try: this one, or another of its transaction."""
+        self.is_idle = False
+        """The last release had nothing to do. Such a sink gets its rows with the final checkpoint."""
+        self.is_given_up = False
+        """The sink is not tried again in this run."""
+        self._completed = max(released, completed)
+        self._asked = 0
+        self._is_under_way = False
+        self._tries = 0
+        self._timeout = timeout
+        self._waiting_since: float | None = None
+        """Time of the first try since the last success."""
+        self._fruitless_since: float | None = None
+        """Time of the first try since the last success of any sink."""
+        self._retry_at: float | None = None
+
+    @property
+    def is_held(self) -> bool:
+        return self.held_by is not None
+
+    @property
+    def is_behind(self) -> bool:
+        return self._completed > self.released
+
+    @property
+    def under_way(self) -> int | None:
+        return self._asked if self._is_under_way else None
+
+    @property
+    def next_try(self) -> float | None:
+        """Return when a failed or held release is tried again, or None."""
+        return None if self.is_given_up else self._retry_at
+
+    @property
+    def tries(self) -> int:
+        """Return how often the current release was tried."""
+        return self._tries
+
+    @property
+    def is_failing(self) -> bool:
+        """Return whether the last try failed."""
+        return self.is_given_up or (self._retry_at is not None and not self.is_held)
+
+    def is_exhausted(self, now: float) -> bool:
+        since = self._fruitless_since
+        return not self._is_under_way and since is not None and now - since >= self._timeout
+
+    def waited(self, now: float) -> float:
+        """Return the seconds since the first try of the release that still fails."""
+        return 0.0 if self._waiting_since is None else now - self._waiting_since
+
+    def completed(self, checkpoint: int) -> None:
+        self._completed = max(self._completed, checkpoint)
+
+    def ask(self, now: float) -> int | None:
+        """Return the checkpoint to release now, or None. The release then counts as in progress."""
+        if not self.is_behind or self._is_under_way or self.is_given_up:
+            return None
+        if self._retry_at is not None and now < self._retry_at:
+            return None
+        self._is_under_way, self._retry_at, self._asked = True, None, self._completed
+        self._tries += 1
+        self._waiting_since = now if self._waiting_since is None else self._waiting_since
+        self._fruitless_since = now if self._fruitless_since is None else self._fruitless_since
+        return self._asked
+
+    def done(self, checkpoint: int) -> bool:
+        """Record that a release succeeded. Return False if the answer is a repetition.
+
+        The answer counts even if its try was already counted as failed.
+        """
+        if checkpoint != self._asked or checkpoint <= self.released:
+            return False
+        self.released = checkpoint
+        self._is_under_way, self.held_by = False, None
+        self._tries, self._retry_at = 0, None
+        self._waiting_since = self._fruitless_since = None
+        return True
+
+    def failed(self, checkpoint: int, now: float) -> bool:
+        """Record that a release failed. Return False if no such release is in progress."""
+        if self.under_way != checkpoint:
+            return False
+        self._is_under_way, self.held_by = False, None
+        self._retry_at = now + min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** min(self._tries - 1, 10))
+        return True
+
+    def held(self, checkpoint: int, gate_of: str, now: float) -> bool:
+        """Record that a gate holds the release. Return False if no such release is in progress."""
+        if self.under_way != checkpoint:
+            return False
+        self._is_under_way, self.held_by = False, gate_of
+        self._tries, self._retry_at = 0, now + GATE_PAUSE
+        self._waiting_since = self._fruitless_since = None
+        return True
+
+    def others_went_on(self) -> None:
+        """Record that the target of another sink has answered.
+
+        The run is then useful even if this sink's target does not answer.
+        """
+        self._fruitless_since = None
+
+
+REMEMBERED = 100
+"""Most unreleased checkpoints that are remembered.
+
+A gate may be closed for weeks, and the release of a later checkpoint covers the earlier ones.
+"""
+
+
+class ReleaseState:
+    """The releases of all sinks. ``sinks`` are their uids. ``timeout`` is explained in :class:`ReleaseQueue`."""
+
+    def __init__(self, sinks: Iterable[str], restored: RestoredState, timeout: float) -> None:
+        self.last_released = restored.last_released
+        """The last checkpoint that is released in every sink, together with all before it."""
+        self._completed = list(restored.unreleased)
+        """Completed checkpoints above ``last_released``, ascending; at most REMEMBERED."""
+        newest = max(self._completed, default=restored.last_released)
+        self._queues = {
+            uid: ReleaseQueue(max(restored.last_released, restored.sinks_released.get(uid, 0)), newest, timeout)
+            for uid in sorted(sinks)
+        }
+        self._counts: dict[int, dict[str, Mapping[str, int]]] = {}
+
+    def __getitem__(self, sink: str) -> ReleaseQueue:
+        return self._queues[sink]
+
+    def __contains__(self, sink: str) -> bool:
+        return sink in self._queues
+
+    @property
+    def under_way(self) -> dict[str, int]:
+        """Return the releases in progress: sink -> checkpoint."""
+        return {uid: at for uid, queue in self._queues.items() if (at := queue.under_way) is not None}
+
+    @property
+    def closed_gates(self) -> list[str]:
+        """Return the sinks whose gates hold back a completed checkpoint, in the sink itself or in others of its
+        transaction.
+        """
+        held = [queue for queue in self._queues.values() if queue.is_behind and queue.under_way is None]
+        return sorted({queue.held_by for queue in held if queue.held_by is not None})  # one under way polls its gate
+
+    @property
+    def next_try(self) -> float | None:
+        """Return when the next failed or held release is tried again, or None."""
+        moments = [queue.next_try for queue in self._queues.values()]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    @property
+    def backlog(self) -> int:
+        """Return how many completed checkpoints no sink has released.
+
+        A sink that a gate holds does not count, nor does a sink whose last release was empty.
+        """
+        going = [one for one in self._queues.values() if not (one.is_held and one.is_behind) and not one.is_idle]
+        return min((sum(number > queue.released for number in self._completed) for queue in going), default=0)
+
+    def waits(self, *, for_failing: bool) -> bool:
+        """Return whether a release is outstanding, apart from releases that a gate holds.
+
+        A release in progress counts, because its gate may have opened.
+
+        Args:
+            for_failing: whether to count a sink whose last try failed.
+        """
+        return any(
+            queue.under_way is not None
+            or (queue.is_behind and not queue.is_held and (for_failing or not queue.is_failing))
+            for queue in self._queues.values()
+        )
+
+    def completed(self, checkpoint: int) -> None:
+        self._completed = [*self._completed, checkpoint][-REMEMBERED:]
+        self._counts = {number: of for number, of in self._counts.items() if number >= self._completed[0]}
+        for queue in self._queues.values():
+            queue.completed(checkpoint)
+
+    def ask(self, now: float) -> Iterator[tuple[str, int]]:
+        """Yield the releases to begin now: sink and checkpoint."""
+        for uid, queue in self._queues.items():
+            checkpoint = queue.ask(now)
+            if checkpoint is not None:
+                yield uid, checkpoint
+
+    def done(self, sink: str, checkpoint: int, counts: Mapping[str, int]) -> bool:
+        """Record that a release succeeded. Return False if the answer is a repetition."""
+        if not self._queues[sink].done(checkpoint):
+            return False
+        self._counts.setdefault(checkpoint, {})[sink] = counts
+        self._queues[sink].is_idle = not counts
+        if counts:
+            for uid, queue in self._queues.items():
+                if uid != sink:
+                    queue.others_went_on()
+        return True
+
+    def advance(self) -> tuple[int, dict[str, Mapping[str, int]]] | None:
+        """Return the newest checkpoint that every sink now has, and the counts of that checkpoint by sink.
+
+        Each checkpoint is returned at most once. Return None if there is no new one.
+        """
+        reached = min((queue.released for queue in self._queues.values()), default=max(self._completed, default=0))
+        found = [number for number in self._completed if number <= reached]
+        if not found:
+            return None
+        self.last_released = found[-1]
+        self._completed = self._completed[len(found) :]
+        counts = self._counts.get(found[-1], {})
+        self._counts = {number: of for number, of in self._counts.items() if number > found[-1]}
+        return found[-1], counts

@@ -1,0 +1,143 @@
+"""Stop and drain requests: their progress, and the answers that are still open.
+
+Stop, drain and finish are three things (FLINK-21132). After a stop no source is finished, and the next run resumes from
+the savepoint. A drain ends the sources for good. A stop overrides a drain in progress: drained subtasks can only go to
+their end of data in the next run (R12), and the others resume. A drain during a stop is refused.
+
+A request is answered twice: when it is accepted, and when its outcome is known (completed or failed). A refused request
+is answered once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import FailureTracker
+from airflow_provider_ckpt.coordinator.protocol.messages import StopRequested
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS, RequestOutcome, RequestResult
+
+UPGRADE = "upgrade"
+"""Kind of an upgrade request."""
+
+
+def in_progress(upgrade: str) -> str:
+    """Return the reason for a refusal because of an upgrade.
+
+    It ends like the refusal of a second change, so that the client retries.
+    """
+    return f"upgrade {upgrade} {IN_PROGRESS}"
+
+
+@dataclass
+class Stop:
+    """A stop in progress.
+
+    Attributes:
+        deadline: when the savepoint must be complete.
+        leaves: the job ends even if the stop fails.
+        failures: failures of the stop's own savepoints, which do not count against the job's checkpoints.
+        savepoint: the completed savepoint, None before.
+    """
+
+    deadline: float
+    leaves: bool
+    failures: FailureTracker
+    savepoint: int | None = None
+    upgrade: str | None = None
+    """The upgrade request for which the job resumes as another version after the stop, or None."""
+
+    @property
+    def why(self) -> str:
+        """Return why other requests are refused for now."""
+        return "the job is being stopped" if self.upgrade is None else in_progress(self.upgrade)
+
+
+class Requests:
+    def __init__(self, draining: bool, tolerable_failed: int) -> None:
+        self.stop: Stop | None = None
+        self.draining = draining
+        self.drains_at_once = False
+        """Live sources end without further reading."""
+        self.trying: str | None = None
+        """The upgrade request whose version is being loaded and tried."""
+        self._tolerable_failed = tolerable_failed
+        self._drained: set[SubtaskId] = set()
+        self._seen: set[str] = set()
+        self._open: dict[str, str] = {}
+
+    @property
+    def upgrade(self) -> str | None:
+        """Return the upgrade request in progress, or None."""
+        if self.trying is not None or self.stop is None:
+            return self.trying
+        return self.stop.upgrade
+
+    def is_new(self, request: str | None) -> bool:
+        """Return False for a request that was already accepted, because requests are read repeatedly."""
+        if request is None:
+            return True
+        new = request not in self._seen
+        self._seen.add(request)
+        return new
+
+    def take(self, message: StopRequested, deadline: float) -> RequestOutcome:
+        """Accept or refuse a request and return the outcome for its first answer.
+
+        ``deadline`` is for a stop that begins with it.
+        """
+        if message.mode == "drain" and self.stop is not None:
+            return RequestOutcome.refused(self.stop.why)
+        self.note(message.request, message.mode)
+        if message.mode == "stop":
+            return self._take_stop(message, deadline)
+        if message.at_once and not self.drains_at_once:
+            self.drains_at_once = True
+            self._drained.clear()  # subtasks that still read get the command again
+        if self.draining:
+            return RequestOutcome(RequestResult.ALREADY_DRAINING)
+        self.draining = True
+        return RequestOutcome(RequestResult.ACCEPTED)
+
+    def _take_stop(self, message: StopRequested, deadline: float) -> RequestOutcome:
+        if self.stop is not None:
+            self.stop.leaves = self.stop.leaves or message.leaves
+            self.stop.upgrade = None  # an explicit stop overrides the upgrade
+            return RequestOutcome(RequestResult.ALREADY_STOPPING)
+        self.stop = Stop(deadline, message.leaves, FailureTracker(self._tolerable_failed))
+        return RequestOutcome(RequestResult.ACCEPTED)
+
+    def stop_for(self, upgrade: str, deadline: float) -> None:
+        """Begin a stop for an upgrade. No other stop may be in progress."""
+        assert self.stop is None
+        self.stop = Stop(deadline, leaves=False, failures=FailureTracker(self._tolerable_failed), upgrade=upgrade)
+
+    def note(self, request: str | None, mode: str) -> None:
+        """Record that a request was accepted and waits for its last answer."""
+        if request is not None:
+            self._open[request] = mode
+
+    def close_one(self, request: str | None) -> None:
+        """Record that a request gets its last answer."""
+        if request is not None:
+            self._open.pop(request, None)
+
+    def close(self, *modes: str) -> list[tuple[str, str]]:
+        """Return (request, mode) of the requests of ``modes`` that wait for their last answer.
+
+        Each is returned once.
+        """
+        closed = [(request, mode) for request, mode in self._open.items() if mode in modes]
+        for request, _ in closed:
+            del self._open[request]
+        return closed
+
+    def begin_again(self, subtask: SubtaskId) -> None:
+        """Note that the next attempt of the subtask has no drain command yet."""
+        self._drained.discard(subtask)
+
+    def drain_once(self, subtask: SubtaskId) -> bool:
+        """Return True at the first call for the subtask."""
+        new = subtask not in self._drained
+        self._drained.add(subtask)
+        return new

@@ -1,0 +1,194 @@
+"""The state of rescalings: the changes so far, and the subtasks that must still learn of the current one (R21).
+
+:class:`~.rescaler.Rescaler` has the rules.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from airflow_provider_ckpt.coordinator.state.pauses import Pause, PlanChanges
+from airflow_provider_ckpt.coordinator.state.running_graph import RunningGraph
+from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus, SubtaskTable
+from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.model.graph import JobGraph, split_widths
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.pause_reason import Rescale
+from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+
+_KNOWS_THE_OLD_PLAN = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.PAUSED)
+_SAYS_WHERE_IT_IS = (
+    SubtaskStatus.RUNNING,
+    SubtaskStatus.AT_END_OF_DATA,
+    SubtaskStatus.FINISHING,
+    SubtaskStatus.FINISHED,
+)
+
+
+@dataclass
+class RescaleInProgress:
+    """A rescaling in progress. The journal has it already.
+
+    Attributes:
+        request: the request, or None if a reconfiguration includes the rescaling.
+        wanted: source -> its new number of readers.
+        number: number of the new graph.
+        graph: the new graph.
+        new: subtasks that are new in ``graph``.
+        unaware: consumer -> the source that it reads, for consumers that were deployed without the new subtasks.
+        has_begun: the new subtasks are told to begin.
+    """
+
+    request: str | None
+    wanted: Mapping[str, int]
+    number: int
+    graph: JobGraph
+    new: tuple[SubtaskId, ...]
+    unaware: dict[SubtaskId, str] = field(default_factory=dict)
+    has_begun: bool = False
+
+    def __str__(self) -> str:
+        what = ", ".join(f"{uid} is being rescaled to {parallelism}" for uid, parallelism in self.wanted.items())
+        by = "" if self.request is None else f" (request {self.request})"
+        return f"{what}{by}, which {IN_PROGRESS}"
+
+
+class RescaleState(PlanChanges[Rescale]):
+    """The rescalings of the job, one at a time.
+
+    A subtask that is deployed or resumed from now on gets the new plan. Running subtasks pause for it, one after the
+    other.
+
+    Args:
+        graph: the running graph.
+        subtasks: the table of subtasks.
+        hosts: see :class:`PlanRecorded`.
+        waiting: see :class:`PlanRecorded`.
+        has_workers: a worker may know an older graph, so each plan names the number of subtasks of every source.
+        is_batch: the consumers of a source are deployed after its end.
+    """
+
+    def __init__(
+        self,
+        graph: RunningGraph,
+        subtasks: SubtaskTable,
+        hosts: Mapping[SubtaskId, SubtaskId] = MappingProxyType({}),
+        waiting: tuple[SubtaskId, ...] = (),
+        *,
+        has_workers: bool = False,
+        is_batch: bool = False,
+    ) -> None:
+        self._graph, self._subtasks, self._hosts, self.waiting = graph, subtasks, dict(hosts), waiting
+        self._parallelism: Mapping[str, int] = split_widths(graph.now) if has_workers else {}
+        self.current: RescaleInProgress | None = None
+        added = {one.vertex for one in self._hosts} if has_workers and not is_batch else set()
+        self._unsettled = {uid: {*self._readers_of(uid)} for uid in added}
+        """Source that was rescaled under workers -> its consumers that have not reported to this JobMaster that they
+        run.
+        """
+
+    def begin(
+        self,
+        request: str | None,
+        wanted: Mapping[str, int],
+        more: Mapping[str, int],
+        aware: Collection[SubtaskId] = (),
+    ) -> RescaleInProgress:
+        """Begin a rescaling.
+
+        Args:
+            request: the request, or None.
+            wanted: source -> its new number of readers.
+            more: source -> number of subtasks that its vertex gains.
+            aware: subtasks that are paused now, and will resume with the new plan.
+        """
+        before = {uid: self._graph.now.vertex(uid).parallelism for uid in wanted}
+        wider = {uid: before[uid] + more[uid] for uid in wanted if more[uid]}
+        graph = self._graph.now.rescaled(wider)
+        new = tuple(one for uid in wider for one in graph.vertex(uid).subtasks[before[uid] :])
+        change = RescaleInProgress(request, wanted, self._graph.number + 1, graph, new)
+        if wider:
+            self._parallelism = {**self._parallelism, **wider}
+            found = {name: uid for uid in wider for name in self._consumers(uid)}
+            change.unaware.update({name: uid for name, uid in found.items() if name not in aware})
+        self.current = change
+        return change
+
+    def is_known(self) -> bool:
+        """Return whether all consumers of the source read the new subtasks.
+
+        A consumer that has ended need not, because it had read the source to its end.
+        """
+        change = self.current
+        return change is not None and not any(not self._subtasks.has_ended(one) for one in change.unaware)
+
+    def over(self) -> None:
+        self.current = None
+
+    def place(
+        self, new: Collection[SubtaskId], readers: Mapping[str, Collection[SubtaskId]]
+    ) -> dict[SubtaskId, SubtaskId]:
+        """Choose for each new subtask the host subtask in whose process it runs.
+
+        The host still reads the source (``readers``), so its worker is alive. Hosts with the fewest guests come first.
+        A host is never a guest itself, because workers are asked to run hosts only.
+        """
+        found: dict[SubtaskId, SubtaskId] = {}
+        for subtask in new:
+            roots = [self._hosts.get(one, one) for one in readers[subtask.vertex]]
+            load = Counter(roots)
+            host = min(dict.fromkeys(roots), key=lambda one: load[one] + list(found.values()).count(one))
+            found[subtask] = host
+        self._hosts.update(found)
+        return found
+
+    def unsettled(self) -> list[str]:
+        return list(self._unsettled)
+
+    def is_settled(self, uid: str) -> bool:
+        return uid not in self._unsettled
+
+    def settle(self) -> list[str]:
+        """Return the sources whose consumers have all reported that they run or have ended. Each is returned once."""
+        if not self._unsettled:
+            return []
+        for names in self._unsettled.values():
+            runs = [one for one in names if self._subtasks.status(one) in _SAYS_WHERE_IT_IS]
+            names.difference_update(runs)
+        found = [uid for uid, names in self._unsettled.items() if not names]
+        for uid in found:
+            del self._unsettled[uid]
+        return found
+
+    def _readers_of(self, uid: str) -> list[SubtaskId]:
+        graph = self._graph.now
+        return [name for edge in graph.outputs(uid) for name in graph.vertex(edge.consumer).subtasks]
+
+    def _consumers(self, uid: str) -> list[SubtaskId]:
+        return [name for name in self._readers_of(uid) if self._subtasks.status(name) in _KNOWS_THE_OLD_PLAN]
+
+    # -- reasons to pause
+
+    def wanted(self) -> list[tuple[Pause[Rescale]]]:
+        change = self.current
+        return [] if change is None else [(Pause(subtask, Rescale(uid)),) for subtask, uid in change.unaware.items()]
+
+    def begun(self, pause: Pause[Rescale]) -> None:
+        if self.current is not None:
+            self.current.unaware.pop(pause.subtask, None)
+
+    def begin_again(self, subtask: SubtaskId, unheard: Pause[Rescale] | None) -> None:
+        """Note that the subtask's next attempt is deployed with the current plan, so that it need not pause."""
+        if self.current is not None:
+            self.current.unaware.pop(subtask, None)
+
+    def change(self, pause: Pause[Rescale], batch_id: int, now: float) -> Event | None:
+        """Return None, because the journal had the change before the pause was wanted."""
+        return None
+
+    def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
+        return replace(plan, parallelism=self._parallelism) if self._parallelism else plan

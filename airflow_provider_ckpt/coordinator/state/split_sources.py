@@ -1,0 +1,164 @@
+"""The sources with splits of one job: reports about splits, assignments, and the splits that a checkpoint covers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from airflow_provider_ckpt.coordinator.state.enumerator import Assignment, RestoredSplits, SplitEnumerator
+from airflow_provider_ckpt.journal.events import SplitsAssigned, SplitsCovered, SplitsDone
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.progress import Snapshot
+from airflow_provider_ckpt.model.split import ranges
+
+
+class _SplitSource:
+    def __init__(self, uid: str, restored: RestoredSplits) -> None:
+        self.uid, self.ids = uid, tuple(restored.ids)
+        self.enumerator = SplitEnumerator(restored)
+        self.places = {name: number for number, name in enumerate(self.ids)}
+        self.uncovered = {
+            number: where for number, where in restored.published.items() if number not in restored.covered
+        }
+        """Place -> subtask and position of its entry, for published splits that no completed checkpoint covers."""
+
+
+class SplitSources:
+    """All sources with splits of a job.
+
+    One log entry publishes a split. The split belongs to the first checkpoint whose barrier follows that entry (R14).
+    """
+
+    def __init__(self, restored: Mapping[str, RestoredSplits]) -> None:
+        self._sources = {uid: _SplitSource(uid, one) for uid, one in restored.items()}
+        self._opened: set[SubtaskId] = set()
+        """Subtasks whose new attempt has not reported yet which splits the previous one had published."""
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def is_open(self, uid: str) -> bool:
+        """Return whether some splits of the source are unassigned.
+
+        False for a source that had ended before this epoch.
+        """
+        source = self._sources.get(uid)
+        return source is not None and source.enumerator.left > 0
+
+    def unread(self, uid: str) -> int:
+        """Return the number of splits that are not done. 0 for a source that had ended before this epoch."""
+        source = self._sources.get(uid)
+        return 0 if source is None else source.enumerator.left + source.enumerator.assigned
+
+    def progress(self, uid: str) -> tuple[int, int, int]:
+        """Return the numbers of all, done and unassigned splits.
+
+        All are 0 for a source that had ended before this epoch.
+        """
+        source = self._sources.get(uid)
+        if source is None:
+            return 0, 0, 0
+        return len(source.ids), source.enumerator.done, source.enumerator.left
+
+    @property
+    def all_unread(self) -> dict[str, int]:
+        """Return the number of unread splits of every source that has some."""
+        return {uid: count for uid in self._sources if (count := self.unread(uid))}
+
+    def may_read(self, subtask: SubtaskId) -> bool:
+        """Return whether the subtask can be assigned splits."""
+        source = self._of(subtask)
+        return source is not None and source.enumerator.may_read(subtask)
+
+    def hold(self, uid: str) -> None:
+        """Keep all readers of the source from ending until :meth:`reassign` or :meth:`unhold`.
+
+        Do nothing if the source has ended.
+        """
+        if (source := self._sources.get(uid)) is not None:
+            source.enumerator.hold()
+
+    def unhold(self, uid: str) -> None:
+        """Allow the readers of the source to end again."""
+        if (source := self._sources.get(uid)) is not None:
+            source.enumerator.unhold()
+
+    def reassign(self, uid: str, takers: Collection[SubtaskId]) -> None:
+        """Make ``takers`` the readers of the source."""
+        self._sources[uid].enumerator.reassign(takers)
+
+    def opened(self, subtask: SubtaskId) -> None:
+        """Record that a new attempt has opened the log of a subtask, of any vertex.
+
+        The attempt reports the published splits of its log before it reports that it runs. No split is unassigned
+        before that, because a split may have been published but not reported.
+        """
+        if self._of(subtask) is not None:
+            self._opened.add(subtask)
+
+    def began(self, subtask: SubtaskId) -> None:
+        """Record that the subtask runs, or is at its end.
+
+        If its attempt is new, the unpublished splits of the previous one are unassigned.
+        """
+        if subtask in self._opened and (source := self._of(subtask)) is not None:
+            self._opened.discard(subtask)
+            source.enumerator.began(subtask)
+
+    def reads_together(self, subtask: SubtaskId, count: int) -> None:
+        """Record that the subtask now reads ``count`` splits together."""
+        if (source := self._of(subtask)) is not None:
+            source.enumerator.reads_together(subtask, count)
+
+    def completed(self, subtask: SubtaskId, splits: Iterable[str], position: int, now: float) -> SplitsDone | None:
+        """Record published splits and return the event to journal. None if all are known, or are not of this source."""
+        source = self._of(subtask)
+        if source is None:
+            return None
+        places = [source.places[name] for name in splits if name in source.places]
+        news = [number for number in places if source.enumerator.completed(subtask, number)]
+        source.uncovered.update(dict.fromkeys(news, (subtask, position)))
+        return SplitsDone(source.uid, subtask, ranges(news), now) if news else None
+
+    def returned(self, subtask: SubtaskId, splits: Iterable[str]) -> None:
+        """Record that the subtask's attempt returns splits that it has not begun."""
+        if (source := self._of(subtask)) is not None:
+            source.enumerator.returned(subtask, [source.places[name] for name in splits if name in source.places])
+
+    def due(self, running: Iterable[SubtaskId]) -> list[tuple[Assignment, tuple[str, ...]]]:
+        """Return the assignments to make now, each with the ids of its splits.
+
+        ``running`` holds the running subtasks of all vertices.
+        """
+        found = []
+        by_source: dict[str, list[SubtaskId]] = {}
+        for subtask in running:
+            by_source.setdefault(subtask.vertex, []).append(subtask)
+        for uid, source in self._sources.items():
+            for one in source.enumerator.due(by_source.get(uid, ())):
+                found.append((one, tuple(source.ids[number] for number in one.splits)))
+        return found
+
+    @staticmethod
+    def assigned_event(assignment: Assignment, attempt: str, now: float) -> SplitsAssigned:
+        source = assignment.subtask.vertex
+        return SplitsAssigned(source, assignment.subtask, attempt, ranges(assignment.splits), now)
+
+    def cover(self, checkpoint: int, snapshots: Mapping[SubtaskId, Snapshot]) -> Iterator[SplitsCovered]:
+        """Yield the events about splits that a checkpoint with these snapshots covers.
+
+        They must be in one journal entry with the completion of the checkpoint.
+        """
+        for uid, source in self._sources.items():
+            covered = [
+                number
+                for number, (subtask, position) in source.uncovered.items()
+                if (snapshot := snapshots.get(subtask)) is not None
+                and (position < snapshot.position or snapshot.finished_on_restore)
+            ]
+            for number in covered:
+                del source.uncovered[number]
+            if covered:
+                yield SplitsCovered(uid, checkpoint, ranges(covered))
+
+    def _of(self, subtask: SubtaskId) -> _SplitSource | None:
+        return self._sources.get(subtask.vertex)

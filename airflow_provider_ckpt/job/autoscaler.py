@@ -1,0 +1,280 @@
+"""The controller that adapts a query to its input. It gives more at a time if the query falls behind, and less if it
+idles."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
+from airflow_provider_ckpt.job.errors import BadControllerError
+from airflow_provider_ckpt.job.options.units import Duration, Size, parse_bytes, parse_duration
+from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.model.setting_ranges import problem_of
+from airflow_provider_ckpt.model.vertex_settings import LIMITS
+from airflow_provider_ckpt.model.words import ckpt_command
+
+FACTOR = 2
+"""Factor by which a setting grows and shrinks at a time."""
+ENOUGH_SPLITS = 10
+"""Number of splits, at least five for each reader, from whose reading the pace is computed. Older ones do not count."""
+SLACK = 4
+"""A setting shrinks when a quarter of it is enough. Then the new value is twice what is needed, and does not grow at
+once."""
+Range = tuple[int, int]
+_Change = tuple[str, int, str]
+"""Setting, value, and reason."""
+
+
+class Autoscaler(Controller):
+    """Controller of one query, or of one source with splits.
+
+    Each setting moves between two bounds. The lower bound is the value that the job declares.
+
+    * ``max_files_per_batch`` or ``max_bytes_per_batch`` doubles when each micro-batch of ``looks`` calls in a row was
+      as large as allowed, because there is more input.
+    * ``state_partitions`` doubles when the micro-batches of as many calls took longer than their interval, and no limit
+      is the cause.
+    * ``parallelism`` of a source with splits doubles when the remaining splits would take longer than ``within``.
+
+    If both a limit and the partitions would help and one change is refused or fails, the controller requests the other.
+
+    A setting is halved when ``idle_looks`` calls in a row found that a quarter of it is enough, or that there is
+    nothing to do. A call that finds otherwise restarts the count. A call that shows nothing, because a micro-batch is
+    under way, does not count.
+
+    Raises:
+        BadControllerError: an argument is out of range, or the arguments exclude each other.
+    """
+
+    def __init__(
+        self,
+        uid: str,
+        *,
+        max_files_per_batch: Range | None = None,
+        max_bytes_per_batch: tuple[Size, Size] | None = None,
+        state_partitions: Range | None = None,
+        parallelism: Range | None = None,
+        within: Duration = "1h",
+        looks: int = 3,
+        idle_looks: int = 30,
+        every: Duration = "10s",
+        cool_down: Duration = "1m",
+    ) -> None:
+        self.uid = uid
+        super().__init__(every=every, cool_down=cool_down)
+        self._bounds = {
+            "max_files_per_batch": self._whole("max_files_per_batch", max_files_per_batch),
+            "max_bytes_per_batch": self._whole("max_bytes_per_batch", _bytes(max_bytes_per_batch)),
+            "state_partitions": self._whole("state_partitions", state_partitions),
+            "parallelism": self._whole("parallelism", parallelism),
+        }
+        self._limit = self._one_limit()
+        self._within = parse_duration(within, "within")
+        self._looks, self._idle_looks = looks, idle_looks
+        for given in (looks, idle_looks):
+            if type(given) is not int or given < 1:
+                problem = f"looks and idle_looks are whole numbers, 1 or more, not {given!r}"
+                raise BadControllerError(controller=self.name, problem=problem)
+        self._behind = 0
+        self._idle: dict[str, int] = {}
+        self._paces: deque[tuple[float, int]] = deque()
+        """(Time, splits done at that time) for the current number of readers: the latest that show a pace."""
+        self._readers = 0
+        self._asked: dict[str, int] = {}
+
+    @property
+    def name(self) -> str:
+        return f"KeepUp({self.uid})"
+
+    @property
+    def operators(self) -> Sequence[str]:
+        return (self.uid,)
+
+    def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
+        if self._bounds["parallelism"] is not None:
+            source = metrics.sources.get(self.uid)
+            return None if source is None else self._of_source(now, source)
+        query = metrics.query_of(self.uid)
+        return None if query is None else self._of_query(query, metrics.elapsed)
+
+    # -- a query
+
+    def _of_query(self, query: QueryMetrics, elapsed: float) -> Reconfiguration | None:
+        if not query.batches and not query.is_idle:
+            return None
+        busy = sum(max(one.duration, one.interval) for one in query.batches) * 2 >= elapsed
+        full, late = busy and self._is_full(query), bool(query.batches) and all(one.is_late for one in query.batches)
+        slack = self._counts(behind=full or late, slack=self._slack(query))
+        if (less := self._first([change for one in slack for change in self._less(query, one)])) is not None:
+            return less
+        if self._behind < self._looks:
+            return None
+        return self._first(self._more(query, full=full, late=late))
+
+    def _more(self, query: QueryMetrics, *, full: bool, late: bool) -> list[_Change]:
+        found = []
+        limit = self._limit_of(query)
+        if full and limit is not None:
+            now, most = self._now(query, limit), self._of(limit)[1]
+            if now < most:
+                found.append((limit, min(most, now * FACTOR), "each micro-batch is as large as it may be"))
+        if late and self._bounds["state_partitions"] is not None:
+            now, most = self._now(query, "state_partitions"), self._of("state_partitions")[1]
+            if now < most:
+                took = f"micro-batches take {query.batch_time:.1f} s, and one is to begin every {_interval(query):g} s"
+                found.append(("state_partitions", min(most, now * FACTOR), took))
+        return found
+
+    def _less(self, query: QueryMetrics, setting: str) -> list[_Change]:
+        if getattr(query.settings, setting) is None:
+            return []  # as the job declares it
+        now, least = self._now(query, setting), self._of(setting)[0]
+        if now <= least:
+            return []
+        return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
+
+    def _first(self, wanted: list[_Change]) -> Reconfiguration | None:
+        """Return the first change, but prefer a setting whose last request did not ask for the same value.
+
+        If the same value is needed again, the last request has failed.
+        """
+        first = min(wanted, key=lambda one: self._asked.get(one[0]) == one[1], default=None)
+        return None if first is None else self._change(*first)
+
+    def _is_full(self, query: QueryMetrics) -> bool:
+        """Return whether each micro-batch was as large as allowed.
+
+        Spark takes no file that would exceed a limit of bytes, unless it is the first one.
+        """
+        setting = self._limit_of(query)
+        if setting is None or not query.batches:
+            return False
+        limit = self._now(query, setting)
+        if setting == "max_files_per_batch":
+            return all(one.files >= limit for one in query.batches)
+        return all(one.files and one.size + one.size // one.files > limit for one in query.batches)
+
+    def _slack(self, query: QueryMetrics) -> list[str]:
+        """Return the settings of which a quarter would have been enough."""
+        found = []
+        has_time = all(0 < one.duration * SLACK <= one.interval for one in query.batches)
+        if has_time and self._bounds["state_partitions"] is not None:
+            found.append("state_partitions")
+        if (setting := self._limit_of(query)) is not None:
+            limit = self._now(query, setting)
+            taken = [one.files if setting == "max_files_per_batch" else one.size for one in query.batches]
+            if max(taken, default=0) * SLACK <= limit:
+                found.append(setting)
+        return found
+
+    def _limit_of(self, query: QueryMetrics) -> str | None:
+        """Return the limit that this controller sets. None if a user has set the other limit, because the user's choice
+        wins."""
+        is_theirs = any(one != self._limit and getattr(query.settings, one) is not None for one in LIMITS)
+        return None if is_theirs else self._limit
+
+    def _now(self, query: QueryMetrics, setting: str) -> int:
+        """Return the current value of a setting: the changed one, else the observed or declared one, which is the lower
+        bound."""
+        changed = getattr(query.settings, setting)
+        if changed is not None:
+            return int(changed)
+        least = self._of(setting)[0]
+        if setting == "state_partitions":
+            return next((one.state_partitions for one in reversed(query.batches) if one.state_partitions), least)
+        for one in query.batches:
+            if (one.files if setting == "max_files_per_batch" else one.size * (one.files > 1)) > least:
+                command = ckpt_command("reconfigure", "JOB", f"{self.uid}.{setting}={least}", root="ROOT")
+                problem = (
+                    f"the job lets a micro-batch take more than {setting}={least}, the lower bound: declare that (or, "
+                    f"for a query that reads another one, set it once: `{command}`)"
+                )
+                raise BadControllerError(controller=self.name, problem=problem)
+        return least
+
+    # -- a source with splits
+
+    def _of_source(self, now: float, source: SplitMetrics) -> Reconfiguration | None:
+        if not source.left:
+            return None
+        since, done = self._read_lately(now, source)
+        if since <= 0 or done < max(2, source.readers):
+            return None  # too few splits are done to compute a pace
+        lasts = (source.total - source.done) * since / done
+        least, most = self._of("parallelism")
+        told = f"the remaining splits take {lasts:.0f} s, and should take {self._within:.0f} s"
+        slack = ["parallelism"] if lasts * SLACK <= self._within else []
+        if self._counts(behind=lasts > self._within, slack=slack) and source.readers > least:
+            return self._change("parallelism", max(least, source.readers // FACTOR), told)
+        wanted = min(most, source.readers * FACTOR, source.readers + source.left)
+        if self._behind >= self._looks and wanted > source.readers:
+            return self._change("parallelism", wanted, told)
+        return None
+
+    def _read_lately(self, now: float, source: SplitMetrics) -> tuple[float, int]:
+        """Return (seconds, splits done) since the latest time from which enough splits were read, else since the first
+        known time."""
+        if source.readers != self._readers:
+            self._paces.clear()
+            self._readers = source.readers
+        if not self._paces or source.done > self._paces[-1][1]:
+            self._paces.append((now, source.done))
+        enough, least = max(ENOUGH_SPLITS, 5 * source.readers), self.every * self._looks
+        while len(self._paces) > 1 and source.done - self._paces[1][1] >= enough and now - self._paces[1][0] >= least:
+            self._paces.popleft()
+        return now - self._paces[0][0], source.done - self._paces[0][1]
+
+    # -- small things
+
+    def _counts(self, *, behind: bool, slack: Sequence[str]) -> list[str]:
+        """Count this call, and return the settings that were too large for long enough.
+
+        ``_behind`` is the number of calls in a row that found the query too slow.
+        """
+        self._behind = self._behind + 1 if behind else 0
+        self._idle = {} if behind else {setting: self._idle.get(setting, 0) + 1 for setting in slack}
+        return [setting for setting, looks in self._idle.items() if looks >= self._idle_looks]
+
+    def _change(self, setting: str, value: int, why: str) -> Reconfiguration:
+        self._behind, self._idle = 0, {}
+        self._paces.clear()
+        self._asked[setting] = value
+        return Reconfiguration(why).assign_workload(self.uid, **{setting: value})
+
+    def _of(self, setting: str) -> Range:
+        found = self._bounds[setting]
+        assert found is not None
+        return found
+
+    def _one_limit(self) -> str | None:
+        given = [name for name, bounds in self._bounds.items() if bounds is not None]
+        limits = [name for name in given if name.startswith("max_")]
+        problem = "give the bounds of something" if not given else None
+        problem = "Spark takes a limit of bytes or one of files, not both" if len(limits) > 1 else problem
+        if "parallelism" in given and len(given) > 1:
+            problem = "parallelism is for a source with splits, which has no other setting"
+        if problem is not None:
+            raise BadControllerError(controller=self.name, problem=problem)
+        return limits[0] if limits else None
+
+    def _whole(self, setting: str, bounds: Sequence[int] | None) -> Range | None:
+        if bounds is None:
+            return None
+        pair = tuple(bounds) if isinstance(bounds, Sequence) else ()
+        if len(pair) != 2 or any(type(one) is not int for one in pair) or not 0 < pair[0] <= pair[1]:
+            problem = f"{setting} is two whole numbers above 0, the smaller one first, not {bounds!r}"
+            raise BadControllerError(controller=self.name, problem=problem)
+        if (beyond := problem_of(setting, pair[1])) is not None:
+            raise BadControllerError(controller=self.name, problem=beyond)
+        return pair[0], pair[1]
+
+
+def _bytes(bounds: tuple[Size, Size] | None) -> Sequence[int] | None:
+    if bounds is None or not isinstance(bounds, Sequence):
+        return bounds
+    return tuple(parse_bytes(one, "max_bytes_per_batch") for one in bounds)
+
+
+def _interval(query: QueryMetrics) -> float:
+    return query.batches[-1].interval

@@ -1,0 +1,58 @@
+"""The code of a loaded job: its file, and the modules that the file imports from its own folder or package."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+from importlib.machinery import ModuleSpec
+
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.loading.followed_imports import UNREADABLE, FollowedImports, tree_of
+from airflow_provider_ckpt.job.loading.loading import LoadedJob, parts_of
+from airflow_provider_ckpt.job.loading.syntax import digest_of, without_docstring
+from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
+
+
+def code_of(loaded: LoadedJob, reference: str) -> JobCode | None:
+    """Return the code of a job that was just loaded from ``reference``, or None if there is no readable source.
+
+    Imports are followed in the source and not at run time. So a module that a function imports when it is called
+    counts, and a module whose name is computed does not.
+    """
+    return _code(loaded.module.__spec__, loaded.job, reference)
+
+
+def code_of_version(job: Job, reference: str) -> JobCode | None:
+    """Return the code of a version that was loaded next to the running job.
+
+    Its modules no longer have the specs of their files, so the files are looked up again.
+    """
+    target, _, from_file = parts_of(reference)
+    try:
+        if from_file:
+            path = os.path.realpath(target)
+            spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+        else:
+            spec = importlib.util.find_spec(target)
+    except UNREADABLE:
+        return None
+    return _code(spec, job, reference)
+
+
+def _code(spec: ModuleSpec | None, job: Job, reference: str) -> JobCode | None:
+    tree = None if spec is None else tree_of(spec)
+    if spec is None or tree is None:
+        return None
+    defined = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef) and one.decorator_list}
+    names = {uid: getattr(one.function, "__name__", "") for uid, one in job.operators.items()}
+    own = {uid: defined[name] for uid, name in names.items() if name in defined}
+    rest = [one for one in without_docstring(tree.body) if one not in own.values()]
+    functions = {uid: digest_of([one]) for uid, one in own.items()}
+    imported = FollowedImports(reference).specs(tree, spec.parent or "")
+    return JobCode(digest_of(rest), functions, {name: _digest(one) for name, one in imported.items()})
+
+
+def _digest(spec: ModuleSpec) -> str:
+    tree = tree_of(spec)
+    return WITHOUT_SOURCE if tree is None else digest_of([tree])

@@ -1,0 +1,102 @@
+"""Imports of a job's own modules, followed in the source from one module to the next."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec, PathFinder
+
+from airflow_provider_ckpt.job.loading.loading import parts_of
+from airflow_provider_ckpt.job.loading.version import owned_by
+
+UNREADABLE = (ImportError, OSError, SyntaxError, ValueError)
+
+
+class FollowedImports:
+    """Modules that a job imports from the folder of its file, or from its package.
+
+    An import inside a function counts, because the source is read and not run. A name that is computed at run time does
+    not count.
+    """
+
+    def __init__(self, reference: str) -> None:
+        target, _, from_file = parts_of(reference)
+        folder, package = os.path.dirname(os.path.realpath(target)), target.partition(".")[0]
+        beside = owned_by(folder) if from_file else lambda name: False
+        if from_file:
+            above, package = package_around(folder)
+        self.owns: Callable[[str], bool] = lambda name: name == package or beside(name)
+        self._path = [folder, above] if from_file else None
+        self._specs: dict[str, ModuleSpec | None] = {}
+
+    def specs(self, tree: ast.Module, package: str) -> dict[str, ModuleSpec]:
+        """Return the spec of each module that ``tree`` imports, directly or through other modules, by name.
+
+        Args:
+            tree: Source of the first module.
+            package: Package of that module, for relative imports.
+        """
+        waiting = [*imported(tree, package)]
+        while waiting:
+            name = waiting.pop()
+            parent = name.rpartition(".")[0]
+            if name in self._specs or not self.owns(name.partition(".")[0]):
+                continue
+            if parent and parent not in self._specs:
+                waiting += [name, parent]
+                continue
+            spec = self._specs[name] = self._spec(name, self._specs.get(parent))
+            of_module = None if spec is None else tree_of(spec)
+            if spec is not None and of_module is not None:
+                waiting += imported(of_module, spec.parent or "")
+        return {name: spec for name, spec in self._specs.items() if spec is not None}
+
+    def _spec(self, name: str, parent: ModuleSpec | None) -> ModuleSpec | None:
+        """Return None for a name that is no module, such as a function in one."""
+        if "." in name and (parent is None or parent.submodule_search_locations is None):
+            return None
+        try:
+            return PathFinder.find_spec(
+                name, self._path if parent is None else [*(parent.submodule_search_locations or ())]
+            )
+        except UNREADABLE:
+            return None
+
+
+def tree_of(spec: ModuleSpec) -> ast.Module | None:
+    """Return the syntax tree of a module; None if its source cannot be read."""
+    get_source = getattr(spec.loader, "get_source", None)
+    try:
+        source = None if get_source is None else get_source(spec.name)
+        return None if source is None else ast.parse(source)
+    except UNREADABLE:
+        return None
+
+
+def imported(tree: ast.Module, package: str) -> Iterator[str]:
+    """Yield the names that ``tree`` imports. ``from a import b`` gives both ``a`` and ``a.b``, which may be a
+    module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            name = f"{'.' * node.level}{node.module or ''}"
+            try:
+                full = importlib.util.resolve_name(name, package)
+            except ImportError:
+                continue
+            yield full
+            yield from (f"{full}.{alias.name}" for alias in node.names)
+
+
+def package_around(folder: str) -> tuple[str, str]:
+    """Return the folder of the package that has ``folder``, and the package's name. The name is empty if there is none.
+
+    A file imports from that package, too.
+    """
+    name = ""
+    while folder != os.sep and os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.split(folder)
+    return folder, name

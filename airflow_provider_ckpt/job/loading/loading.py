@@ -1,0 +1,240 @@
+"""The loading of a job from its reference: "pipelines/orders.py:job" or "package.module:job"."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.errors import JobImportError, JobNotFoundError, JobReferenceError, StaleJobError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.loading.module_origins import is_foreign, origin_of, without_namesakes
+from airflow_provider_ckpt.job.options.params import Params, giving
+from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
+
+_FORM = 'Write "path/to/file.py:name" or "package.module:name", where name is a Job object.'
+
+
+@dataclass(frozen=True)
+class LoadedJob:
+    """A job and the module that defines it."""
+
+    job: Job
+    module: ModuleType
+    from_file: bool
+
+    @property
+    def by_value(self) -> bool:
+        """True if a driver must pickle the module's functions by value for executors.
+
+        That is ``pyspark.cloudpickle.register_pickle_by_value(module)``. No executor can import the name of a file. It
+        could import a module that reads parameters, but without their values.
+        """
+        return self.from_file or bool(self.job.params)
+
+
+def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
+    """Return the job that ``reference`` names. Runs its code.
+
+    The code of a file runs again with every call. So does the code of a module that reads parameters, or gets any. A
+    file's folder is added to ``sys.path``, as when the file is run as a script, and stays there. Modules in that folder
+    win over modules of the same name that were imported from elsewhere.
+
+    After an error ``sys.path`` is as before. ``sys.modules`` then has no new module from the file's folder, or of the
+    module's package.
+
+    Args:
+        reference: Reference of the job.
+        params: Values for ``job.param``.
+
+    Raises:
+        JobReferenceError: the reference is malformed, or names an object that is no Job.
+        JobNotFoundError: there is no such file, module or attribute.
+        JobImportError: the code raised an error, which is the ``__cause__``. An error of this package that the code
+            raised, such as a DuplicateUidError, is raised unchanged.
+        UnknownParamError: the code does not read a parameter of ``params``.
+        MissingParamError: the code reads a parameter that has no value.
+    """
+    return load(reference, params).job
+
+
+def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
+    """Return the job and its module, like :func:`load_job`."""
+    target, name, from_file = parts_of(reference)
+    read = _load_file if from_file else _load_module
+    given = Params(params)
+    with giving(given):
+        module = read(reference, target, name, given)
+    return LoadedJob(getattr(module, name), module, from_file)
+
+
+def parts_of(reference: str) -> tuple[str, str, bool]:
+    """Return file or module, name, and whether it is a file.
+
+    Raises:
+        JobReferenceError: the reference is malformed.
+    """
+    target, _, name = reference.rpartition(":")
+    if not target or not name.isidentifier():
+        raise JobReferenceError(reference=reference, problem="is not well-formed", hint=_FORM)
+    return target, name, target.endswith(".py") or "/" in target or os.sep in target
+
+
+def path_of(reference: str, target: str) -> str:
+    """Return the real path of a file.
+
+    Raises:
+        JobNotFoundError: there is no such file.
+    """
+    path = os.path.realpath(target)
+    if not os.path.isfile(path):
+        problem = f"leads to no file: there is none at {path}"
+        hint = f"A relative path starts at the working directory, {os.getcwd()}."
+        raise JobNotFoundError(reference=reference, problem=problem, hint=hint)
+    return path
+
+
+def file_module_name(path: str) -> str:
+    """Return the name of a job's file in ``sys.modules``. Each file has a name of its own that never changes."""
+    full = os.path.realpath(path)
+    stem = re.sub(r"\W", "_", os.path.splitext(os.path.basename(full))[0])
+    return f"_ckpt_job_{stem}_{hashlib.sha256(full.encode()).hexdigest()[:8]}"
+
+
+def _load_file(reference: str, target: str, attribute: str, params: Params) -> ModuleType:
+    path = path_of(reference, target)
+    name = file_module_name(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise no_source(reference)
+    folder = os.path.dirname(path) + os.sep
+    with _cleaning_up(lambda module: origin_of(module).startswith(folder)):
+        if os.path.dirname(path) not in sys.path:
+            sys.path.insert(0, os.path.dirname(path))
+        importlib.invalidate_caches()
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            with without_namesakes(folder):
+                spec.loader.exec_module(module)
+        except CkptError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise import_error(reference, error, folder) from error
+        check_job(reference, module, attribute, params)
+    return module
+
+
+def _load_module(reference: str, target: str, attribute: str, params: Params) -> ModuleType:
+    package = target.partition(".")[0]
+    with _cleaning_up(lambda module: module.__name__.partition(".")[0] == package):
+        importlib.invalidate_caches()
+        try:
+            module = _import(target, params)
+        except CkptError:
+            raise
+        except (Exception, SystemExit) as error:
+            if isinstance(error, ModuleNotFoundError) and f"{target}.".startswith(f"{error.name}."):
+                raise no_module(reference, str(error.name)) from error
+            raise import_error(reference, error, "") from error
+        check_job(reference, module, attribute, params)
+    return module
+
+
+def _import(target: str, params: Params) -> ModuleType:
+    """Import the module. Import it again if its parameters may have other values now."""
+    before = sys.modules.get(target)
+    if before is None or not (params.given or any(job.params for job in _jobs(before).values())):
+        return importlib.import_module(target)
+    del sys.modules[target]
+    try:
+        return importlib.import_module(target)
+    except BaseException:
+        sys.modules[target] = before
+        raise
+
+
+def no_source(reference: str) -> JobReferenceError:
+    problem = "leads to a file that is no Python source"
+    return JobReferenceError(reference=reference, problem=problem, hint="Its name must end in .py.")
+
+
+def no_module(reference: str, name: str) -> JobNotFoundError:
+    problem = f"leads to no module: Python finds no {name!r}"
+    hint = "Is it installed here, on PYTHONPATH, or among py_files? " + _FORM
+    return JobNotFoundError(reference=reference, problem=problem, hint=hint)
+
+
+def _jobs(module: ModuleType) -> dict[str, Job]:
+    return {key: value for key, value in vars(module).items() if isinstance(value, Job)}
+
+
+def check_job(reference: str, module: ModuleType, name: str, params: Params) -> None:
+    jobs = list(_jobs(module))
+    hint = f"Its Job objects: {listed(jobs)}."
+    if not hasattr(module, name):
+        problem = f"leads to no object: {module.__file__} has no {name!r}"
+        raise JobNotFoundError(reference=reference, problem=problem, hint=hint + did_you_mean(name, jobs))
+    value = getattr(module, name)
+    if not isinstance(value, Job):
+        problem = f"leads to an object of type {type(value).__name__}, which is no Job"
+        raise JobReferenceError(reference=reference, problem=problem, hint=hint)
+    if not value.was_given(params) and (params.given or value.params):
+        raise StaleJobError(reference=reference)
+    params.seal(reference)
+
+
+def import_error(reference: str, error: BaseException, folder: str) -> JobImportError:
+    said = str(error)
+    text = type(error).__name__ + (f": {said}" if said else "")
+    return JobImportError(reference=reference, location=_last_user_line(error, folder), error=text)
+
+
+def _last_user_line(error: BaseException, folder: str) -> str:
+    """Return the innermost line of user code under ``folder``, where the failure was called from.
+
+    Lines in installed packages do not count. Without a folder, the line is the innermost one that is not Python's own.
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    lines = [
+        f"{frame.filename}:{frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(folder) and not is_foreign(frame.filename)
+    ]
+    return lines[-1] if lines else "its first line"
+
+
+@contextmanager
+def _cleaning_up(is_users: Callable[[ModuleType], bool]) -> Iterator[None]:
+    """Undo changes of ``sys.path`` and remove the user's modules after an error, so that a second try sees a repaired
+    file.
+
+    Installed packages stay, because some, such as numpy, cannot be imported twice.
+    """
+    path, modules = list(sys.path), dict(sys.modules)
+    try:
+        yield
+    except BaseException:
+        sys.path[:] = path
+        for name, module in list(sys.modules.items()):
+            new = modules.get(name) is not module
+            if new and is_users(module) and not is_foreign(origin_of(module)):
+                _put_back(name, modules.get(name))
+        raise
+
+
+def _put_back(name: str, module: ModuleType | None) -> None:
+    if module is None:
+        del sys.modules[name]
+    else:
+        sys.modules[name] = module

@@ -1,0 +1,82 @@
+"""The times at which a run must end (``stop_at``, ``drain_after``, …), and times that have already passed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from airflow_provider_ckpt.job.errors import DeadlinePassedError
+from airflow_provider_ckpt.job.options import kinds
+from airflow_provider_ckpt.job.options.option import Ending
+from airflow_provider_ckpt.job.options.run_options import OPTIONS, RunOptions
+
+
+@dataclass(frozen=True)
+class DeadlinePassed:
+    """A time that had passed before the run began, and how it would have ended the run."""
+
+    option: str
+    ends: Ending
+    at: datetime
+
+
+def passed(options: RunOptions, now: float) -> DeadlinePassed | None:
+    """Return the time that has passed at ``now`` (epoch seconds of the wall clock), or None."""
+    times = [DeadlinePassed(name, ends, at) for name, ends, at in _given(options, kinds.TIME)]
+    return next((one for one in times if one.at.timestamp() <= now), None)
+
+
+def _given(options: RunOptions, kind: kinds.Kind) -> Iterator[tuple[str, Ending, Any]]:
+    """Yield name, kind of ending and value of each given option."""
+    for option in OPTIONS:
+        value = getattr(options, option.name)
+        if option.ends is not None and option.kind is kind and value is not None:
+            yield option.name, option.ends, value
+
+
+def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool, now: float) -> None:
+    """Refuse the first run of a job if its end has passed. Called before anything is written.
+
+    ``stop_at`` would let the job read nothing. ``drain_at`` would end the ``live`` sources for good before they have
+    read anything. Both would look like a success. A drain reads bounded sources to their ends whenever it comes, so
+    without live sources it is allowed.
+
+    A later run of the job (a retry of a task, for example) is not refused, because that would fail a job that does what
+    its user wants. It ends at once with a savepoint, or drains.
+
+    Args:
+        options: Options of the run.
+        live: Uids of the unbounded sources.
+        is_new: True for the first run of the job.
+        now: Epoch seconds of the wall clock.
+
+    Raises:
+        DeadlinePassedError: the time has passed.
+    """
+    over = passed(options, now)
+    if not is_new or over is None or (over.ends == "drain" and not live):
+        return
+    reader = "it" if over.ends == "stop" else f"its live sources ({', '.join(sorted(live))})"
+    raise DeadlinePassedError(
+        job_id=options.job_id,
+        option=over.option,
+        at=over.at.isoformat(),
+        now=datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="seconds"),
+        reader=reader,
+    )
+
+
+def due(options: RunOptions, *, ran: float, now: float) -> Ending | None:
+    """Return how a run must end now, or None.
+
+    Args:
+        options: Options of the run.
+        ran: Seconds for which the run is RUNNING.
+        now: Epoch seconds of the wall clock.
+    """
+    over = passed(options, now)
+    if over is not None:
+        return over.ends
+    return next((ends for _, ends, after in _given(options, kinds.DURATION) if ran >= after), None)

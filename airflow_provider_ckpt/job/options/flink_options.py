@@ -1,0 +1,137 @@
+"""Options of a run under Flink's keys (FLIP-383), with values in Flink's notation.
+
+A number without a unit is milliseconds under Flink's keys, and seconds everywhere else here. The rules are those of
+Flink's ``TimeUtils.parseDuration`` and ``MemorySize.parse``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow_provider_ckpt.job.errors import (
+    BadFlinkDurationError,
+    BadFlinkSizeError,
+    BadOptionError,
+    OptionGivenTwiceError,
+    UnknownOptionError,
+)
+from airflow_provider_ckpt.job.options import kinds
+from airflow_provider_ckpt.job.options.kinds import Kind
+from airflow_provider_ckpt.job.options.option import Option
+from airflow_provider_ckpt.job.options.run_options import BY_NAME, OPTIONS
+from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
+
+KEYS: Mapping[str, Option] = {key: option for option in OPTIONS for key in option.flink}
+
+_SECONDS = {
+    **dict.fromkeys(("ns", "nano", "nanos", "nanosecond", "nanoseconds"), 1e-9),
+    **dict.fromkeys(("µs", "micro", "micros", "microsecond", "microseconds"), 1e-6),
+    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+}
+_BYTES = {
+    **dict.fromkeys(("", "b", "bytes"), 1),
+    **dict.fromkeys(("k", "kb", "kibibytes"), 1 << 10),
+    **dict.fromkeys(("m", "mb", "mebibytes"), 1 << 20),
+    **dict.fromkeys(("g", "gb", "gibibytes"), 1 << 30),
+    **dict.fromkeys(("t", "tb", "tebibytes"), 1 << 40),
+}
+_LARGEST = (1 << 63) - 1
+_AMOUNT = re.compile(r"0*([0-9]{1,19})\s*([^\W\d_]*)")
+
+
+def flink_values(given: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options under Flink's keys as fields of RunOptions.
+
+    Args:
+        given: The options by Flink's keys.
+        typed: Options that were given by the fields' own names.
+
+    Raises:
+        UnknownOptionError: a key is unknown.
+        BadFlinkDurationError: a value is no duration.
+        BadFlinkSizeError: a value is no size.
+        BadOptionError: a value has the wrong type.
+        OptionGivenTwiceError: two names of one option have different values.
+    """
+    if not isinstance(given, Mapping):
+        raise BadOptionError(option="options", value=type(given).__name__, expected="texts by Flink's keys")
+    found: dict[str, Any] = {}
+    named: dict[str, str] = {}
+    for key, value in given.items():
+        option = _option(key)
+        read = _read(option.kind, _text(value, key), key)
+        if found.setdefault(option.name, read) != read:
+            first = named[option.name]
+            raise OptionGivenTwiceError(first=first, value=given[first], second=key, other=value)
+        named[option.name] = key
+    for name, key in named.items():
+        _refuse_other(name, typed.get(name), key, given[key], found[name])
+    return found
+
+
+def _option(key: object) -> Option:
+    if not isinstance(key, str) or key not in KEYS:
+        suggestion = did_you_mean(str(key), KEYS)
+        raise UnknownOptionError(where="options", option=key, suggestion=suggestion, known=listed(KEYS))
+    return KEYS[key]
+
+
+def _text(value: object, key: str) -> str:
+    """Return a value as text, as Flink's options are. A YAML file makes a number or a flag of some texts."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int):
+        raise BadOptionError(option=key, value=type(value).__name__, expected="a text")
+    return str(value).strip()
+
+
+def _refuse_other(name: str, typed: Any, key: str, given: Any, read: Any) -> None:
+    """Refuse a different value under the option's own name. A default value is allowed, because it looks like one that
+    is not given."""
+    option = BY_NAME[name]
+    if typed is not None and option.read(typed) not in (read, option.default):
+        raise OptionGivenTwiceError(first=name, value=typed, second=key, other=given)
+
+
+def _duration(text: str, key: str) -> float:
+    amount = _amount(text, _SECONDS)
+    if amount is None:
+        raise BadFlinkDurationError(option=key, value=text)
+    return amount
+
+
+def _size(text: str, key: str) -> int:
+    amount = _amount(text, _BYTES)
+    if amount is None or amount > _LARGEST:
+        raise BadFlinkSizeError(option=key, value=text)
+    return int(amount)
+
+
+def _amount(text: str, units: Mapping[str, float]) -> float | None:
+    found = _AMOUNT.fullmatch(text)
+    if found is None or int(found[1]) > _LARGEST or found[2].lower() not in units:
+        return None
+    return int(found[1]) * units[found[2].lower()]
+
+
+def _flag(text: str, key: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise BadOptionError(option=key, value=text, expected="true or false")
+    return text.lower() == "true"
+
+
+_READ: Mapping[str, Callable[[str, str], Any]] = {
+    kinds.DURATION.allowed: _duration,
+    kinds.SIZE.allowed: _size,
+    kinds.FLAG.allowed: _flag,
+}
+
+
+def _read(kind: Kind, text: str, key: str) -> Any:
+    return _READ[kind.allowed](text, key)

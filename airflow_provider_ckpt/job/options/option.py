@@ -1,0 +1,104 @@
+"""The declaration of one option of a run, from which everything else about it follows.
+
+It gives the flags of ``ckpt run``, the templated fields and early checks of the Airflow operator, the driver's JSON,
+the tables in ``docs/``, and the options that may change between two runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, dataclass, replace
+from typing import Any, Literal
+
+from airflow_provider_ckpt.job.options.kinds import Kind
+
+Ending = Literal["stop", "drain"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """Declaration of an option."""
+
+    name: str
+    """Name of the field of :class:`~.options.RunOptions`."""
+    kind: Kind
+    help: str
+    """Description in one sentence, for all outputs."""
+    default: Any = None
+    """The kept value of the default. None: there is none, see :attr:`unset`."""
+    required: bool = False
+    flag: str | None = None
+    """Flag of ``ckpt run``. None: there is none, or the option is a positional argument like the job."""
+    argument: str | None = None
+    """Argument of the Airflow operator. None: there is none."""
+    ends: Ending | None = None
+    """How the option ends the run, at a time or after a duration. At most one such option may be given."""
+    unset: str = ""
+    """Effect of leaving the option out of ``ckpt run``, if there is no default."""
+    unset_argument: str = ""
+    """Effect of leaving the argument out in Airflow, if there is no default. None then counts as not given."""
+    is_identity: bool = False
+    """True if another value means another job."""
+    fixed: str | None = None
+    """Why the option cannot change between two runs of one job. None: it can."""
+    flink: tuple[str, ...] = ()
+    """Flink's keys of the option, the current one first. See :mod:`.flink_options`."""
+
+    @property
+    def templated(self) -> bool:
+        """True if the Airflow argument is templated. A template renders text, so the value must be readable from
+        text."""
+        return self.argument is not None and self.kind.is_text
+
+    @property
+    def shown_default(self) -> str:
+        """The default as a user would write it. Empty if there is none."""
+        return "" if self.default is None else self.kind.shown(self.default)
+
+    def read(self, value: object, name: str | None = None) -> Any:
+        """Return the kept value of a given one.
+
+        Args:
+            value: The given value.
+            name: Name under which it was given.
+
+        Raises:
+            InvalidInputError: a subclass of it, for a bad value.
+        """
+        if value is None and self.default is None and not self.required:
+            return None
+        return self.kind.read(value, name or self.name)
+
+    def to_json(self, value: Any) -> Any:
+        return None if value is None else self.kind.to_json(value)
+
+
+def about(
+    kind: Kind,
+    help: str,  # noqa: A002
+    *,
+    flag: str | None = "",
+    argument: str | None = "",
+    ends: Ending | None = None,
+    unset: str = "",
+    unset_argument: str = "",
+    is_identity: bool = False,
+    fixed: str | None = None,
+    flink: tuple[str, ...] = (),
+) -> dict[str, Option]:
+    """Return the metadata of a field that is an option. An empty ``flag`` or ``argument`` means the field's name."""
+    option = Option("", kind, help, None, False, flag, argument, ends, unset, unset_argument, is_identity, fixed, flink)
+    return {"option": option}
+
+
+def declared(one: Field[Any]) -> Option:
+    """Return the option of a field with metadata of :func:`about`."""
+    option: Option = one.metadata["option"]
+    default = one.default if one.default_factory is MISSING else one.default_factory()
+    return replace(
+        option,
+        name=one.name,
+        default=None if default is MISSING else default,
+        required=default is MISSING,
+        flag="--" + one.name.replace("_", "-") if option.flag == "" else option.flag,
+        argument=option.argument if option.argument != "" else one.name,
+    )

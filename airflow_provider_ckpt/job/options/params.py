@@ -1,0 +1,136 @@
+"""The place in the user's code where an operator is defined, as "file:line".
+
+Parameters of a job: texts that a run gives and that the job's code reads by name.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any
+
+from airflow_provider_ckpt.job.errors import BadParamError, LateParamError, MissingParamError, UnknownParamError
+from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed, misspelt
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def function_location(function: Callable[..., Any]) -> str | None:
+    """Return the place of the function's first line (of its decorator). None for no Python function (a partial,
+    say)."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return None if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def caller_location() -> str:
+    """Return the place of the innermost call outside of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+
+class NotGiven:
+    """Marker for a parameter without a default, because None can be a default."""
+
+    def __repr__(self) -> str:
+        return "<no default>"
+
+
+NOT_GIVEN = NotGiven()
+
+
+class Params:
+    """Given parameters, and the names that the job's code has read while its file was loaded.
+
+    After that (:meth:`seal`) no other name can be read. A name that only a function reads, when its query starts, could
+    not be distinguished from a misspelt one.
+    """
+
+    def __init__(self, given: Mapping[str, str] | None = None) -> None:
+        self._given = dict(given or {})
+        self._known: dict[str, str | None] = {}
+        self._sealed = False
+
+    @property
+    def given(self) -> Mapping[str, str]:
+        return MappingProxyType(self._given)
+
+    @property
+    def known(self) -> Mapping[str, str | None]:
+        """Names that were read -> their values in this run. A read-only view."""
+        return MappingProxyType(self._known)
+
+    def read(self, job: str | None, name: str, default: str | NotGiven | None) -> str | None:
+        """Return the value of a parameter. Each error has the line that reads it.
+
+        Args:
+            job: Name of the job.
+            name: Name of the parameter.
+            default: Its default.
+
+        Raises:
+            BadParamError: the name or the default is bad.
+            MissingParamError: there is neither a value nor a default.
+            LateParamError: the name is new, and the file has been loaded.
+        """
+        location = caller_location()
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise BadParamError(job=job, location=location, what=f"name {name!r}", expected="a name such as 'day'")
+        if not isinstance(default, str | NotGiven | None):
+            raise BadParamError(
+                job=job, location=location, what=f"default of {name!r}, {default!r},", expected="a text or None"
+            )
+        if self._sealed and name not in self._known:
+            raise LateParamError(job=job, location=location, name=name, known=listed(self._known))
+        value = self._given.get(name, default)
+        if isinstance(value, NotGiven):
+            suggestion = misspelt(name, self._given)
+            raise MissingParamError(
+                job=job, location=location, name=name, given=listed(self._given), suggestion=suggestion
+            )
+        self._known[name] = value
+        return value
+
+    def seal(self, reference: str) -> None:
+        """Note that the file has been loaded.
+
+        Raises:
+            UnknownParamError: a given parameter was not read.
+        """
+        self._sealed = True
+        for name in self._given:
+            if name not in self._known:
+                raise UnknownParamError(
+                    reference=reference,
+                    name=name,
+                    suggestion=did_you_mean(name, self._known),
+                    known=listed(self._known),
+                )
+
+
+_current: ContextVar[Params | None] = ContextVar("ckpt_params", default=None)
+
+
+def current_params() -> Params:
+    """Return the parameters for a Job that is being created: those of the run that loads its file, or none."""
+    return _current.get() or Params()
+
+
+@contextmanager
+def giving(params: Params) -> Iterator[None]:
+    """Give these parameters to Jobs that are created in the block."""
+    token = _current.set(params)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,75 @@
+"""Tests of whether a requested change is already in the journal. Later runs follow the journal, even if the JobMaster
+that took the request has died."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_provider_ckpt.coordinator.change_scope import by_vertex
+from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
+from airflow_provider_ckpt.journal.requests import Changes, Request, RescaleRequest
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings, merged, of_queries, rescales
+
+
+def is_changed(state: JobState, changes: Changes) -> bool:
+    """Return whether the job already runs, or would run next, with ``changes``."""
+    try:
+        change = by_vertex(state.graph(), changes)
+    except ReconfigurationRefusedError:
+        return False
+    scaled = all(is_rescaled(state, RescaleRequest(uid, number)) for uid, number in rescales(change).items())
+    return scaled and _without_digests(merged(state.settings, of_queries(change))) == _without_digests(state.settings)
+
+
+def is_surely_changed(state: JobState, changes: Changes) -> bool:
+    """Return whether ``changes`` certainly hold, no matter which JobMaster applied them.
+
+    A change that names a file is never certain, because a file that is assigned again has the same name but may have
+    other content.
+    """
+    names_file = any(one.names_file for one in changes.values())
+    return bool(changes) and not names_file and is_changed(state, changes)
+
+
+def is_rescaled(state: JobState, asked: RescaleRequest) -> bool:
+    if state.plan is None:
+        return False
+    source = None if state.plan.definition is None else state.plan.definition.sources.get(asked.uid)
+    declared = None if source is None else source.parallelism
+    return state.plan.rescaled.get(asked.uid, declared) == asked.parallelism
+
+
+def still_wanted(state: JobState, changes: Changes) -> Changes:
+    """Return ``changes`` without numbers of subtasks that are already in effect.
+
+    Once all splits of a source are assigned, the same number cannot be decided a second time. A repeated request would
+    then be refused, although its change is in effect.
+    """
+    wanted = {}
+    for uid, one in changes.items():
+        if one.parallelism is not None and is_rescaled(state, RescaleRequest(uid, one.parallelism)):
+            one = replace(one, parallelism=None)
+        if not one.is_declared:
+            wanted[uid] = one
+    return wanted
+
+
+def was_decided(state: JobState, request: Request) -> bool:
+    """Return whether the previous JobMaster took ``request`` and also applied it, so that nothing is left to decide.
+
+    A change that names a file counts as applied only if ``reconfigured_for`` names the request. JobMasters of earlier
+    releases did not record that.
+    """
+    if request.name == state.reconfigured_for:
+        return True
+    if request.name not in state.taken_again:
+        return False
+    if request.rescale is not None:
+        return is_rescaled(state, request.rescale)
+    return is_surely_changed(state, request.changes)
+
+
+def _without_digests(settings: Settings) -> dict[str, VertexSettings]:
+    """Drop the digests of code, because a request names a file and not its content."""
+    return {uid: replace(one, digests={}) for uid, one in settings.items()}

@@ -1,0 +1,61 @@
+"""Clean-up steps after the journal has the end of a run. A step that fails does not change that end.
+
+Removal of files that earlier drivers left and no process owns.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from airflow_provider_ckpt.errors import OvertakenError, kind_and_text
+from airflow_provider_ckpt.journal.requests import forget_requests
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.status.status_line import LineKind
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
+from airflow_provider_ckpt.storage.layout import deployment_path, deployments_path, job_path
+from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
+from airflow_provider_ckpt.storage.removal import best_effort
+from airflow_provider_ckpt.storage.storage import Storage
+
+log = logging.getLogger(__name__)
+
+
+def post_run(status: StatusReporter, state: JobState, what: str, step: Callable[[], object]) -> None:
+    """Run ``step``. If it fails, only log it and report a warning.
+
+    The job is done, so a failed clean-up must not fail the run. The next start under this id takes each step again.
+
+    Args:
+        what: Name of the step for log and warning.
+    """
+    try:
+        step()
+    except OvertakenError as error:  # the later driver does the rest, and has reported it
+        log.info("after the end of job %s: %s: %s", state.job_id, what, error)
+        log.debug("after the end of job %s", state.job_id, exc_info=error)
+    except Exception as error:  # the storage, Spark or a sink may raise anything
+        log.warning("after the end of job %s: %s", state.job_id, what, exc_info=error)
+        reason = kind_and_text(error)
+        told = f"the run has ended, but {what} failed: {reason}; the next start tries again"
+        status.say(LineKind.WARNING, told, state)
+
+
+def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:
+    """Delete temporary files of killed writers, requests to earlier drivers, and messages of earlier deployments."""
+    with best_effort("the requests to earlier drivers"):
+        forget_requests(storage, job_id, epoch)
+    with best_effort("the messages of earlier deployments"):
+        _forget_deployments(storage, job_id, epoch)
+    with best_effort("leftovers of probes"):
+        storage.collect_temporary("", LEFT_BEHIND, deep=False)
+    with best_effort("leftovers of killed writers"):
+        storage.collect_temporary(job_path(job_id), LEFT_BEHIND)
+
+
+def _forget_deployments(storage: Storage, job_id: str, epoch: int) -> None:
+    """Delete the messages of deployments that are over. If a process of one still lives, its messages are no longer
+    read."""
+    for name in storage.list(deployments_path(job_id)):
+        if name.isdecimal() and int(name) < epoch:
+            storage.delete_tree(deployment_path(job_id, int(name)))

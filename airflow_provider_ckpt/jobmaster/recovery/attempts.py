@@ -1,0 +1,39 @@
+"""Names of attempts, and the log position from which a new attempt continues."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
+
+
+def new_nonce() -> str:
+    """Return a random suffix that makes an attempt's name unique (R5)."""
+    return secrets.token_hex(4)
+
+
+def first_attempts(epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, AttemptId]:
+    """Return the first attempt of each subtask in ``epoch``.
+
+    Each gets a nonce of its own, because sinks tell staged output of two subtasks apart by the attempt's name alone.
+    """
+    names, nonces = list(subtasks), set[str]()
+    while len(nonces) < len(names):
+        nonces.add(new_nonce())
+    return {name: AttemptId.first(epoch, nonce) for name, nonce in zip(names, nonces, strict=True)}
+
+
+def continues_at(log: SubtaskLog, *, batch: bool, by_split: bool) -> int | None:
+    """Return the log position from which the next attempt of a subtask continues; None continues after all published
+    entries.
+
+    A batch attempt without its end of data is void as a whole (R23). A source with splits is an exception, because each
+    split counts by itself.
+
+    Args:
+        batch: True if the job runs in batch mode.
+        by_split: True if the subtask reads a source with splits.
+    """
+    return 0 if batch and not by_split and log.state.end_of_data is None else None

@@ -1,0 +1,87 @@
+"""Checks that the logs of a job and its subtasks still hold the entries they are known to have held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError, SubtaskLogReopenedError
+from airflow_provider_ckpt.journal.errors import CorruptJournalError
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.channel import channels
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.storage.layout import vertices_path
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_reader import LogReader
+from airflow_provider_ckpt.subtasklog.records import Open
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
+
+
+def check_journal(storage: Storage, state: JobState) -> None:
+    """Refuse a damaged journal, and an empty one if files of the job's vertices exist: the job is not new then.
+
+    Raises CorruptJournalError.
+    """
+    if state.damage:
+        raise CorruptJournalError(job_id=state.job_id, reason="; ".join(state.damage))
+    if not state.epoch and storage.list(vertices_path(state.job_id)):
+        reason = "it holds nothing, though queries of the job have written beside it: bring it back from a backup"
+        raise CorruptJournalError(job_id=state.job_id, reason=reason)
+
+
+def check_whole(state: JobState, logs: Mapping[SubtaskId, LogReader]) -> None:
+    """Refuse a log that ends before the position that the last completed checkpoint covers.
+
+    Raises SubtaskLogLostError.
+    """
+    for subtask, snapshot in state.covering().items():
+        if subtask in logs and snapshot.position >= max(1, logs[subtask].position):
+            raise SubtaskLogLostError(
+                log=logs[subtask].path,
+                next=logs[subtask].position,
+                covered=snapshot.position,
+                checkpoint=state.last_completed,
+            )
+
+
+def check_read(graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
+    """Refuse a log that ends before the position up to which a consumer has read it. Call it before anything is
+    written, because the numbers of the lost entries are free.
+
+    Args:
+        logs: Loaded logs of all subtasks.
+
+    Raises SubtaskLogCutError.
+    """
+    for subtask, log in logs.items():
+        last = log.state.last_batch
+        inputs = last.inputs if last is not None else {}
+        for channel in channels(graph, subtask):
+            read, producer = inputs.get(channel.key, 0), logs[channel.producer]
+            if read > producer.position:
+                producer.load()  # an earlier driver may have written to both logs since this one was loaded
+            if read > producer.position:
+                raise SubtaskLogCutError(log=producer.path, next=producer.position, consumer=subtask, read=read - 1)
+
+
+def check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
+    """Refuse a finished subtask whose log is open again. The coordinator never deploys a finished subtask, so its log
+    would never end.
+
+    Raises SubtaskLogReopenedError.
+    """
+    for subtask in sorted(state.finished & logs.keys()):
+        log = logs[subtask]
+        if not log.state.closed and not is_outdated(log, state.since(subtask.vertex)):
+            raise SubtaskLogReopenedError(log=log.path, subtask=subtask)
+
+
+def is_outdated(log: LogReader, since: int) -> bool:
+    """Return whether nothing in the log counts: its vertex was dropped, or left out at a restart from scratch, and is
+    back now.
+
+    Args:
+        since: First epoch whose entries count for the vertex.
+    """
+    epochs = [record.epoch for _, record in log.records() if isinstance(record, Open)]
+    return bool(epochs) and max(epochs) < since

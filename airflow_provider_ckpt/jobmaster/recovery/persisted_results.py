@@ -1,0 +1,138 @@
+"""The results of operators with ``persist=True``: result partitions that outlive their job, as Flink's cluster
+partitions do (FLIP-67, PR 8687).
+
+No data is moved or copied, and there is no separate list that could disagree. The journal entry with FINISHED makes the
+results persistent: the clean-up after it keeps all folders that the logs name. ``ckpt delete`` deletes them with the
+job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from posixpath import dirname
+
+from airflow_provider_ckpt.jobmaster.errors import (
+    NoSuchResultError,
+    ResultDamagedError,
+    ResultNotPersistedError,
+    SubtaskLogReopenedError,
+)
+from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal, is_outdated
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.errors import PartitionFilesDamagedError
+from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader
+from airflow_provider_ckpt.subtasklog.log_state import fold
+from airflow_provider_ckpt.subtasklog.lost_entries import refuse_damaged
+from airflow_provider_ckpt.subtasklog.records import Batch
+
+_WITHOUT_RESULTS = (JobStatus.DELETING, JobStatus.DELETED)
+
+
+@dataclass(frozen=True)
+class PersistedResult:
+    """The result of an operator of a FINISHED job, as Parquet files. It holds all rows that there were to read, also in
+    a drained job, because only unbounded sources end early.
+
+    Args:
+        files: URIs of the files for Spark, ordered by subtask and then as published; empty without rows.
+        rows: Number of rows; None if an entry of an earlier release does not record it.
+        bytes: Size of the files.
+        schema: Spark's schema as JSON text.
+    """
+
+    job_id: str
+    operator: str
+    files: tuple[str, ...]
+    rows: int | None
+    bytes: int
+    schema: str
+
+
+def persisted_operators(state: JobState) -> tuple[str, ...]:
+    """Return the operators whose results outlive the job, or will, in topological order. A deleted job has none."""
+    if state.status in _WITHOUT_RESULTS:
+        return ()
+    return tuple(vertex.uid for vertex in state.graph().vertices if vertex.persist)
+
+
+def read_persisted_result(storage: Storage, job_id: str, operator: str) -> PersistedResult:
+    """Return the persisted result of ``operator``. It reads the journal and the logs, and lists the files.
+
+    Args:
+        storage: Storage of the root.
+
+    Raises ResultNotPersistedError, NoSuchResultError, SubtaskLogReopenedError, CorruptJournalError, the storage's
+    errors, and ResultDamagedError if a file is gone or has another size.
+    """
+    state = Journal(storage, job_id).replay()
+    check_journal(storage, state)
+    known = persisted_operators(state)
+    is_new = state.plan is None and state.status not in _WITHOUT_RESULTS
+    if operator not in known and not (is_new and state.epoch):
+        shown = state.status or "not known under this root"
+        raise NoSuchResultError(job_id=job_id, operator=operator, status=shown, known=", ".join(known) or "none")
+    if state.plan is None or state.status is not JobStatus.FINISHED:
+        raise ResultNotPersistedError(job_id=job_id, operator=operator, status=state.status or "not RUNNING yet")
+    of_subtasks = [_SubtaskResult.of(storage, state, one) for one in state.graph().vertex(operator).subtasks]
+    for one in of_subtasks:
+        try:
+            refuse_damaged(storage, one.partition, (file for batch in one.batches for file in batch.files))
+        except PartitionFilesDamagedError as error:
+            raise ResultDamagedError(job_id=job_id, operator=operator, **error.data) from None
+    batches = [(one.partition, batch) for one in of_subtasks for batch in one.batches]
+    counts = [batch.rows if batch.files else 0 for _, batch in batches]
+    return PersistedResult(
+        job_id,
+        operator,
+        tuple(storage.spark_uri(f"{place}/{file.path}") for place, batch in batches for file in batch.files),
+        None if None in counts else sum(count or 0 for count in counts),
+        sum(file.size for _, batch in batches for file in batch.files),
+        state.plan.schemas[operator],
+    )
+
+
+def persisted_folders(storage: Storage, state: JobState, vertex: JobVertex) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the partition of each subtask of ``vertex``, with its folders that hold persisted data. The job must be
+    FINISHED.
+
+    Raises SubtaskLogReopenedError, and the storage's errors: an unreadable log does not mean that nothing is persisted.
+    """
+    for subtask in vertex.subtasks:
+        found = _SubtaskResult.of(storage, state, subtask)
+        named = frozenset(dirname(file.path) for batch in found.batches for file in batch.files)
+        yield found.partition, named
+
+
+def unnamed_places(storage: Storage, partition: str, named: frozenset[str]) -> Iterator[str]:
+    """Yield the paths in a partition that are not in ``named``, as few and as high in the tree as possible."""
+    for name in storage.list(partition):
+        path = f"{partition}/{name}"
+        inside = frozenset(one.removeprefix(f"{name}/") for one in named if one.startswith(f"{name}/"))
+        if inside:
+            yield from unnamed_places(storage, path, inside)
+        elif name not in named:
+            yield path
+
+
+@dataclass(frozen=True)
+class _SubtaskResult:
+    partition: str
+    batches: tuple[Batch, ...]
+
+    @classmethod
+    def of(cls, storage: Storage, state: JobState, subtask: SubtaskId) -> _SubtaskResult:
+        """Return the result of ``subtask``. The job must be FINISHED, so that each log has its end."""
+        path = subtask_log_path(state.job_id, subtask.vertex, subtask.number)
+        log = TailingLogReader(storage, path)
+        records = log.records()
+        if not fold(records).closed or is_outdated(log, state.since(subtask.vertex)):
+            raise SubtaskLogReopenedError(log=path, subtask=subtask)
+        batches = tuple(record for _, record in records if isinstance(record, Batch))
+        return cls(partition_path(state.job_id, subtask.vertex, subtask.number), batches)

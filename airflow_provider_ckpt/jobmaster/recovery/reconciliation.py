@@ -1,0 +1,236 @@
+"""The subtasks of a resumed bounded job that must run again, because results that are still needed are gone (FLIP-383).
+
+In BATCH mode a subtask at its end of data does not run again, wherever its driver is, because its result partition is
+in the storage. It runs again only if its result is needed and a part of it is gone. A result is needed by a subtask
+that is not at its end, or that runs again itself. A result that must outlive the job (persist=True) is always needed. A
+consumer at its end has read all that it needed.
+
+Flink also restarts the consumers of a subtask that runs again, because its rows may differ. Here the input of a bounded
+source is frozen. If a function gives other rows each time, its consumers may read two different results.
+
+The module has no storage and no clock.
+
+The decision which results of earlier runs a job in batch mode keeps, made from journal, logs and partitions
+(FLIP-383).
+
+In Flink the workers hold the results, and the JobMaster waits for their answers. Here the storage holds them. So no
+wait is necessary, and the results of a worker outlive it.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogReopenedError
+from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
+from airflow_provider_ckpt.jobmaster.recovery.log_checks import is_outdated
+from airflow_provider_ckpt.jobmaster.recovery.restore import nothing_is_covered
+from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.channel import readers
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.split import is_in, ranges
+from airflow_provider_ckpt.storage.layout import job_path, partition_path, subtask_log_path
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_reader import LogReader, TailingLogReader
+from airflow_provider_ckpt.subtasklog.lost_entries import lost_entries
+from airflow_provider_ckpt.subtasklog.records import Batch
+
+
+@dataclass(frozen=True)
+class LostResult:
+    """A result with missing files that must be produced again.
+
+    A source with splits reads the splits of these entries again. Any other vertex reads everything again.
+
+    Attributes:
+        producer: the subtask whose log names files that are gone.
+        positions: the positions of these entries in its log.
+        consumer: the subtask that must read them; the producer itself if they must outlive the job.
+    """
+
+    producer: SubtaskId
+    positions: tuple[int, ...]
+    consumer: SubtaskId
+
+
+def lost_results(
+    graph: JobGraph, ended: Collection[SubtaskId], gone: Callable[[SubtaskId], Iterable[int]]
+) -> tuple[LostResult, ...]:
+    """Return the lost results that must be produced again.
+
+    The search goes from the sinks upwards, because a lost result is needed only if its reader runs.
+
+    Args:
+        graph: the job's graph.
+        ended: the subtasks at their end of data.
+        gone: returns the positions of the entries in a subtask's log of which a file is gone. It is called at most once
+            for each subtask whose result is needed, and for no other.
+    """
+    run, found = set(graph.subtasks) - set(ended), list[LostResult]()
+    for vertex in reversed(graph.vertices):
+        for subtask in vertex.subtasks:
+            if not vertex.splits and subtask in run:
+                continue  # everything that it has published is void (R23)
+            kept = subtask if vertex.persist else None
+            wanted = next((consumer for consumer, _ in readers(graph, subtask) if consumer in run), kept)
+            positions = () if wanted is None else tuple(sorted(gone(subtask)))
+            if wanted is not None and positions:
+                run.add(subtask)
+                found.append(LostResult(subtask, positions, wanted))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """The subtasks that must run again, by subtask (``resets``).
+
+    ``kept`` and ``splits_kept`` are for display only, because a driver that still lives may add to them.
+    """
+
+    resets: Mapping[SubtaskId, Reset]
+    kept: tuple[SubtaskId, ...] = field(default=(), compare=False)
+    splits_kept: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    def event(self, epoch: int, now: float) -> JobReconciled:
+        return JobReconciled(epoch, self.kept, self.splits_kept, tuple(self.resets.values()), now)
+
+    def applied(self, state: JobState) -> JobState:
+        """Return ``state`` as it will be after this reconciliation."""
+        if not self.resets:
+            return state
+        after = copy.deepcopy(state)
+        self.event(state.epoch, 0.0).apply(after)
+        return after
+
+
+class Reconciler:
+    """The reconciler of one job.
+
+    It keeps the logs that it has read, because a driver reconciles at least twice while it gets ready, and a job may
+    have a hundred thousand splits.
+    """
+
+    def __init__(self, storage: Storage, job_id: str) -> None:
+        self._storage, self._job_id = storage, job_id
+        self._logs: dict[SubtaskId, TailingLogReader] = {}
+
+    def reconcile(self, state: JobState) -> Reconciliation | None:
+        """Return which results are kept and which subtasks must run again. It reads the logs and lists the partitions
+        that still have readers, and writes nothing.
+
+        None means that there is nothing to resume, or that the job is in streaming mode. A lost result cannot be made
+        again in streaming mode, because checkpoints cover output made from it, and sinks may have released that output.
+        None is also returned once a checkpoint covers something. In batch mode that happens only when all subtasks are
+        at their ends, and then no result is needed. A vertex that was added later does not get its results.
+
+        Raises FrozenSplitsLostError, SubtaskLogReopenedError, and the storage's errors: a partition that cannot be
+        listed does not count as lost.
+        """
+        if state.plan is None or state.definition is None or state.definition.mode != "batch":
+            return None
+        if not nothing_is_covered(state):  # after a restart from scratch earlier checkpoints remain, and cover nothing
+            return None
+        with _without_collection():
+            return self._reconcile(state)
+
+    def _reconcile(self, state: JobState) -> Reconciliation:
+        graph, logs = state.graph(), self._counted(state)
+        ended = [name for name in graph.subtasks if name in logs and logs[name].has_ended]
+
+        def gone(subtask: SubtaskId) -> list[int]:
+            if subtask not in logs:
+                return []
+            partition = partition_path(self._job_id, subtask.vertex, subtask.number)
+            return lost_entries(self._storage, partition, logs[subtask].records())
+
+        places = _Places(self._storage, self._job_id, state)
+        resets = {one.producer: _reset(one, graph, logs, places) for one in lost_results(graph, ended, gone)}
+        resets |= self._without_log(state, {*ended, *resets})
+        kept = tuple(name for name in ended if name not in resets)
+        return Reconciliation(resets, kept, _splits_kept(graph, logs, resets))
+
+    def _without_log(self, state: JobState, known: set[SubtaskId]) -> dict[SubtaskId, Reset]:
+        """Return resets of subtasks that are at their ends in the journal but not in their logs, because log entries
+        are gone.
+
+        Raises SubtaskLogReopenedError for a finished subtask, and for a source with splits, because it is unknown which
+        splits it had read.
+        """
+        found = {}
+        for subtask in [one for one in state.graph().subtasks if one in state.end_of_data and one not in known]:
+            if state.graph().vertex(subtask.vertex).splits or subtask in state.finished:
+                path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
+                raise SubtaskLogReopenedError(log=path, subtask=subtask)
+            found[subtask] = Reset(subtask, (), subtask)
+        return found
+
+    def _counted(self, state: JobState) -> dict[SubtaskId, TailingLogReader]:
+        """Return the logs whose entries still count."""
+        found = {}
+        for name in state.graph().subtasks:
+            if name not in self._logs:
+                path = subtask_log_path(self._job_id, name.vertex, name.number)
+                self._logs[name] = TailingLogReader(self._storage, path)
+            if not is_outdated(self._logs[name], state.since(name.vertex)):
+                found[name] = self._logs[name]
+        return found
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Turn off garbage collection while the logs are read. Their records all stay in use, and searching them for cycles
+    again and again took a third of the time."""
+    is_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_on:
+            gc.enable()
+
+
+class _Places:
+    """Numbers of splits in the frozen lists of their sources. Each list is read once."""
+
+    def __init__(self, storage: Storage, job_id: str, state: JobState) -> None:
+        self._storage, self._job_id, self._frozen = storage, job_id, state.frozen
+        self._of: dict[str, dict[str, int]] = {}
+
+    def of(self, source: str) -> Mapping[str, int]:
+        if source not in self._of:
+            frozen = self._frozen.get(source)
+            path = None if frozen is None else frozen.path
+            splits = () if path is None else read_frozen_splits(self._storage, f"{job_path(self._job_id)}/{path}")
+            self._of[source] = {split.id: number for number, split in enumerate(splits)}
+        return self._of[source]
+
+
+def _reset(lost: LostResult, graph: JobGraph, logs: Mapping[SubtaskId, LogReader], places: _Places) -> Reset:
+    subtask, positions = lost.producer, ranges(lost.positions)
+    if not graph.vertex(subtask.vertex).splits:
+        return Reset(subtask, positions, lost.consumer)
+    known, gone = places.of(subtask.vertex), set(lost.positions)
+    entries = [record for number, record in logs[subtask].records() if number in gone and isinstance(record, Batch)]
+    splits = ranges(known[name] for entry in entries for name in entry.splits if name in known)
+    return Reset(subtask, positions, lost.consumer, splits)
+
+
+def _splits_kept(
+    graph: JobGraph, logs: Mapping[SubtaskId, LogReader], resets: Mapping[SubtaskId, Reset]
+) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for vertex in [one for one in graph.vertices if one.splits]:
+        found[vertex.uid] = sum(
+            len(record.splits)
+            for name in vertex.subtasks
+            if name in logs
+            for position, record in logs[name].records()
+            if isinstance(record, Batch) and not (name in resets and is_in(resets[name].positions, position))
+        )
+    return found

@@ -1,0 +1,80 @@
+"""Progress of the sources with splits when a driver takes the job over, from the journal and the tails of the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
+from airflow_provider_ckpt.journal.kinds.splits import covered_splits
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.split import Split, numbers
+from airflow_provider_ckpt.subtasklog.log_reader import LogReader
+from airflow_provider_ckpt.subtasklog.records import Batch
+
+
+def restored_splits(
+    state: JobState,
+    graph: JobGraph,
+    logs: Mapping[SubtaskId, LogReader],
+    lists: Mapping[str, Sequence[Split]],
+    parallelism: Mapping[str, int],
+) -> dict[str, RestoredSplits]:
+    """Return the done splits (R14) of each source in ``lists``.
+
+    Args:
+        logs: Opened logs, so that no earlier attempt publishes after they are read.
+        lists: Frozen splits of each source.
+        parallelism: Number of subtasks that must read each source (:func:`readers_wanted`).
+    """
+    return {uid: _restored(state, graph.vertex(uid), logs, splits, parallelism[uid]) for uid, splits in lists.items()}
+
+
+def _restored(
+    state: JobState, vertex: JobVertex, logs: Mapping[SubtaskId, LogReader], splits: Sequence[Split], parallelism: int
+) -> RestoredSplits:
+    ids = [split.id for split in splits]
+    places = {name: number for number, name in enumerate(ids)}
+    published: dict[int, tuple[SubtaskId, int]] = {}
+    # checked before the entries are read, because attempts may still run (W13): all entries of an ended log are seen
+    ended = [subtask for subtask in vertex.subtasks if logs[subtask].has_ended]
+    for subtask in vertex.subtasks:
+        for position, record in logs[subtask].records():
+            for name in record.splits if isinstance(record, Batch) else ():
+                if name in places:
+                    published[places[name]] = (subtask, position)
+    unfinished = [subtask for subtask in vertex.subtasks if subtask not in ended]
+    covered = numbers(covered_splits(state, vertex.uid, state.last_completed))
+    return RestoredSplits(ids, unfinished[:parallelism], covered, published, ended=ended)
+
+
+def readers_wanted(state: JobState, uid: str, declared: int) -> int:
+    """Return how many subtasks must read a source with splits.
+
+    It is the declared number, unless a user has rescaled the source while the job ran (R21, :class:`GraphChanged`). The
+    rescaled number holds until the job declares another one.
+    """
+    if state.plan is None or (definition := state.definition) is None or uid not in definition.sources:
+        return declared
+    is_as_then = definition.sources[uid].parallelism == declared
+    return state.plan.rescaled.get(uid, declared) if is_as_then else declared
+
+
+def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
+    """Return how many subtasks the vertex of a source with splits has, if the job declares ``parallelism``.
+
+    An ended subtask never runs again (R11), and no log is removed. So a job that resumes with another parallelism keeps
+    its subtasks, and gets as many new ones as are missing. With the same parallelism the vertex stays as it is.
+    """
+    definition = state.definition
+    if definition is None:
+        return parallelism
+    before = next((one for one in state.graph().vertices if one.uid == uid), None)
+    if before is None or not before.splits:
+        return parallelism
+    declared = definition.sources[uid].parallelism
+    ended = [subtask for subtask in before.subtasks if subtask in state.end_of_data]
+    if declared == parallelism or len(ended) == before.parallelism:
+        return before.parallelism
+    return max(before.parallelism, len(ended) + parallelism)

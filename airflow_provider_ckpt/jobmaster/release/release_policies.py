@@ -1,0 +1,31 @@
+"""Rules on when the output of a completed checkpoint is released in each sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.job.sink_operator import Gate, SinkOperator
+from airflow_provider_ckpt.job.sink_transactions import transactions
+
+
+@dataclass(frozen=True)
+class ReleasePolicies:
+    """The release rules of a job's sinks.
+
+    Args:
+        final_only: Sinks that release with the final checkpoint only.
+        gates: Gate of a sink, asked before each release.
+        transactions: Sink uid → uids of all sinks that are released in one transaction with it, itself included.
+    """
+
+    final_only: frozenset[str] = frozenset()
+    gates: Mapping[str, Gate] = field(default_factory=dict)
+    transactions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, sinks: Iterable[SinkOperator]) -> ReleasePolicies:
+        known = list(sinks)
+        final_only = frozenset(one.uid for one in known if one.release == "final")
+        gates = {one.uid: one.gate for one in known if one.gate is not None}
+        return cls(final_only, gates, transactions(known))

@@ -1,0 +1,223 @@
+"""Row counts of releases. The rows of each handle are counted once, even if the answer of a release was lost.
+
+Joint release of sinks that share a transaction. Each sink's release is requested alone, and the first request
+releases all of them.
+
+Release of a checkpoint's output in a sink, and in the sinks of the same transaction (R9).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from airflow_provider_ckpt.errors import CkptError, kind_and_text
+from airflow_provider_ckpt.job.sink_operator import Gate, PendingRelease
+from airflow_provider_ckpt.jobmaster.errors import GateAnswerError, GateFailedError, SubtaskLogLostError
+from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
+from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.journal.sink_progress import SinkProgress
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.sinks.result_checks import checked_counts, checked_together
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, ReleaseParticipant
+from airflow_provider_ckpt.subtasklog.log_reader import LogReader
+from airflow_provider_ckpt.subtasklog.log_state import from_epoch
+from airflow_provider_ckpt.subtasklog.records import Batch
+
+Counts = Mapping[str, int]
+EARLIER_ROWS = "earlier_rows"
+"""Key of the rows that an earlier call had already released, as the sink reports. They are included in ``rows``."""
+
+
+def line_kind(checkpoint: int, parts: Mapping[int, Counts]) -> dict[str, int]:
+    """Add up the counts of several releases of one sink, as the counts of ``checkpoint``.
+
+    Rows that were released as an earlier checkpoint are also counted under EARLIER_ROWS.
+
+    Args:
+        checkpoint: The newest of the checkpoints.
+        parts: Counts of each release, by its checkpoint.
+    """
+    names = dict.fromkeys(["rows", *(name for counts in parts.values() for name in counts)])
+    told = {name: sum(counts.get(name, 0) for counts in parts.values()) for name in names}
+    earlier = sum(of.get("rows" if at < checkpoint else EARLIER_ROWS, 0) for at, of in parts.items())
+    return {**told, EARLIER_ROWS: earlier} if earlier else told
+
+
+class ReleaseCounts:
+    """The row counts of the sinks of one run.
+
+    If the answer to a release was lost, in this run or an earlier one, the sink skips those rows in the next call and
+    does not count them again. The next call still gets their handles, because the journal does not know of the release.
+    So their rows are counted from the handles of that call.
+    """
+
+    def __init__(self) -> None:
+        self._counted: dict[str, set[str]] = {}
+
+    def of(self, uid: str, handles: Iterable[Handle], counts: Counts) -> dict[str, int]:
+        """Return the counts of one release, including rows that no answer has counted before.
+
+        Checkpoints of one sink ascend, and so do the first handles of its calls. A handle that is missing from one call
+        never comes again.
+
+        Args:
+            handles: All handles of the call, which are released now.
+            counts: Counts that the sink returned.
+        """
+        rows = {str(one["id"]): one.get("rows") for one in handles}
+        known = self._counted.get(uid, set())
+        self._counted[uid] = set(rows)
+        told = sum(number or 0 for handle_id, number in rows.items() if handle_id not in known)
+        if "rows" not in counts or None in rows.values():
+            return dict(counts)  # the handles of a user's own sink may lack row counts, so its counts are used
+        earlier = max(0, told - counts["rows"])
+        return {**counts, "rows": told, **({EARLIER_ROWS: earlier} if earlier else {})}
+
+
+class TransactionGroup:
+    """The joint releases of one transaction in one run. Each sink's request returns each of its counts once, even if
+    the call for another sink has released it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reached: dict[str, int] = {}
+        self._untold: dict[str, dict[int, Counts]] = {}
+
+    def carry_out(self, uid: str, checkpoint: int, release: Callable[[], Mapping[str, Counts]]) -> dict[str, int]:
+        """Release the transaction up to ``checkpoint``, unless that is done. Return the counts of ``uid`` that no call
+        has returned.
+
+        Args:
+            release: Function that releases all sinks of the transaction, and returns counts by uid. Its errors are
+                raised.
+        """
+        with self._lock:  # a concurrent call would only wait in the database
+            if self._reached.get(uid, 0) < checkpoint:
+                for member, counts in release().items():
+                    self._reached[member] = checkpoint
+                    self._untold.setdefault(member, {})[checkpoint] = counts
+            return line_kind(checkpoint, self._untold.pop(uid, {}))
+
+
+Since = Mapping[str, SinkProgress]
+"""Sink uid → progress of its releases."""
+_NOTHING = SinkProgress()
+
+
+class GateClosed(Exception):
+    """The gate of ``sink`` holds back its rows, and those of its transaction."""
+
+    def __init__(self, sink: str) -> None:
+        super().__init__(sink)
+        self.sink = sink
+
+
+class SinkReleases:
+    """The releases of one run.
+
+    Args:
+        graph: Function that returns the graph that the job runs now.
+        logs: Loaded logs of every subtask that a checkpoint covers.
+        sinks: Bound sinks by uid.
+        policies: Release rules of the sinks.
+    """
+
+    def __init__(
+        self,
+        job_id: str,
+        graph: Callable[[], JobGraph],
+        logs: Mapping[SubtaskId, LogReader],
+        sinks: Mapping[str, BoundSink],
+        policies: ReleasePolicies,
+    ) -> None:
+        self._job_id, self._sinks, self._policies = job_id, sinks, policies
+        self._graph, self._logs = graph, logs
+        self._counts = ReleaseCounts()
+        # one object for each transaction, so that a slow transaction does not hold up the others
+        self._together = {members: TransactionGroup() for members in policies.transactions.values()}
+
+    def carry_out(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, int]:
+        """Release the output staged between the sink's last released checkpoint and ``completed``. Return the sink's
+        counts, including rows whose count was lost before (:class:`ReleaseCounts`).
+
+        Raises GateClosed, and the errors of the sink and the gate.
+        """
+        if uid in self._policies.final_only and not completed.is_final:
+            return {}
+        if uid in self._policies.transactions:
+            together = self._together[self._policies.transactions[uid]]
+            return together.carry_out(uid, completed.checkpoint, lambda: self._release_all(uid, completed, since))
+        handles = self._let_pass(uid, completed, since)
+        sink = self._sinks[uid]
+        answer = sink.release(handles, completed.checkpoint)
+        return self._counts.of(uid, handles, checked_counts(uid, sink, answer, handles))
+
+    def _release_all(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, dict[str, int]]:
+        """Release in all sinks of the transaction, once the gate of each is open."""
+        members = self._policies.transactions[uid]
+        shares = [ReleaseParticipant(self._sinks[one], self._let_pass(one, completed, since)) for one in members]
+        sink = self._sinks[uid]
+        counts = checked_together(uid, sink, sink.release_together(shares, completed.checkpoint), len(shares))
+        found = zip(members, shares, counts, strict=True)
+        return {
+            one: self._counts.of(one, share.handles, checked_counts(one, share.sink, count, share.handles))
+            for one, share, count in found
+        }
+
+    def _let_pass(self, uid: str, completed: CheckpointCompleted, since: Since) -> list[Handle]:
+        handles = self._handles(uid, completed, since.get(uid, _NOTHING))
+        if not self._is_open(uid, completed, handles):
+            raise GateClosed(uid)
+        return handles
+
+    def _is_open(self, uid: str, completed: CheckpointCompleted, handles: Sequence[Handle]) -> bool:
+        gate = self._policies.gates.get(uid)
+        if gate is None:
+            return True
+        rows = sum(handle["rows"] for handle in handles)
+        if not rows:
+            return True
+        answer = self._ask(gate, PendingRelease(self._job_id, uid, completed.checkpoint, rows))
+        if not isinstance(answer, bool):  # the text "false" would count as true
+            raise GateAnswerError(job=self._job_id, sink=uid, checkpoint=completed.checkpoint, answer=answer)
+        return answer
+
+    @staticmethod
+    def _ask(gate: Gate, pending: PendingRelease) -> object:
+        try:
+            return gate(pending)
+        except Exception as error:  # any error of the gate is no answer, and is not the sink's failure
+            cause = str(error) if isinstance(error, CkptError) else kind_and_text(error)
+            raise GateFailedError(
+                job=pending.job_id, sink=pending.sink, checkpoint=pending.checkpoint, cause=cause
+            ) from error
+
+    def _handles(self, uid: str, completed: CheckpointCompleted, since: SinkProgress) -> list[Handle]:
+        found: list[Handle] = []
+        for vertex in [one for one in self._graph().vertices if uid in one.sinks]:
+            for subtask in [
+                one for one in vertex.subtasks if one in completed.subtasks
+            ]:  # new ones may have come since
+                found += self._of(subtask, uid, completed, since)
+        return found
+
+    def _of(self, subtask: SubtaskId, uid: str, completed: CheckpointCompleted, since: SinkProgress) -> list[Handle]:
+        end, log, is_final = position(completed, subtask), self._logs[subtask], uid in self._policies.final_only
+        # a sink that releases at the end only has not released anything so far
+        start = 0 if is_final or since.released is None else position(since.released, subtask)
+        records = log.records(start)
+        if log.position < end:  # a part must not be released as the whole
+            raise SubtaskLogLostError(log=log.path, next=log.position, covered=end, checkpoint=completed.checkpoint)
+        return [
+            dict(record.handles[uid])
+            for number, record in (from_epoch(records, since.epoch) if is_final else records)
+            if isinstance(record, Batch) and number < end and uid in record.handles
+        ]
+
+
+def position(completed: CheckpointCompleted, subtask: SubtaskId) -> int:
+    """Return the position up to which the checkpoint covers the subtask's log; 0 if the subtask had not started."""
+    snapshot = completed.subtasks.get(subtask)
+    return 0 if snapshot is None else snapshot.position

@@ -1,0 +1,195 @@
+"""Handling of requests that users put into the job's storage (R22), with their answers.
+
+Deletion of request files that are no longer needed: the job has answered them for good, or they were invalid.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.protocol.effects import TryUpgrade
+from airflow_provider_ckpt.coordinator.protocol.messages import (
+    Message,
+    ReconfigureRequested,
+    RescaleRequested,
+    StopRequested,
+    UpgradeRequested,
+)
+from airflow_provider_ckpt.coordinator.state.requests import UPGRADE
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.jobmaster.applied_changes import still_wanted, was_decided
+from airflow_provider_ckpt.jobmaster.clock import Clock
+from airflow_provider_ckpt.jobmaster.gateway import Inbox
+from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity, Upgrades
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.request_reader import RequestReader
+from airflow_provider_ckpt.journal.events import Event, RequestAnswered, StatusChanged
+from airflow_provider_ckpt.journal.requests import CHANGES, INVALID, Changes, Request, UpgradeRequest
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.storage.layout import request_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+log = logging.getLogger(__name__)
+
+
+class ServedRequests:
+    """The answered requests of one JobMaster.
+
+    A job may be changed each hour for as long as a driver runs, and the requests are listed each second. Requests to
+    stop or drain stay for the next driver, because the user may withdraw them.
+    """
+
+    def __init__(self, storage: Storage, job_id: str) -> None:
+        self._storage, self._job_id = storage, job_id
+        self._names: list[str] = []
+
+    def answered(self, event: RequestAnswered) -> None:
+        if event.kind in (*CHANGES, INVALID) and event.outcome.is_last:
+            self._names.append(event.request)
+
+    def forget(self, flush: Callable[[], None]) -> None:
+        """Delete the files of answered requests.
+
+        Args:
+            flush: Function that makes the answers durable. Without an answer the next driver would take the request
+                again.
+        """
+        if not self._names:
+            return
+        flush()
+        while self._names:
+            try:
+                self._storage.delete(request_path(self._job_id, self._names[-1]))
+            except CkptError as error:
+                log.warning("request %s, which was answered, stays for now: %s", self._names[-1], error)
+                if error.retryable:
+                    break
+            self._names.pop()  # a file that may not be deleted stays, and the others are still deleted
+
+
+PATIENCE = 120.0
+"""Seconds that a change from before a takeover waits for the job to run, before it is refused. It never waits longer
+than half of ``checkpoint_timeout``."""
+_HAS_WORKERS = (
+    "workers run the job, each with a file of its own: stop it, and run the new version (docs/changes.md lists what "
+    "may change)"
+)
+
+
+class RequestHandler:
+    """The request handling of one JobMaster, called from its loop.
+
+    Args:
+        upgrades: Loader of other versions; None if this kind of run has no upgrades.
+        tell: Function that passes a message to the coordinator.
+        append: Function that writes an event to the journal.
+        warn: Function that shows a message.
+    """
+
+    def __init__(
+        self,
+        identity: JobIdentity,
+        coordinator: Coordinator,
+        journal: OwnedJournal,
+        upgrades: Upgrades | None,
+        inbox: Inbox,
+        clock: Clock,
+        *,
+        tell: Callable[[Message], None],
+        append: Callable[[Event], None],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._job, self._coordinator, self._journal = identity, coordinator, journal
+        self._upgrades, self._asked = upgrades, dict[str, UpgradeRequest]()
+        self._upgraded = identity.upgraded
+        """The upgrade that started this version, until its request is answered."""
+        self._inbox, self._clock, self._tell, self._append = inbox, clock, tell, append
+        self._served = ServedRequests(identity.storage, identity.job_id)
+        since = identity.deployment or (identity.epoch if identity.upgraded is None else identity.upgraded.since)
+        self._reader = RequestReader(identity.storage, identity.job_id, identity.epoch, since, warn, clock.now)
+        self._patient_until: float | None = None
+
+    def answered(self, event: RequestAnswered) -> None:
+        self._served.answered(event)
+
+    def look(self, now: float, *, is_running: bool) -> None:
+        """Take the requests since the last poll. The caller must have just checked that the journal has no later epoch.
+
+        Args:
+            is_running: True if the job was RUNNING in this epoch.
+        """
+        self._served.forget(self._journal.flush)
+        self._reader.delete_others()
+        requests = self._reader.pending(self._journal.state.answered)
+        holds = self._holds_changes(requests, now, is_running=is_running)
+        for request in requests:
+            if was_decided(self._journal.state, request):
+                self._answer(request, RequestOutcome.completed("it was decided before, and later runs go by it"))
+            elif holds and request.is_change:
+                continue
+            elif request.kind == "drain" and self._coordinator.upgrading is not None:
+                continue  # the new version drains then, or this one if the upgrade fails
+            elif self._is_so(request):
+                self._answer(request, RequestOutcome.completed(AS_IT_IS))
+            elif request.kind in ("stop", "drain"):
+                asked = StopRequested(request.kind, request.name, request.leaves, request.at_once)  # type: ignore[arg-type]
+                self._tell(asked)
+            elif request.rescale is not None:
+                self._tell(RescaleRequested(request.rescale.uid, request.rescale.parallelism, request.name))
+            elif request.kind == "reconfigure":
+                self._tell(ReconfigureRequested(self._still_wanted(request.changes), request.name))
+            elif request.upgrade is not None and self._upgrades is not None:
+                self._asked[request.name] = request.upgrade
+                self._tell(UpgradeRequested(request.name))
+            elif request.upgrade is not None:
+                self._answer(request, RequestOutcome.refused(_HAS_WORKERS))
+            else:
+                self._answer(request, RequestOutcome.refused(f"{request.problem}"))
+
+    def _still_wanted(self, changes: Changes) -> Changes:
+        """Drop changes that are already in effect. While another change is in progress none is dropped, because that
+        one may still alter them."""
+        return changes if self._coordinator.is_changing else still_wanted(self._journal.state, changes)
+
+    def _is_so(self, request: Request) -> bool:
+        of_source = request.rescale
+        if of_source is not None:
+            changes: Changes = {of_source.uid: VertexSettings(parallelism=of_source.parallelism)}
+        else:
+            changes = request.changes
+        return bool(changes) and not self._still_wanted(changes)
+
+    def _holds_changes(self, requests: Iterable[Request], now: float, *, is_running: bool) -> bool:
+        """Return whether changes must wait until the job runs.
+
+        The previous JobMaster may have taken a change and died. That change waits for the job to run, and all later
+        changes wait for it: if a later change came first, the older one would undo it. After PATIENCE seconds a change
+        is no longer held, and the coordinator refuses it with the names of the subtasks that do not run.
+        """
+        if not any(one.is_change and one.epoch < self._job.epoch for one in requests):
+            return False
+        if self._patient_until is None:
+            self._patient_until = now + min(PATIENCE, self._job.options.checkpoint_timeout / 2)
+        return not is_running and now < self._patient_until
+
+    def _answer(self, request: Request, outcome: RequestOutcome) -> None:
+        self._append(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
+
+    def answer_upgrade(self, event: StatusChanged) -> None:
+        """Answer the request that led to this version when the job runs, or before its end is journaled."""
+        upgraded = self._upgraded
+        if upgraded is None or event.status is JobStatus.CREATED:
+            return
+        self._upgraded = None
+        outcome = upgraded.outcome
+        if event.status in (JobStatus.FAILED, JobStatus.RESTARTING):
+            outcome = RequestOutcome.failed(f"the job is {event.status} before it ran again: {event.cause}")
+        self._append(RequestAnswered(upgraded.request, UPGRADE, outcome, self._clock.wall()))
+
+    def try_upgrade(self, effect: TryUpgrade) -> None:
+        assert self._upgrades is not None
+        self._upgrades.submit(effect.request, self._asked[effect.request], self._inbox.put)

@@ -1,0 +1,209 @@
+"""The attempts in a job's own logs. Only their leftovers in a sink's target belong to this job (R5).
+
+Deletion of leftovers of fenced attempts: staged output and partition data that was never published (R5).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from airflow_provider_ckpt.jobmaster.recovery.persisted_results import persisted_folders, unnamed_places
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import JobGraph, layout_of
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.sinks.errors import GarbageLeftError
+from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
+from airflow_provider_ckpt.sparkfiles.attempt_feeds import delete_feeds_before
+from airflow_provider_ckpt.storage.errors import CorruptLogError
+from airflow_provider_ckpt.storage.layout import (
+    JOURNAL,
+    PARTS,
+    job_path,
+    partition_path,
+    requests_path,
+    subtask_path,
+    vertices_path,
+)
+from airflow_provider_ckpt.storage.removal import ErrorCollector, best_effort
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.attempts import AttemptsExcept, LivingAttempts, fenced
+from airflow_provider_ckpt.subtasklog.codec import subtask_entries
+from airflow_provider_ckpt.subtasklog.records import Batch, Open
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
+
+
+def opened_attempts(storage: Storage, job_id: str, besides: Collection[str] = ()) -> Iterator[AttemptId]:
+    """Yield the attempts of every subtask that the job ever had. Sinks need all of them, because another vertex may
+    have fed a sink before.
+
+    An attempt opens its log before it stages, and no ``open`` record is deleted before the job is. So no attempt of
+    this job with leftovers is missing. Of a damaged log the attempts before the damage are returned.
+
+    Args:
+        besides: Paths of logs to leave out.
+    """
+    vertices = vertices_path(job_id)
+    for vertex in storage.list(vertices):
+        for subtask in storage.list(f"{vertices}/{vertex}"):
+            path = f"{vertices}/{vertex}/{subtask}/log"
+            if path in besides:
+                continue
+            try:
+                entries = subtask_entries(storage, path).load()
+            except CorruptLogError as error:
+                entries = error.data["intact"]
+            yield from (entry.value.attempt for entry in entries if isinstance(entry.value, Open))
+
+
+log = logging.getLogger(__name__)
+
+GIVEN_BACK = ("partition", "spark", "prepared", "scratch", "trial")
+"""Folders of each subtask that are deleted when the job has FINISHED. The subtask's log stays."""
+
+
+def collect_garbage(
+    storage: Storage,
+    job_id: str,
+    graph: JobGraph,
+    logs: Mapping[SubtaskId, SubtaskLog],
+    sinks: Mapping[str, BoundSink],
+    epoch: int,
+    check_fenced: Callable[[], None],
+) -> int:
+    """Delete leftovers of fenced attempts that no live log entry names. Return how many were found.
+
+    A piece that cannot be deleted is logged and stays. In the targets of sinks only staged output of this job's
+    attempts is deleted, because a job of the same id under another root may stage in the same target.
+
+    Call it when every log has been opened and every Spark folder is complete. A driver that claims the job after the
+    fence check resumes from those logs and folders. So it cannot publish any of the deleted pieces.
+
+    Args:
+        epoch: The driver's epoch.
+        check_fenced: The journal's fence check. It raises if a later epoch was claimed.
+    """
+    living = LivingAttempts(epoch, {one for log in logs.values() for one in fenced(log.records())})
+    others = _others(storage, job_id, logs, living) if sinks else AttemptsExcept(())
+    removed = 0
+    for vertex in graph.vertices:
+        batches = {name: [one for _, one in logs[name].records() if isinstance(one, Batch)] for name in vertex.subtasks}
+        for name in vertex.subtasks:
+            logs[name].check_fenced()
+        check_fenced()
+        for uid in vertex.sinks:  # all subtasks at once, because a sink knows attempts but not their subtasks
+            every = [batch.handles for of_subtask in batches.values() for batch in of_subtask]
+            handles = {str(staged[uid]["id"]) for staged in every if uid in staged}
+            removed += _collect_staged(sinks[uid], handles, others)
+        for name, of_subtask in batches.items():
+            removed += _collect_partition(storage, job_id, graph, name, of_subtask, epoch, living)
+            _delete_staged(storage, f"{subtask_path(job_id, name.vertex, name.number)}/scratch", living)
+    return removed
+
+
+def _others(
+    storage: Storage, job_id: str, logs: Mapping[SubtaskId, SubtaskLog], living: LivingAttempts
+) -> AttemptsExcept:
+    """Return all attempts except those of this job that are over."""
+    known = [record.attempt for log in logs.values() for _, record in log.records() if isinstance(record, Open)]
+    before = opened_attempts(storage, job_id, {log.path for log in logs.values()})
+    return AttemptsExcept(name for name in map(str, (*known, *before)) if name not in living)
+
+
+def _collect_staged(sink: BoundSink, handles: Collection[str], others: AttemptsExcept) -> int:
+    try:
+        return len(sink.collect_garbage(handles, others))
+    except GarbageLeftError as error:  # garbage that stays does no harm
+        log.warning("%s", error)
+        return len(error.data["deleted"])
+
+
+def _collect_partition(
+    storage: Storage,
+    job_id: str,
+    graph: JobGraph,
+    subtask: SubtaskId,
+    batches: list[Batch],
+    epoch: int,
+    living: LivingAttempts,
+) -> int:
+    layout = graph.vertex(subtask.vertex).layout
+    if not (layout or graph.publishes(subtask.vertex)):
+        return 0
+    partition = partition_path(job_id, subtask.vertex, subtask.number)
+    for edge in graph.outputs(subtask.vertex):
+        with best_effort(f"the feeds of previous attempts in {partition}"):
+            delete_feeds_before(storage, f"{partition}/{graph.edge_folder(edge)}", epoch)
+    published = {file.folder for batch in batches for file in batch.files}
+    folders = {graph.data_folder(subtask.vertex)}
+    if layout:  # folders for earlier consumers
+        folders |= {f"{name}/data" for name in storage.list(partition) if layout_of(name)}
+    return sum(_delete_staged(storage, f"{partition}/{one}", living, published) for one in sorted(folders))
+
+
+def _delete_staged(storage: Storage, folder: str, living: LivingAttempts, keep: Collection[str] = ()) -> int:
+    """Delete the folders ``<attempt>-<batch>-<nonce>`` of attempts that are over. Folders with any other name stay."""
+    garbage = [name for name in storage.list(folder) if name not in keep and _attempt(name) not in living]
+    for name in garbage:
+        with best_effort(f"{folder}/{name}"):
+            storage.delete_tree(f"{folder}/{name}")
+    return len(garbage)
+
+
+def _attempt(name: str) -> str:
+    return attempt_of(name) or ""
+
+
+def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str, BoundSink]) -> None:
+    """Delete the partitions, Spark folders and staged leftovers of a FINISHED job, because it is never started again.
+
+    The journal, the logs and the metadata of checkpoints stay as a record. Results that the job keeps for other jobs
+    stay, too. Any process may call this, and repeat it, because it reads the journal first: it deletes nothing if the
+    job is not FINISHED (R16).
+    """
+    state = Journal(storage, job_id).replay()
+    if state.status is not JobStatus.FINISHED:
+        log.warning("job %s is not FINISHED by its journal: nothing is cleaned up", job_id)
+        return
+    each = ErrorCollector()
+    for path in deleted_files(storage, state):
+        with each.tried(path):
+            storage.delete_tree(path)
+    there = {uid for vertex in graph.vertices for uid in vertex.sinks} & sinks.keys()  # sinks may have changed since
+    if there:
+        with each.tried("what the logs say"):
+            others = AttemptsExcept(str(one) for one in opened_attempts(storage, job_id))
+            for uid in sorted(there):
+                with each.tried(f"sink {uid}"):
+                    sinks[uid].collect_garbage(set(), others)
+    with each.tried("requests"):
+        storage.delete_tree(requests_path(job_id))
+    for part in (*PARTS, JOURNAL):  # nothing is written there any longer; other folders may hold output of users
+        with each.tried(part):
+            storage.collect_temporary(f"{job_path(job_id)}/{part}", 0.0)
+    each.raise_first()
+
+
+def deleted_files(storage: Storage, state: JobState) -> Iterator[str]:
+    """Yield the folders that a FINISHED job no longer needs, including folders of vertices and subtasks from before a
+    restart from scratch.
+
+    Raises the errors of :func:`persisted_folders`, before any folder of that partition is yielded.
+    """
+    kept = {
+        partition: named
+        for vertex in state.graph().vertices
+        if vertex.persist
+        for partition, named in persisted_folders(storage, state, vertex)
+    }
+    vertices = vertices_path(state.job_id)
+    for place in storage.list(vertices):
+        for number in storage.list(f"{vertices}/{place}"):
+            for part in GIVEN_BACK:
+                path = f"{vertices}/{place}/{number}/{part}"
+                if kept.get(path):
+                    yield from unnamed_places(storage, path, kept[path])
+                else:
+                    yield path

@@ -1,0 +1,195 @@
+"""Search for files of a past epoch, generation or checkpoint. These numbers only grow. So a driver that claims the job
+after its journal was read has higher numbers, and needs none of these files.
+
+Search for garbage of one job. The search only reads, and claims nothing. It depends on the job's state:
+
+* FINISHED: everything that the clean-up at the end of the job deletes (:func:`~.collector.clean_up`). No driver ever
+  runs the job again.
+* DELETED: everything in the job's folder except the journal.
+* Not running: leftovers of attempts that are over (:mod:`.subtask_orphans`), and files of a past epoch, generation or
+  checkpoint (:mod:`.numbered_leftovers`).
+* Running, or perhaps running: nothing. A driver collects by itself when it takes the job over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal
+from airflow_provider_ckpt.jobmaster.retention.collector import deleted_files
+from airflow_provider_ckpt.jobmaster.retention.garbage import Garbage, JobGarbage, Reason, garbage_of
+from airflow_provider_ckpt.jobmaster.retention.idle_job_garbage import IdleJobGarbage
+from airflow_provider_ckpt.jobmaster.retention.orphaned_output import staged_orphans
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import requests_before
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.words import ckpt_command, release_command
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
+from airflow_provider_ckpt.storage.layout import (
+    PARTS,
+    checkpoint_path,
+    deployment_path,
+    deployments_path,
+    frozen_path,
+    job_path,
+    late_path,
+    request_path,
+    requests_path,
+    vertices_path,
+)
+from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.codec import subtask_entries
+from airflow_provider_ckpt.subtasklog.records import Open
+
+_FROZEN = re.compile(r"(\w+?)(?:\.(\d{4,}))?\.json", re.ASCII)
+
+
+def numbered_leftovers(storage: Storage, state: JobState) -> Iterator[Garbage]:
+    """Yield the files of past epochs, generations and checkpoints.
+
+    Args:
+        state: State of the journal, read before this function lists anything.
+    """
+    # a deployment spans several epochs of JobMasters, and a driver that was upgraded spans several, too
+    job_id, first = state.job_id, state.deployment or state.driver_since or state.epoch
+    for name in requests_before(storage, job_id, first):
+        yield from _file(storage, request_path(job_id, name), Reason.REQUEST)
+    for name in storage.list(deployments_path(job_id)):
+        if name.isdecimal() and int(name) < first:
+            yield from _numbered_folder(storage, deployment_path(job_id, int(name)), Reason.DEPLOYMENT)
+    for name in storage.list(f"{job_path(job_id)}/checkpoints"):
+        number = name.removeprefix("chk-")
+        if number.isdecimal() and int(number) <= state.last_completed and int(number) not in state.checkpoints:
+            yield from _numbered_folder(storage, checkpoint_path(job_id, int(number)), Reason.CHECKPOINT)
+    yield from _frozen(storage, state)
+
+
+def _file(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
+    try:
+        yield Garbage(path, reason, 1, storage.size(path))
+    except ObjectNotFoundError:
+        pass  # a new driver has deleted it meanwhile
+
+
+def _numbered_folder(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
+    sizes = [size for _, size in storage.files(path)]
+    if sizes:
+        yield garbage_of(path, reason, sizes)
+
+
+def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
+    """Yield frozen lists of past generations.
+
+    The name of a list has the epoch from which its source counts (``JobState.since``); 0 for the first one. If an
+    operator is dropped and comes back, its list has the epoch of the driver that added it again.
+    """
+    folder = f"{job_path(state.job_id)}/frozen"
+    named = {f"{state.job_id}/{one.path}" for one in state.frozen.values()}
+    for name in storage.list(folder):
+        found = _FROZEN.fullmatch(name)
+        if found is None:
+            continue
+        uid, generation = found[1], int(found[2] or 0)
+        path = frozen_path(state.job_id, uid, generation)
+        has_gone = uid in state.abandoned and uid not in state.graph().operators
+        is_past = generation < state.since(uid) or (has_gone and generation <= state.epoch)
+        if is_past and path not in named and path == f"{folder}/{name}":
+            yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads to it
+            yield from _file(storage, path, Reason.FROZEN)
+
+
+SinksOf = Callable[[JobState], Mapping[str, BoundSink]]
+
+
+def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage:
+    """Return the garbage of a job. Unreadable data raises an error, because it does not count as absent.
+
+    Args:
+        storage: Storage of the root.
+        sinks_of: Function that returns the reachable sinks of the job.
+
+    Raises CorruptJournalError, CorruptLogError, SubtaskLogLostError, SubtaskLogReopenedError, PreparedLostError, the
+    sinks' errors and the storage's errors.
+    """
+    state = Journal(storage, job_id).replay()
+    check_journal(storage, state)
+    found = JobGarbage(job_id, state.status, state.epoch)
+    if (runs := who_runs(state)) is not None:
+        return _with(found, skipped=runs)
+    if state.status is JobStatus.DELETING:
+        delete = ckpt_command("delete", job_id, root=storage.uri)
+        return _with(found, skipped=f"its deletion was interrupted: `{delete}` completes it")
+    if state.status is JobStatus.DELETED:
+        return _with(found, _of_deleted(storage, job_id))
+    sinks = sinks_of(state)
+    left = [f"sink {uid}: its staged output is unknown" for uid in _unknown(state, sinks)]
+    if state.status is not JobStatus.FINISHED:
+        unrun = IdleJobGarbage(storage, state, sinks)
+        garbage = [*unrun.garbage(), *numbered_leftovers(storage, state), *_temporary(storage, job_id)]
+        return _with(found, garbage, left=(*left, *unrun.left))
+    if state.has_unreleased:
+        release = release_command(job_id, storage.uri)
+        what = f"it has completed checkpoint {state.last_completed}, which is not released: `{release}` does it"
+        return _with(found, skipped=what)
+    return _with(found, [*_of_finished(storage, state, sinks), *_temporary(storage, job_id)], left=left)
+
+
+def who_runs(state: JobState) -> str | None:
+    """Return why the job must be assumed to be running; None if no process runs it."""
+    alive = is_alive(state.worker)
+    if alive:
+        return "its driver lives"
+    if state.is_held and alive is None:
+        return f"its driver on {state.worker.host or 'a host unknown'} has reported no end and cannot be seen from here"
+    if state.is_held and state.deployment:
+        return "its JobMaster is gone, and its workers may go on"
+    return None
+
+
+def _with(
+    found: JobGarbage, garbage: Iterable[Garbage] = (), *, skipped: str | None = None, left: Iterable[str] = ()
+) -> JobGarbage:
+    return JobGarbage(found.job_id, found.status, found.epoch, tuple(garbage), skipped, None, tuple(left))
+
+
+def _unknown(state: JobState, sinks: Mapping[str, BoundSink]) -> list[str]:
+    """Return the sinks whose staged output is unknown: they are not recorded, or their kind cannot list it."""
+    wanted = {uid for vertex in state.graph().vertices for uid in vertex.sinks}
+    return sorted(uid for uid in wanted if uid not in sinks or sinks[uid].staged() is None)
+
+
+def _of_deleted(storage: Storage, job_id: str) -> Iterator[Garbage]:
+    home = job_path(job_id)
+    for part in [name for name in storage.list(home) if name in PARTS]:
+        sizes = [size for _, size in storage.files(f"{home}/{part}")]
+        if sizes:  # an empty folder on a local disk is no garbage
+            yield garbage_of(f"{home}/{part}", Reason.DELETED, sizes)
+
+
+def _of_finished(storage: Storage, state: JobState, sinks: Mapping[str, BoundSink]) -> Iterator[Garbage]:
+    vertices, attempts = vertices_path(state.job_id), set[str]()
+    for place in storage.list(vertices):
+        for number in storage.list(f"{vertices}/{place}"):
+            entries = subtask_entries(storage, f"{vertices}/{place}/{number}/log").load()
+            attempts |= {str(entry.value.attempt) for entry in entries if isinstance(entry.value, Open)}
+    for path in deleted_files(storage, state):
+        yield from _folder(storage, path, Reason.FINISHED)
+    yield from _folder(storage, requests_path(state.job_id), Reason.FINISHED)
+    yield from staged_orphans(sinks, attempts, ())
+
+
+def _folder(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
+    sizes = [size for _, size in storage.files(path)]
+    if sizes:
+        yield garbage_of(path, reason, sizes)
+
+
+def _temporary(storage: Storage, job_id: str) -> Iterator[Garbage]:
+    home = job_path(job_id)
+    for path, size in storage.temporary(home, LEFT_BEHIND):
+        yield Garbage(f"{home}/{path}", Reason.TEMPORARY, 1, size)

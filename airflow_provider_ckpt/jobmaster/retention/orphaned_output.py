@@ -1,0 +1,276 @@
+"""Staged output in the targets of sinks that can no longer be released (R5).
+
+Search for leftovers of a subtask's attempts that are over, identified by the attempt in each name (R5).
+
+It needs no claim. A driver may claim the job at any moment, and never needs anything that the search returns:
+
+1. Every later attempt continues from the newest attempt that has opened the log and has a complete Spark folder (R8).
+   So all attempts before it in the log are over. No paused attempt can return to them, because its appends are refused
+   (R3), and no future attempt can either. If the newest attempt has no complete folder, a later attempt continues from
+   an earlier one, and then no attempt is over.
+2. Staged output of an earlier attempt can still be published if Spark had committed it (R1). Its prepared record says
+   so, and was written before the folder was complete. So the search reads the records after it has found the folder,
+   and the log once more after the records. A publisher deletes the record after it has appended the entry, so one of
+   the two shows the names.
+3. A void or truncated entry never counts again (R3, R4).
+4. Every name contains its attempt, and no two attempts have the same name (R5). So future output has other names.
+
+In batch mode, and for a source with splits, there are no Spark folders and no prepared records. There an attempt is
+over if the log shows a later one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from airflow_provider_ckpt.jobmaster.retention.garbage import Garbage, Reason, garbage_of
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
+from airflow_provider_ckpt.sparkfiles.attempt_folders import published_last
+from airflow_provider_ckpt.storage.layout import prepared_path, subtask_log_path, subtask_path
+from airflow_provider_ckpt.storage.paths import Sizes
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader
+from airflow_provider_ckpt.subtasklog.log_state import LogState, Numbered, fold
+from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
+from airflow_provider_ckpt.subtasklog.records import Batch, Open
+
+
+def staged_orphans(sinks: Mapping[str, BoundSink], over: Collection[str], named: Collection[str]) -> Iterator[Garbage]:
+    """Yield the staged output of attempts that are over, except live handles.
+
+    Staged output of attempts that this job does not know stays, because a job of the same id under another root may
+    stage in the same target.
+
+    Args:
+        over: Attempts of this job that are over.
+        named: Ids of handles that may still be released.
+    """
+    for uid, sink in sinks.items():
+        for name, sizes in sorted((sink.staged() or {}).items()):
+            if attempt_of(name) in over and name not in named:
+                yield garbage_of(name, Reason.STAGED, sizes, sink=uid)
+
+
+_FEED = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
+Order = tuple[int, int]
+"""Epoch and number of an attempt."""
+
+
+@dataclass(frozen=True)
+class SubtaskFiles:
+    """The files and records of a subtask at one moment. Paths are relative to its folder."""
+
+    subtask: SubtaskId
+    home: str
+    reader: TailingLogReader
+    files: Sizes
+    records: list[Numbered] = field(default_factory=list)
+    prepared: tuple[Prepared, ...] = ()
+    newest: AttemptId | None = None
+    """The last attempt that has opened the log, if it is complete. Every later attempt continues from it."""
+
+    @property
+    def opened(self) -> tuple[AttemptId, ...]:
+        return tuple(one.attempt for _, one in self.records if isinstance(one, Open))
+
+    @property
+    def state(self) -> LogState:
+        return fold(self.records)
+
+    @property
+    def over(self) -> frozenset[AttemptId]:
+        """The attempts that can no longer publish, and from which no attempt continues."""
+        if self.newest is None:
+            return frozenset()
+        return frozenset(self.opened if self.state.closed else self.opened[:-1])
+
+    @property
+    def publishable(self) -> tuple[Prepared, ...]:
+        """The prepared batches that may still be published.
+
+        A later attempt publishes only the prepared batch that follows the last published one. So a lower or equal batch
+        number of an attempt that is over can no longer be published.
+        """
+        last = self.state.last_batch
+        done = -1 if last is None else last.batch_id
+        return tuple(one for one in self.prepared if one.attempt not in self.over or one.batch_id > done)
+
+    @property
+    def named_folders(self) -> frozenset[str]:
+        """Folders of data files that live entries, or publishable batches, name."""
+        return frozenset(file.folder for one in self._named() for file in one.files)
+
+    @property
+    def named_handles(self) -> frozenset[str]:
+        """Ids of handles that live entries, or publishable batches, name."""
+        return frozenset(str(handle["id"]) for one in self._named() for handle in one.handles.values())
+
+    def _named(self) -> Iterator[Batch | Prepared]:
+        yield from (one for _, one in self.records if isinstance(one, Batch))
+        yield from self.publishable
+
+
+def look_at_subtask(storage: Storage, job_id: str, subtask: SubtaskId, *, has_folder: bool) -> SubtaskFiles:
+    """Read the files and records of a subtask, in the order that the module's docstring requires.
+
+    Args:
+        has_folder: True if the subtask runs a Spark query, whose attempts continue from Spark folders.
+
+    Raises CorruptLogError, PreparedLostError, and the storage's errors.
+    """
+    home = subtask_path(job_id, subtask.vertex, subtask.number)
+    reader = TailingLogReader(storage, subtask_log_path(job_id, subtask.vertex, subtask.number))
+    newest = _last_open(reader.records())
+    if newest is not None and has_folder and not storage.exists(f"{home}/spark/{newest}.json"):
+        newest = None
+    prepared = PreparedStore(storage, prepared_path(job_id, subtask.vertex, subtask.number)).read_all()
+    files = storage.files(home)
+    records = reader.records()
+    if newest is not None and _last_open(records) != newest:
+        newest = None  # a new driver is taking the subtask over
+    return SubtaskFiles(subtask, home, reader, files, records, tuple(prepared), newest)
+
+
+def _last_open(records: list[Numbered]) -> AttemptId | None:
+    return next((one.attempt for _, one in reversed(records) if isinstance(one, Open)), None)
+
+
+def orphans(look: SubtaskFiles) -> Iterator[Garbage]:
+    """Yield the leftovers of a subtask that is in the job's graph. Feeds belong to their consumer: see
+    :func:`old_feeds`."""
+    over, named = look.over, look.named_folders
+    gone_on = published_last(look.records)
+    kept = {one.attempt for one in look.publishable}
+    for unit in _units(look.files):
+        part = unit.path.partition("/")[0]
+        if unit.attempt not in over:
+            continue
+        if part == "spark":
+            unneeded = unit.attempt not in (gone_on, look.newest)
+        elif part == "prepared":
+            unneeded = unit.attempt not in kept
+        else:  # only its own batch reads a copy in scratch, and only its own attempt reads one in trial
+            unneeded = part in ("scratch", "trial") or unit.name not in named
+        if unneeded:
+            yield unit.garbage(look.home, Reason.ATTEMPT)
+
+
+def old_feeds(look: SubtaskFiles, path: str, before: Order) -> Iterator[Garbage]:
+    """Yield the feeds of a consumer's earlier attempts.
+
+    Args:
+        look: The producer's files.
+        path: Path of the edge's feeds, relative to the producer's folder.
+        before: The consumer's newest attempt, which is complete. Every later attempt continues its feed, once that
+            exists.
+    """
+    feeds = [unit for unit in _units(look.files) if unit.feed is not None and unit.path.startswith(f"{path}/feeds/")]
+    if before in {unit.feed for unit in feeds}:
+        for unit in feeds:
+            if unit.feed is not None and unit.feed < before:
+                yield unit.garbage(look.home, Reason.FEED)
+
+
+def abandoned(look: SubtaskFiles, epoch: int) -> Iterator[Garbage]:
+    """Yield all files of a subtask whose entries no longer count, regardless of its log.
+
+    Args:
+        epoch: Epoch of the state from which this follows. If the operator comes back, it does so in a later epoch, and
+            needs none of these files.
+    """
+    for unit in _until(look.files, look.opened, epoch):
+        yield unit.garbage(look.home, Reason.OPERATOR)
+
+
+def left_by_finished(
+    home: str, files: Sizes, opened: Iterable[AttemptId], epoch: int, *, is_read: bool
+) -> Iterator[Garbage]:
+    """Yield files that a finished subtask no longer needs: its Spark folders, prepared records and copies.
+
+    The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7).
+
+    Args:
+        home: The subtask's folder.
+        files: The files in it.
+        opened: The attempts in the subtask's log.
+        epoch: Epoch of the state from which this follows. If the operator is removed and comes back, it does so in a
+            later epoch.
+        is_read: True if every reader has finished, too. Then the partition's data and feeds are also yielded.
+    """
+    for unit in _until(files, opened, epoch):
+        if is_read or not unit.path.startswith("partition/"):
+            yield unit.garbage(home, Reason.SUBTASK)
+
+
+def _until(files: Sizes, opened: Iterable[AttemptId], epoch: int) -> Iterator[_Unit]:
+    """Yield the files and feeds of attempts up to ``epoch``. Files must be of attempts in ``opened``."""
+    known = {one for one in opened if one.epoch <= epoch}
+    for unit in _units(files):
+        if unit.attempt in known or (unit.feed is not None and unit.feed[0] <= epoch):
+            yield unit
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """Files of one attempt that are deleted as a whole.
+
+    ``feed`` is set for a feed: epoch and number of the consumer's attempt, because the name of a feed has no nonce.
+    """
+
+    path: str
+    attempt: AttemptId | None
+    sizes: tuple[int, ...]
+    is_folder: bool = True
+    feed: Order | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def garbage(self, home: str, reason: Reason) -> Garbage:
+        return Garbage(f"{home}/{self.path}", reason, len(self.sizes), sum(self.sizes), self.is_folder)
+
+
+def _units(files: Sizes) -> Iterator[_Unit]:
+    """Group files into units. Files without the name of an attempt belong to no unit.
+
+    Markers of Spark folders and prepared records come first, so that no driver chooses a half-deleted folder.
+    """
+    found = [(unit, size) for path, size in files if (unit := _unit_of(path.split("/"))) is not None]
+    found.sort(key=lambda one: (one[0].is_folder, one[0].path))
+    for path, of_unit in groupby(found, key=lambda one: one[0].path):
+        members = list(of_unit)
+        first = members[0][0]
+        yield _Unit(path, first.attempt, tuple(size for _, size in members), first.is_folder, first.feed)
+
+
+def _unit_of(parts: list[str]) -> _Unit | None:
+    if parts[0] in ("spark", "prepared") and len(parts) == 2:
+        return _of_attempt(parts, AttemptId.find(parts[1].removesuffix(".json")), is_folder=False)
+    if parts[0] == "spark":
+        return _of_attempt(parts[:2], AttemptId.find(parts[1]))
+    if parts[0] == "scratch" and len(parts) > 2:
+        return _of_attempt(parts[:2], _staged_by(parts[1]))
+    if parts[0] == "trial" and len(parts) > 2:
+        return _of_attempt(parts[:2], AttemptId.find(parts[1].rpartition("-")[0]))
+    if parts[0] != "partition" or len(parts) < 4:
+        return None
+    if parts[-3] == "data":
+        return _of_attempt(parts[:-1], _staged_by(parts[-2]))
+    feed = _FEED.fullmatch(parts[-3])
+    if feed is None or parts[-4] != "feeds" or parts[-2] != "_spark_metadata":
+        return None
+    return _Unit("/".join(parts[:-2]), None, (), feed=(int(feed[1]), int(feed[2] or 0)))
+
+
+def _of_attempt(parts: list[str], attempt: AttemptId | None, *, is_folder: bool = True) -> _Unit | None:
+    return None if attempt is None else _Unit("/".join(parts), attempt, (), is_folder)
+
+
+def _staged_by(name: str) -> AttemptId | None:
+    """Return the attempt in a name ``<attempt>-<batch>-<nonce>``; None if there is none."""
+    return AttemptId.find(attempt_of(name) or "")

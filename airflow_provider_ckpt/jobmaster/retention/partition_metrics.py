@@ -1,0 +1,73 @@
+"""The result partitions of a job that exist, with their sizes (FLIP-383)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.jobmaster.recovery.log_checks import is_outdated
+from airflow_provider_ckpt.jobmaster.recovery.persisted_results import persisted_operators
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.storage.layout import partition_path, subtask_log_path
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader
+from airflow_provider_ckpt.subtasklog.lost_entries import lost_entries
+from airflow_provider_ckpt.subtasklog.records import Batch
+
+
+@dataclass(frozen=True)
+class PartitionWithMetrics:
+    """The published part of a subtask's result partition that still exists.
+
+    Args:
+        rows: Number of rows; None if an earlier release wrote some of it.
+        bytes: Size of the files in storage.
+        splits: Number of published splits; None if the subtask reads none.
+        is_finished: True if the producer is at its end of data.
+    """
+
+    subtask: SubtaskId
+    rows: int | None
+    bytes: int
+    files: int
+    splits: int | None
+    is_finished: bool
+
+
+def partitions_with_metrics(storage: Storage, state: JobState) -> tuple[PartitionWithMetrics, ...]:
+    """Return the partitions whose files all exist, in the order of the graph. Of a FINISHED job only persisted
+    partitions are returned.
+
+    It reads the logs of the subtasks, and lists their partitions.
+
+    Raises the storage's errors.
+    """
+    if state.plan is None or state.status in (JobStatus.DELETING, JobStatus.DELETED):
+        return ()
+    graph = state.graph()
+    there = [one.uid for one in graph.vertices if graph.publishes(one.uid)]
+    if state.status is JobStatus.FINISHED:
+        there = [*persisted_operators(state)]
+    found = [_partition(storage, state, one) for one in graph.subtasks if one.vertex in there]
+    return tuple(one for one in found if one is not None)
+
+
+def _partition(storage: Storage, state: JobState, subtask: SubtaskId) -> PartitionWithMetrics | None:
+    log = TailingLogReader(storage, subtask_log_path(state.job_id, subtask.vertex, subtask.number))
+    if is_outdated(log, state.since(subtask.vertex)):
+        return None
+    records = log.records()
+    batches = [record for _, record in records if isinstance(record, Batch)]
+    partition = partition_path(state.job_id, subtask.vertex, subtask.number)
+    if not (batches or log.has_ended) or lost_entries(storage, partition, records):
+        return None
+    counts = [batch.rows if batch.files else 0 for batch in batches]
+    return PartitionWithMetrics(
+        subtask,
+        None if None in counts else sum(count or 0 for count in counts),
+        sum(file.size for batch in batches for file in batch.files),
+        sum(len(batch.files) for batch in batches),
+        sum(len(batch.splits) for batch in batches) if state.graph().vertex(subtask.vertex).splits else None,
+        log.has_ended,
+    )

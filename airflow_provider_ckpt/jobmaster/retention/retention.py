@@ -1,0 +1,357 @@
+"""Housekeeping after a checkpoint: write its portable copy, and delete data that is no longer needed (R3, R6, R7).
+
+It runs in a thread of its own. Data files are deleted before the log entries that name them. If the storage is slower
+than the checkpoints, only the newest checkpoint is handled, because its housekeeping includes that of the skipped ones.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from airflow_provider_ckpt.errors import CkptError, OvertakenError
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery.restore import spark_folders
+from airflow_provider_ckpt.jobmaster.release.sink_releases import position
+from airflow_provider_ckpt.jobmaster.retention.orphaned_output import left_by_finished
+from airflow_provider_ckpt.journal.events import CheckpointCompleted
+from airflow_provider_ckpt.model.channel import readers
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.json_form import to_json
+from airflow_provider_ckpt.sparkfiles.folder_purge import FolderPurge
+from airflow_provider_ckpt.storage.envelope import encode_document
+from airflow_provider_ckpt.storage.layout import (
+    checkpoint_path,
+    job_path,
+    metadata_path,
+    partition_path,
+    subtask_log_path,
+    subtask_path,
+)
+from airflow_provider_ckpt.storage.removal import Removal, best_effort
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.log_reader import LogReader
+from airflow_provider_ckpt.subtasklog.log_truncation import LogTruncation
+from airflow_provider_ckpt.subtasklog.needed import data_head, deletable_folders, held_from, log_head
+from airflow_provider_ckpt.subtasklog.records import Open
+
+log = logging.getLogger(__name__)
+
+KIND = "checkpoint"
+VERSION = 1
+TRUNCATE_AT = 16
+"""Entries of a subtask's log that are no longer needed and are worth a truncation. An idle or ended log needs twice as
+many.
+
+Log entries count, not checkpoints of this run, so a job of many short runs is truncated as often.
+"""
+PURGE_AT = 8
+"""Batches in a Spark folder that are worth a purge. Each has about six files."""
+WORTH_A_SNAPSHOT = 64
+"""Journal entries that are worth a snapshot in a job with one vertex. Fewer entries are replayed as fast as a snapshot.
+"""
+
+
+def worth_a_snapshot(graph: JobGraph) -> int:
+    """Return the number of journal entries that are worth a snapshot.
+
+    It grows with the vertices because each adds as much to the snapshot as the first. A snapshot of 20 vertices has 0.5
+    MB, and writers to the journal wait 50 ms for it.
+    """
+    return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
+
+
+class Retention:
+    """Housekeeping of one run.
+
+    Args:
+        graph: Function that returns the graph that the job runs now.
+        logs: Readers of all subtasks' logs. Only the subtask's task writes to its log.
+        retained: Number of completed checkpoints for which everything is kept that a restore needs.
+        final_only: Sinks that release with the final checkpoint only.
+        snapshot_min_pause: Least seconds between journal snapshots of a job in batch mode, which takes no checkpoints
+            before its end. None for streaming mode: there a checkpoint compacts the journal as soon as it is worth it.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        job_id: str,
+        graph: Callable[[], JobGraph],
+        journal: OwnedJournal,
+        logs: Mapping[SubtaskId, LogReader],
+        *,
+        retained: int,
+        final_only: frozenset[str],
+        snapshot_min_pause: float | None = None,
+    ) -> None:
+        self._min_pause, self._next_snapshot = snapshot_min_pause, -math.inf
+        self._is_batch = snapshot_min_pause is not None
+        self._storage, self._job_id, self._graph = storage, job_id, graph
+        self._journal, self._logs, self._retained = journal, logs, retained
+        self._final_only = final_only
+        self._given_back: dict[SubtaskId, int] = {}
+        """Subtask → log position below which all data is deleted."""
+        self._looked: dict[SubtaskId, int] = {}
+        """Subtask → how far it, and the readers that hold its log, were at the last truncation by this JobMaster."""
+        self._heads: dict[SubtaskId, int] = {}
+        """Subtask → log position at which this JobMaster has truncated it."""
+        self._cleared: dict[SubtaskId, bool] = {}
+        """Finished subtasks that have nothing left but the log. If the value is False, data that still has readers is
+        also left."""
+        self._purged: dict[SubtaskId, int] = {}
+        """Subtask → batch before which its Spark folder is purged."""
+        self._removal = Removal(storage)
+        self._lock = threading.Lock()
+        self._news: list[CheckpointCompleted] = []
+        """Completed checkpoints that wait to be handled, at most ``retained``."""
+        self._retained_now: list[CheckpointCompleted] = []
+        self._without_copy: dict[int, CheckpointCompleted] = {}
+        """Completed checkpoints that still lack a portable copy."""
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")
+
+    def completed(self, checkpoint: int) -> None:
+        """Start the housekeeping of a completed checkpoint. Call this once for each."""
+        with self._lock:
+            is_first = not self._news
+            self._news = [*self._news, self._journal.state.checkpoints[checkpoint]][-self._retained :]
+            self._retained_now = self._kept()
+        if is_first:
+            self._thread.submit(self._see_to_news)
+
+    def look(self, now: float) -> None:
+        """Write a snapshot of the journal if it is due. Call this regularly.
+
+        Args:
+            now: Seconds that never go back.
+        """
+        if self._min_pause is None or now < self._next_snapshot or self._journal.uncompacted < WORTH_A_SNAPSHOT:
+            return
+        self._next_snapshot = now + self._min_pause
+        self._thread.submit(self._snapshot)
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True)
+
+    def _kept(self) -> list[CheckpointCompleted]:
+        checkpoints = self._journal.state.checkpoints
+        return [checkpoints[number] for number in sorted(checkpoints)[-self._retained :]]
+
+    def _see_to_news(self) -> None:
+        with self._lock:
+            news, self._news, kept = self._news, [], self._retained_now
+        self._after(news, kept)
+
+    def _after(self, news: list[CheckpointCompleted], kept: list[CheckpointCompleted]) -> None:
+        completed = news[-1]
+        number = completed.checkpoint
+        unwritten = {**self._without_copy, **{one.checkpoint: one for one in news}}
+        self._without_copy = {one: unwritten[one] for one in unwritten if one >= kept[0].checkpoint}
+
+        # no step decides anything or depends on another one, so a failed step is repeated after a later checkpoint
+        acts: list[Callable[[], None]] = [
+            *(partial(self._write_metadata, one) for one in list(self._without_copy.values())),
+            self._removal.try_again,
+            lambda: self._delete_old(min(one.checkpoint for one in kept)),
+            lambda: self._compact(completed.at),
+            *(partial(self._forget, subtask, kept) for subtask in completed.subtasks),
+            *(partial(self._purge, subtask, kept) for subtask in completed.subtasks),
+            *(partial(self._clear, subtask, kept) for subtask in completed.subtasks),
+        ]
+        try:
+            if self._see_to(number, self._journal.check_fenced):  # only the JobMaster that has the job may delete
+                for act in acts:
+                    self._see_to(number, act)
+        except OvertakenError as error:
+            log.warning("housekeeping after checkpoint %d failed: %s", number, error)
+
+    def _see_to(self, number: int, act: Callable[[], None]) -> bool:
+        """Run ``act``. Return False if it failed.
+
+        Raises OvertakenError.
+        """
+        try:
+            act()
+        except OvertakenError:
+            raise
+        except CkptError as error:
+            log.warning("housekeeping after checkpoint %d failed: %s", number, error)
+        except Exception:
+            log.exception("housekeeping after checkpoint %d failed", number)
+        else:
+            return True
+        return False
+
+    def _compact(self, at: float) -> None:
+        if self._journal.uncompacted >= worth_a_snapshot(self._graph()):
+            self._journal.compact(at)
+
+    def _snapshot(self) -> None:
+        try:
+            self._journal.compact(time.time())
+        except CkptError as error:  # a journal that can no longer be written fails the next write, too
+            log.warning("the journal was not compacted: %s", error)
+        except Exception:
+            log.exception("the journal was not compacted")
+
+    def _write_metadata(self, completed: CheckpointCompleted) -> None:
+        document = encode_document(
+            KIND,
+            VERSION,
+            job_id=self._job_id,
+            checkpoint=completed.checkpoint,
+            kind=completed.kind,
+            triggered_at=completed.triggered_at,
+            completed_at=completed.at,
+            operators=dict(completed.operators),
+            subtasks=to_json(completed.subtasks),
+        )
+        self._storage.replace(metadata_path(self._job_id, completed.checkpoint), document)
+        del self._without_copy[completed.checkpoint]
+
+    def _delete_old(self, oldest: int) -> None:
+        """Delete the copies of checkpoints below ``oldest``. Spare as many of them as newer checkpoints still lack a
+        copy."""
+        names = self._storage.list(f"{job_path(self._job_id)}/checkpoints")
+        numbers = sorted(int(digits) for name in names if (digits := name.removeprefix("chk-")).isdecimal())
+        old = [number for number in numbers if number < oldest]
+        missing = len(self._without_copy)
+        spared = self._with_copies(old)[-missing:] if old and missing else []
+        for number in old:
+            if number not in spared:
+                self._removal.delete(checkpoint_path(self._job_id, number))
+
+    def _with_copies(self, numbers: list[int]) -> list[int]:
+        """Return the checkpoints of ``numbers`` whose copy was written. A write that failed may leave a folder."""
+        files = {path for path, _ in self._storage.files(f"{job_path(self._job_id)}/checkpoints")}
+        return [number for number in numbers if f"chk-{number}/_metadata" in files]
+
+    def _forget(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+        if self._graph().vertex(subtask.vertex).persist:
+            return  # readers of the persisted result need the entries after the job has FINISHED
+        # all retained checkpoints, because a dropped consumer that comes back begins at 0 in the newer ones
+        consumers = [position for one in kept for position in self._consumer_positions(subtask, one)]
+        for head in data_head(consumers) or self._gone_consumers_head(subtask, kept[0]):
+            if head > self._given_back.get(subtask, 0):
+                self._give_back(subtask, head)
+        self._truncate(subtask, position(kept[0], subtask), consumers)
+
+    def _truncate(self, subtask: SubtaskId, retained: int, consumers: list[int]) -> None:
+        """Truncate the subtask's log if enough entries are no longer needed.
+
+        Args:
+            retained: Position of the subtask in the oldest retained checkpoint. Newer checkpoints have no lower one.
+            consumers: Positions of its consumers in the retained checkpoints.
+        """
+        unreleased = self._unreleased_from(subtask)
+        start = held_from(unreleased, consumers)
+        come = retained + (retained if start is None else min(retained, start))
+        if come - self._looked.get(subtask, 0) < 2 * TRUNCATE_AT:
+            return
+        records = [] if start is None else self._logs[subtask].records(start)
+        head = log_head(records, retained=[retained], unreleased_from=unreleased, consumers=consumers)
+        self._looked[subtask] = come
+        if head <= self._heads.get(subtask, 0):
+            return  # nothing more can be truncated, and a truncation reads the whole log
+        path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
+        kept = LogTruncation(self._storage, path, self._journal.check_fenced).truncate(head, unreleased)
+        self._logs[subtask].forget(head, kept)
+        self._heads[subtask] = head
+
+    def _purge(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+        """Purge the subtask's Spark folder of batches before the lowest batch of the retained checkpoints.
+
+        The lowest batch need not be that of the oldest checkpoint, because a dropped operator that comes back begins at
+        0. Sources with splits run no Spark query, and have no Spark folder.
+        """
+        vertex = self._graph().vertex(subtask.vertex)
+        snapshots = [one.subtasks[subtask] for one in kept if subtask in one.subtasks]
+        if vertex.persist or vertex.splits or subtask in self._cleared:
+            return
+        lowest = min(snapshots, key=lambda one: -1 if one.batch_id is None else one.batch_id)
+        batch = lowest.batch_id
+        if batch is None or batch - self._purged.get(subtask, 0) < PURGE_AT:
+            return
+        folders, _ = spark_folders(self._storage, self._job_id, subtask)
+        attempt = folders.previous(self._logs[subtask].records())
+        if attempt is not None:
+            self._journal.check_fenced()
+            FolderPurge(folders.folder(attempt)).run(batch, lowest.offsets)
+            self._purged[subtask] = batch
+
+    def _clear(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+        """Delete, once, files that a finished subtask no longer needs; its data too when all readers have finished
+        (R7).
+
+        Each file name has its attempt, and the files are listed before the fence check. So no file of a later driver is
+        deleted. The results of a job in batch mode stay until the job has FINISHED.
+        """
+        if self._is_batch or not _is_finished(subtask, kept):
+            return
+        graph = self._graph()
+        is_read = all(_is_finished(consumer, kept) for consumer, _ in readers(graph, subtask))
+        is_read = is_read and not graph.vertex(subtask.vertex).persist
+        if subtask in self._cleared and self._cleared[subtask] >= is_read:
+            return
+        home = subtask_path(self._job_id, subtask.vertex, subtask.number)
+        opened = [one.attempt for _, one in self._logs[subtask].records() if isinstance(one, Open)]
+        files, epoch = self._storage.files(home), self._journal.state.epoch
+        found = list(left_by_finished(home, files, opened, epoch, is_read=is_read))
+        self._journal.check_fenced()
+        for one in found:
+            if one.is_folder:
+                self._removal.delete(one.path)
+            else:
+                with best_effort(one.path):
+                    self._storage.delete(one.path)
+        self._cleared[subtask] = is_read
+
+    def _give_back(self, subtask: SubtaskId, head: int) -> None:
+        """Delete, once, the data of entries below ``head``. The entries may be needed for longer than their data."""
+        self._journal.check_fenced()
+        partition = partition_path(self._job_id, subtask.vertex, subtask.number)
+        start = self._given_back.get(subtask, 0)
+        for folder in deletable_folders(self._logs[subtask].records(start), start, head):
+            self._removal.delete(f"{partition}/{folder}")
+        self._given_back[subtask] = max(start, head)
+
+    def _consumer_positions(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> list[int]:
+        """Return how far each consumer has read the subtask's log at the checkpoint.
+
+        A finished consumer has read everything, but its snapshot only has the position of its last barrier. So it
+        counts as being at the end of the log.
+        """
+        positions = []
+        for consumer, channel in readers(self._graph(), subtask):
+            snapshot = oldest.subtasks.get(consumer)
+            if snapshot is not None and snapshot.finished_on_restore and not self._is_batch:
+                positions.append(self._logs[subtask].position)
+            else:
+                positions.append(0 if snapshot is None else snapshot.inputs.get(channel.key, 0))
+        return positions
+
+    def _gone_consumers_head(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> tuple[int, ...]:
+        """Return the end of the data for dropped consumers, if the partition has no other readers."""
+        return (position(oldest, subtask),) if self._graph().vertex(subtask.vertex).layout else ()
+
+    def _unreleased_from(self, subtask: SubtaskId) -> int | None:
+        vertex = self._graph().vertex(subtask.vertex)
+        if not vertex.sinks:
+            return None
+        state = self._journal.state
+        released = state.checkpoints.get(state.last_released)
+        if released is None or self._final_only & set(vertex.sinks):
+            return 0
+        return position(released, subtask)
+
+
+def _is_finished(subtask: SubtaskId, kept: list[CheckpointCompleted]) -> bool:
+    """Return whether no retained checkpoint starts the subtask again."""
+    snapshots = [one.subtasks.get(subtask) for one in kept]
+    return all(one is not None and one.finished_on_restore for one in snapshots)

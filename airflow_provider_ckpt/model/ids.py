@@ -1,0 +1,117 @@
+"""Names of subtasks.
+
+The sender of a report or the receiver of a command.
+
+Names of attempts to run a subtask (Flink: ExecutionAttemptID).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
+from airflow_provider_ckpt.model.json_form import TextForm, shown
+
+_DIGITS = 9
+
+
+class SubtaskId(str):
+    """A subtask, which is one of the parallel instances of a vertex.
+
+    Its text is "<vertex>/<index>", in journals and messages, and as a key there.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> SubtaskId:
+        """Read a subtask's name. Raises DamagedFormError."""
+        vertex, _, number = text.rpartition("/")
+        if not vertex or not number.isdecimal() or len(number) > _DIGITS:
+            raise DamagedFormError(what=f"{text[:80]!r} is no subtask, <vertex>/<number>")
+        return cls(text)
+
+    @classmethod
+    def of(cls, vertex: str, index: int) -> SubtaskId:
+        return cls(f"{vertex}/{index:d}")
+
+    @property
+    def vertex(self) -> str:
+        return self.rpartition("/")[0]
+
+    @property
+    def number(self) -> int:
+        return int(self.rpartition("/")[2])
+
+
+_FORM = re.compile(r"(\d{4,})(?:-(\d{2,}))?-([0-9A-Za-z]+)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class AttemptId(TextForm):
+    """An attempt of one subtask.
+
+    Attempts of a subtask are ordered by epoch and number, not by nonce. Two attempts with the same epoch and number are
+    unordered and not equal.
+
+    As text, and in every name on disk, an attempt is ``<epoch>-<number>-<nonce>``: ``0001-02-509376df``. Number 0 is
+    left out, as in ``0001-509376df``, so that an attempt that was read still names its folder.
+    """
+
+    epoch: int
+    """Epoch of the driver that began the attempt."""
+    number: int
+    """0 for a subtask's first attempt in the epoch, and one more for each later attempt there."""
+    nonce: str
+    """Letters and digits. Two processes that both believe that they are this attempt share no names (R5)."""
+
+    @classmethod
+    def first(cls, epoch: int, nonce: str) -> AttemptId:
+        return cls(epoch, 0, nonce)
+
+    @classmethod
+    def vacant(cls, epoch: int) -> AttemptId:
+        """Return the placeholder for a subtask that was added in the epoch and has no attempt. Its first attempt
+        follows it.
+        """
+        return cls(epoch, 0, "none")
+
+    def next(self, nonce: str) -> AttemptId:
+        """Return the next attempt in the same epoch."""
+        return AttemptId(self.epoch, self.number + 1, nonce)
+
+    @classmethod
+    def parse(cls, text: str) -> AttemptId:
+        """Return the attempt with this name. Raises UnknownFormError."""
+        found = cls.find(text)
+        if found is None:
+            raise UnknownFormError(what=f"{shown(text)} is no attempt, <epoch>-<number>-<nonce>")
+        return found
+
+    @classmethod
+    def find(cls, text: str) -> AttemptId | None:
+        """Return the attempt with this name, or None if it is not the name of an attempt."""
+        parts = _FORM.fullmatch(text)
+        found = None if parts is None else cls(int(parts[1]), int(parts[2] or 0), parts[3])
+        return found if str(found) == text else None  # no process writes 0001-00-x or 00001-x
+
+    def __str__(self) -> str:
+        number = f"{self.number:02d}-" if self.number else ""
+        return f"{self.epoch:04d}-{number}{self.nonce}"
+
+    def __lt__(self, other: AttemptId) -> bool:
+        return (self.epoch, self.number) < (other.epoch, other.number)
+
+
+class TaskId(NamedTuple):
+    """One attempt of one subtask in one epoch.
+
+    Commands and reports begin with these fields: ``SubtaskDone(*task_id)``. A task ignores a message for another task
+    (R22).
+    """
+
+    epoch: int
+    subtask: SubtaskId
+    attempt: AttemptId

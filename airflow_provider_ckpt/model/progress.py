@@ -1,0 +1,122 @@
+"""Measurements of one micro-batch, by which a controller sees whether the query keeps up.
+
+Event times of one input of a query with state.
+
+The published state of a subtask at a barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
+from airflow_provider_ckpt.model.limits import Count, Instant
+
+
+@dataclass(frozen=True)
+class BatchProgress:
+    """Measurements of one micro-batch.
+
+    Args:
+        batch_id: Spark's id of the batch.
+        duration: Seconds from its trigger to Spark's commit.
+        interval: Seconds between two triggers, as the query runs.
+        rows: Spark's ``numInputRows``, which counts rows twice that are read for two outputs.
+        files: Files of the input with the most files; 0 without file inputs.
+        size: Bytes of the input with the most bytes; 0 without file inputs.
+        behind: Entries in the logs of its producers that the query has not read.
+        state_rows: Rows of its state; None without state.
+        state_bytes: Bytes of its state; None without state.
+        state_partitions: Partitions of its state; None without state.
+    """
+
+    batch_id: int
+    duration: float
+    interval: float
+    rows: int
+    files: int = 0
+    size: int = 0
+    behind: int = 0
+    state_rows: int | None = None
+    state_bytes: int | None = None
+    state_partitions: int | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """True if the batch took longer than the interval to the next one. Always False without an interval."""
+        return 0 < self.interval < self.duration
+
+
+@dataclass(frozen=True)
+class SourceTimes:
+    """Event times in the rows of one input, in epoch milliseconds. Counts of rows begin with the query's first
+    micro-batch.
+    """
+
+    newest: int | None = None
+    """The newest event time that may move the watermark; None if no row had one."""
+    delay: int = field(default=0, metadata=OMIT_EMPTY)
+    """Delay of the watermark in milliseconds."""
+    last_row_at: Instant | None = None
+    """When the last micro-batch with a row of the input ran, in epoch seconds."""
+    ahead: Count = field(default=0, metadata=OMIT_EMPTY)
+    """Rows further ahead of the clock than the source's ``max_ahead``."""
+    without: Count = field(default=0, metadata=OMIT_EMPTY)
+    """Rows without an event time."""
+    before_1970: Count = field(default=0, metadata=OMIT_EMPTY)
+    """Rows before 1970, which Spark considers late from the beginning."""
+
+    @property
+    def watermark(self) -> int | None:
+        """Event time up to which the input lets its query advance, in epoch milliseconds."""
+        return None if self.newest is None else self.newest - self.delay
+
+    @property
+    def unfit(self) -> int:
+        """Rows with an event time that their query cannot use."""
+        return self.ahead + self.without + self.before_1970
+
+    def then(self, later: SourceTimes) -> SourceTimes:
+        """Return the sum of these times and ``later``."""
+        newest = [one for one in (self.newest, later.newest) if one is not None]
+        return SourceTimes(
+            newest=max(newest, default=None),
+            delay=later.delay,
+            last_row_at=self.last_row_at if later.last_row_at is None else later.last_row_at,
+            ahead=self.ahead + later.ahead,
+            without=self.without + later.without,
+            before_1970=self.before_1970 + later.before_1970,
+        )
+
+
+TimesByInput = Mapping[str, SourceTimes]
+"""Source or edge uid → the event times in its rows."""
+
+
+def combined(before: TimesByInput, later: TimesByInput) -> dict[str, SourceTimes]:
+    """Return the times of all inputs after a micro-batch with the times ``later``."""
+    return {**before, **{uid: before.get(uid, SourceTimes()).then(times) for uid, times in later.items()}}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state that all entries up to ``position`` add up to. A barrier, and so its acknowledgement, contains it."""
+
+    position: Count
+    """Number of the entry that contains the barrier."""
+    batch_id: Count | None
+    offsets: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    watermark: int | None = None
+    """Watermark of the last batch: event time in epoch milliseconds up to which the published output is complete."""
+    ended: tuple[str, ...] = ()
+    finished: bool = False
+    """True if the subtask is at its end of data: only barriers follow."""
+    late_rows: Count = field(default=0, metadata=OMIT_EMPTY)
+    """Rows that the query has dropped as late since its first micro-batch."""
+    times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=OMIT_EMPTY)
+    """Input of a query with state → event times in its rows since its first micro-batch."""
+    malformed: Mapping[str, Count] = field(default_factory=dict, metadata=OMIT_EMPTY)
+    """Source uid -> its rows since the first batch that do not fit its schema."""
+    finished_on_restore: bool = False

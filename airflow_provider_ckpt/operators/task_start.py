@@ -1,0 +1,259 @@
+"""The decisions before a submission: which job a task runs, whether it is a retry, and how far the job has got."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_ckpt.client.job_facts import is_journaled
+from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.operators.clearing import was_cleared
+from airflow_provider_ckpt.operators.errors import JobGoneError, OtherRootError
+from airflow_provider_ckpt.operators.group_run import default_job_id, with_generation
+from airflow_provider_ckpt.operators.pointer import Pointer
+from airflow_provider_ckpt.storage.layout import check_job_id
+from airflow_provider_ckpt.storage.opening import canonical_uri
+from airflow_provider_ckpt.storage.redaction import redact_uri
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+    from airflow_provider_ckpt.job.options.run_options import RunOptions
+    from airflow_provider_ckpt.journal.state import JobState
+
+
+OTHER_JOB = (
+    "job_id is %s now, but an earlier try of this task began job %s, and this retry resumes that one. Give the same "
+    "job_id for every try, or clear the %s to begin the other job"
+)
+
+
+@dataclass(frozen=True)
+class TaskStart:
+    """The job of a task and how this try starts it, as :func:`find_task_start` found them.
+
+    Args:
+        job_id: The job that this try runs.
+        own_id: Default job id of the task. The attempts of the task are named after it.
+        generation: How often ``on_clear="restart"`` has started over.
+        cleared: True if a user cleared the task.
+        resumes: True for ``on_clear="resume"``.
+        before: Pointer that an earlier try left.
+        state: The job in its journal. None if no driver ever claimed the job.
+        told: The job that the task's arguments name now, if an earlier try began another one.
+    """
+
+    job_id: str
+    own_id: str
+    generation: int
+    cleared: bool
+    resumes: bool
+    before: Pointer | None
+    state: JobState | None
+    told: str | None = None
+
+    @property
+    def stopped_epoch(self) -> int | None:
+        return self.state.epoch if self.state is not None and self.state.status is JobStatus.STOPPED else None
+
+    @property
+    def is_retry(self) -> bool:
+        """True if an earlier try of this task claimed the job and no user has cleared the task since."""
+        if self.before is None or self.state is None or self.cleared:
+            return False
+        return self.before.epoch is not None or is_own(self.state, self.own_id)
+
+    def adjusted(self, options: RunOptions) -> RunOptions:
+        if self.is_retry:
+            # The try that claimed the job has carried out the restore. A retry resumes from later checkpoints.
+            return replace(options, restore="latest")
+        # A user who clears the task of a job that failed for good declares that the cause is corrected.
+        return replace(options, resume_failed=self.cleared and self.resumes)
+
+    @property
+    def is_taken(self) -> bool:
+        """True if another driver took the job after the driver of an earlier try, and may still run it."""
+        if self.state is None or self.before is None or is_own(self.state, self.own_id):
+            return False
+        return is_held_since(self.state, self.before)
+
+    def pointer(self, new: Pointer) -> Pointer:
+        """Return ``new`` with the progress that an earlier try reached.
+
+        Raises:
+            AirflowFailException: the job FAILED, or another driver has taken it over. The second case fails the task as
+                a fenced driver does, whatever ended the driver of the earlier try.
+        """
+        if not self.is_retry or self.state is None:
+            return new
+        if self.is_taken:
+            raise AirflowFailException(
+                f"Job {self.job_id} is no longer this task's: {self.state.attempt or 'another driver'} has taken it "
+                f"over (epoch {self.state.epoch}). A retry would take it back; clear the task to do that."
+            )
+        if self.state.status is JobStatus.FAILED:
+            cause = cause_first(self.state.cause or "unknown")
+            raise AirflowFailException(
+                f"Job {self.job_id} failed for good, another try would fail the same way: {cause}. "
+                "Correct the cause, then clear the task."
+            )
+        pointer = new.as_of(self.state)
+        return replace(pointer, status=JobStatus.FINISHED) if self.state.status is JobStatus.FINISHED else pointer
+
+    def tell(self, log: Any) -> None:
+        if self.before is None and not self.cleared:
+            return
+        if self.told is not None:
+            log.warning(OTHER_JOB, self.told, self.job_id, "task")
+        if self.before is None:
+            log.info("This Dag run was deleted and made again: its task counts as cleared")
+        if self.state is None:
+            log.info("Job %s has not started yet: starting it", self.job_id)
+            return
+        log.info(
+            "%s job %s (%s) from checkpoint %s; finished operators: %s",
+            "Cleared: resuming" if self.cleared else "Resuming",
+            self.job_id,
+            self.state.status,
+            self.state.last_completed or "none",
+            ", ".join(self.state.finished_operators()) or "none",
+        )
+        if self.state.status is not JobStatus.FINISHED:
+            return
+        if self.cleared:
+            hint = 'on_clear="restart" would start it over'
+            log.warning("Job %s has FINISHED: nothing runs again. %s", self.job_id, hint)
+        elif self.is_retry:
+            log.info("Job %s is FINISHED and released: nothing is left to run", self.job_id)
+
+
+def find_task_start(
+    hook: CheckpointHook,
+    ti: Any,
+    before: Pointer | None,
+    *,
+    job_id: str | None,
+    on_clear: str,
+    retries: int,
+    clear_number: int | None,
+) -> TaskStart:
+    """Find the job that a task runs and where it stands. Reads a few journals.
+
+    A retry resumes the job that an earlier try began, even if the arguments name another job now. A template of the
+    current time would otherwise begin another job with each try, and write its rows again.
+
+    A task without a pointer counts as cleared if a task of its name has run the job. Airflow deletes the pointer
+    together with the Dag run. A new Dag run of the same name would otherwise find its job FINISHED and do nothing.
+
+    Args:
+        hook: Hook of the root.
+        ti: The task instance.
+        before: Pointer that an earlier try left.
+        job_id: Argument of the Airflow operator. None selects the default job id.
+        on_clear: Argument of the Airflow operator.
+        retries: Argument of the Airflow operator.
+        clear_number: How often a user cleared something in the Dag run.
+
+    Raises:
+        JobDeletedError: the job was deleted.
+        InvalidJobIdError: the id cannot name a job.
+        OtherRootError: an earlier try ran the job under another root.
+        JobGoneError: an earlier try began the job, and its journal is gone.
+    """
+    own_id = own_job_id(ti)
+
+    def owns(state: JobState) -> bool:
+        return is_own(state, own_id)
+
+    base_id = check_job_id(own_id if job_id is None else job_id)  # refuses a template that renders to ""
+    generation = before.generation if before else 0
+    if before is None:
+        state = _journaled(hook, base_id)
+        cleared = state is not None and is_own(state, own_id)
+    else:
+        cleared = was_cleared(before, ti, retries, clear_number)
+        if not cleared:
+            _refuse_other_root(hook, before, owns)
+    if cleared and on_clear == "restart":
+        generation = _free_generation(hook, base_id, generation + 1)
+    found_id = check_job_id(with_generation(base_id, generation))
+    told = None
+    if before is not None and not cleared and before.job_id != found_id and _is_begun(hook, before, owns):
+        found_id, told = before.job_id, found_id
+    state = _journaled(hook, found_id)
+    if state is not None:
+        state.refuse_deleted()  # here, because the driver would refuse it only after Spark has started
+    elif before is not None and not cleared and before.epoch is not None:
+        raise JobGoneError(job_id=found_id, root=redact_uri(hook.root_uri))
+    return TaskStart(found_id, own_id, generation, cleared, on_clear == "resume", before, state, told)
+
+
+def find_continued(hook: CheckpointHook, before: Pointer, job_id: str, owns: Callable[[JobState], bool]) -> str:
+    """Return the job that a task of a group resumes in another try.
+
+    Args:
+        hook: Hook of the current root.
+        before: Pointer that the earlier try left.
+        job_id: The job that the arguments name now. The job of ``before`` wins if the earlier try began it.
+        owns: Returns whether the group has a job.
+
+    Raises:
+        OtherRootError: the earlier try ran the job under another root.
+        JobGoneError: the earlier try began the job, and its journal is gone.
+    """
+    _refuse_other_root(hook, before, owns)
+    found_id = before.job_id if before.job_id != job_id and _is_begun(hook, before, owns) else job_id
+    if before.epoch is not None and _journaled(hook, found_id) is None:
+        raise JobGoneError(job_id=found_id, root=redact_uri(hook.root_uri))
+    return found_id
+
+
+def is_held_since(state: JobState, before: Pointer) -> bool:
+    """Return whether another driver took the job after the driver of an earlier try, and may still run it."""
+    return state.is_held and state.epoch > (before.epoch or 0) and is_alive(state.worker) is not False
+
+
+def _is_begun(hook: CheckpointHook, before: Pointer, owns: Callable[[JobState], bool]) -> bool:
+    """Return whether an earlier try of the task has run the job of its pointer. ``hook`` must be of the root of that
+    try."""
+    state = _journaled(hook, before.job_id)
+    return state is not None and (before.epoch is not None or owns(state))
+
+
+def _refuse_other_root(hook: CheckpointHook, before: Pointer, owns: Callable[[JobState], bool]) -> None:
+    """Refuse a retry under another root, because it would find no job there and restart it from scratch.
+
+    Raises:
+        OtherRootError: the earlier try ran the job under the root of ``before``.
+    """
+    if canonical_uri(before.root) == canonical_uri(hook.root_uri):
+        return
+    if _is_begun(type(hook)(hook.ckpt_conn_id, root=before.root), before, owns):
+        raise OtherRootError(job_id=before.job_id, before=redact_uri(before.root), now=redact_uri(hook.root_uri))
+
+
+def own_job_id(ti: Any) -> str:
+    """Return the default job id of a task instance. Its attempts are named after this id, whatever job they run."""
+    return default_job_id(ti.dag_id, ti.task_id, ti.run_id, -1 if ti.map_index is None else ti.map_index)
+
+
+def _free_generation(hook: CheckpointHook, base_id: str, generation: int) -> int:
+    """Return the first generation, from ``generation`` upwards, under whose id no job ever ran."""
+    while _journaled(hook, with_generation(base_id, generation)) is not None:
+        generation += 1
+    return generation
+
+
+def _journaled(hook: CheckpointHook, job_id: str) -> JobState | None:
+    """Return the job's state, or None if no driver ever claimed the job."""
+    state = hook.client(job_id).look()
+    return state if is_journaled(state) else None
+
+
+def is_own(state: JobState, own_id: str) -> bool:
+    """Return whether a task of this name started the last driver of the job."""
+    return (state.attempt or "").startswith(f"{own_id}~t")

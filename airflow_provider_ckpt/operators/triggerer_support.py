@@ -1,0 +1,98 @@
+"""The choice where the JobMaster of a group runs: in the coordinating task, or in the triggerer, which has no job
+files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.status.exit_code import ExitCode
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.job.options.run_options import RunOptions
+    from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.remote.master import OnMaster
+    from airflow_provider_ckpt.remote.timing import Timing
+    from airflow_provider_ckpt.status.status_reporter import OnStatus
+    from airflow_provider_ckpt.storage.location import Location
+
+
+def job_master(
+    options: RunOptions, location: Location, on_status: OnStatus, timing: Timing
+) -> Callable[[OnMaster], ExitCode]:
+    """Return a function that loads the job of ``options.job`` here and runs its JobMaster.
+
+    Args:
+        options: Options of the run.
+        location: Location of the root.
+        on_status: Called with each status line.
+        timing: Times of the group.
+    """
+
+    def run(on_master: OnMaster) -> ExitCode:
+        from airflow_provider_ckpt.job.loading.loading import load_job
+        from airflow_provider_ckpt.remote.master import RemoteJob, run_master
+        from airflow_provider_ckpt.status.status_line import StatusLine
+
+        try:
+            job = load_job(options.job, options.params)
+            job.validate()
+        except Exception as error:
+            code = ExitCode.of_error(error)
+            on_status(StatusLine(code.line_kind, str(error)))
+            return code
+        return run_master(RemoteJob(job, options, location, timing), on_status, on_master)
+
+    return run
+
+
+_NOT_TOLD = (
+    "the journal does not say how to reach {}: it has options, is in another store than the checkpoint root, was "
+    "changed since the job was prepared, has a gate, or is a class of your own"
+)
+
+
+@dataclass(frozen=True)
+class TriggererSupport:
+    """Answer of :func:`hosting`.
+
+    Args:
+        problem: Why the triggerer cannot run the JobMaster. None if it can.
+        outputs: Sink -> URI of its folder, for the folders that are known.
+    """
+
+    problem: str | None
+    outputs: Mapping[str, str] = field(default_factory=dict)
+
+
+def hosting(options: RunOptions, location: Location, state: JobState) -> TriggererSupport:
+    """Decide whether the triggerer can run the JobMaster of a job that is prepared. Loads the job here.
+
+    Args:
+        options: Options of the run.
+        location: Location of the root.
+        state: The job in its journal.
+    """
+    from airflow_provider_ckpt.job.loading.loading import load_job
+    from airflow_provider_ckpt.sinks.binding import output_folders
+    from airflow_provider_ckpt.sinks.file.journaled_sinks import not_recorded, recorded_job
+
+    try:
+        job = load_job(options.job, options.params)
+        outputs = output_folders(job, location)
+        given = {one.uid: (one.release, dict(one.sink.definition())) for one in job.sinks}
+        unknown = set(not_recorded(job.sinks))
+    except Exception as error:
+        # The JobMaster in this task loads the job again, and reports the error in full.
+        return TriggererSupport(f"the job cannot be loaded here ({type(error).__name__})")
+    if job.controllers:
+        names = ", ".join(one.name for one in job.controllers)
+        return TriggererSupport(f"the JobMaster runs its controllers ({names}), which are in the job's file", outputs)
+    definition = None if state.plan is None else state.plan.definition
+    recorded = () if definition is None else recorded_job(definition, location).sinks
+    known = {one.uid for one in recorded if given.get(one.uid) == (one.release, one.sink.definition())}
+    unknown |= {uid for vertex in state.graph().vertices for uid in vertex.sinks} - known
+    if not unknown:
+        return TriggererSupport(None, outputs)
+    return TriggererSupport(_NOT_TOLD.format(", ".join(sorted(unknown))), outputs)

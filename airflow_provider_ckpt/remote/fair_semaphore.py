@@ -1,0 +1,80 @@
+"""A limit on how many JobMasters of one process work at once, so that the process has time for its other work."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+PATIENCE = 1.0
+"""Seconds after which a turn no longer counts, so that a storage that hangs delays only its own job."""
+
+
+class FairSemaphore:
+    """A context that is entered for each piece of work, from any thread, but never within itself.
+
+    At most ``count`` pieces of work run at once, first come, first served. Work that has taken ``patience`` seconds no
+    longer counts.
+
+    The limit is on the work, not on the wait. If hundreds of JobMasters begin at once, the last ones wait longer than
+    ``patience`` although nothing hangs. They must still not begin together.
+
+    Args:
+        count: The most pieces of work at once.
+        patience: Seconds after which a piece of work no longer counts.
+        clock: Returns seconds that never decrease.
+    """
+
+    def __init__(self, count: int, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._count, self._patience, self._clock = count, patience, clock
+        self._lock = threading.Lock()
+        self._working: dict[int, float] = {}
+        """Thread → the time of the clock at which its turn no longer counts."""
+        self._waiting: deque[threading.Event] = deque()
+        """An event for each waiting thread. Only the first is woken, because hundreds would all wake in vain."""
+
+    def __enter__(self) -> None:
+        me = threading.Event()
+        with self._lock:
+            self._waiting.append(me)
+        try:
+            while not self._begins(me):
+                me.wait(self._wait_of(me))
+        except BaseException:  # otherwise the threads after this one would wait for ever
+            with self._lock:
+                if me in self._waiting:
+                    self._waiting.remove(me)
+                self._wake_first()
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        with self._lock:
+            del self._working[threading.get_ident()]
+            self._wake_first()
+
+    def _begins(self, me: threading.Event) -> bool:
+        with self._lock:
+            me.clear()
+            if self._waiting[0] is not me or len(self._counted()) >= self._count:
+                return False
+            self._waiting.popleft()
+            self._working[threading.get_ident()] = self._clock() + self._patience
+            self._wake_first()
+            return True
+
+    def _wait_of(self, me: threading.Event) -> float | None:
+        """Return the seconds until a turn no longer counts; None if other threads are first."""
+        with self._lock:
+            counted = self._counted()
+            if self._waiting[0] is not me:
+                return None
+            return max(0.0, counted[-self._count] - self._clock()) if len(counted) >= self._count else 0.0
+
+    def _counted(self) -> list[float]:
+        now = self._clock()
+        return sorted(ends for ends in self._working.values() if ends > now)
+
+    def _wake_first(self) -> None:
+        if self._waiting:
+            self._waiting[0].set()

@@ -1,0 +1,45 @@
+"""A judgement of whether another process is alive, without comparing two clocks (W3, W26)."""
+
+from __future__ import annotations
+
+
+class HeartbeatMonitor:
+    """The liveness of one process, judged by its beat.
+
+    Only the time between close polls counts. If this process was suspended, or the storage was unreachable, the other
+    process is not considered lost for it.
+    """
+
+    def __init__(self, limit: float, longest_look: float, first_limit: float | None = None) -> None:
+        """Start without any observation.
+
+        Args:
+            limit: Seconds without a new beat after which the process counts as lost.
+            longest_look: The most seconds that count between two polls.
+            first_limit: The limit until a first change of the beat was seen, if it differs from ``limit``.
+        """
+        self.limit, self._longest = limit if first_limit is None else first_limit, longest_look
+        self._next_limit = limit
+        self._beat: object = None
+        self._looked_at: float | None = None
+        self.silent = 0.0
+        """Counted seconds since the last change of the beat."""
+
+    def see(self, beat: object, now: float) -> None:
+        """Record the beat that a successful poll has read.
+
+        Args:
+            beat: The current beat of the process.
+            now: Seconds of this process's clock.
+        """
+        if self._looked_at is not None and beat != self._beat:
+            self.limit = self._next_limit
+        if beat != self._beat or self._looked_at is None:
+            self._beat, self.silent = beat, 0.0
+        else:
+            self.silent += min(now - self._looked_at, self._longest)
+        self._looked_at = now
+
+    @property
+    def is_lost(self) -> bool:
+        return self.silent >= self.limit

@@ -1,0 +1,74 @@
+"""A watch over the JobMaster that took over from this process, so that this process can replace it if it dies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import Enum
+
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.remote.heartbeat_monitor import HeartbeatMonitor
+from airflow_provider_ckpt.remote.mailbox import Outbox, master_name, read_outbox
+from airflow_provider_ckpt.storage.layout import deployment_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+class Owner(Enum):
+    """The owner of a job, as seen by a JobMaster that was overtaken."""
+
+    TWIN = "a twin that gives signs of life"
+    NOBODY = "a twin without signs of life"
+    OTHER = "another process"
+    OVER = "its deployment is over"
+
+
+class LeaderMonitor:
+    """The watch over the current JobMaster of a job.
+
+    Args:
+        is_twin: Returns True if a claim of that name belongs to a JobMaster that this one may follow.
+        lost_after: Seconds without a sign of life after which the JobMaster counts as lost.
+        interval: Approximate seconds between two polls.
+        clock: Returns seconds that never decrease.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        job_id: str,
+        is_twin: Callable[[str], bool],
+        lost_after: float,
+        interval: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._storage, self._is_twin = storage, is_twin
+        self._journal = Journal(storage, job_id)
+        self._clock = clock
+        self._liveness = HeartbeatMonitor(lost_after, 4 * interval)
+
+    def look(self) -> tuple[Owner, JobState]:
+        """Read the journal and the JobMaster's outbox, and return the job's owner and state.
+
+        Raises the storage's errors, and the errors of a damaged journal.
+        """
+        state = self._journal.refresh()
+        if not state.deployment:
+            return Owner.OVER, state
+        if not self._is_twin(state.attempt or ""):
+            return Owner.OTHER, state
+        outbox = read_master(self._storage, state)
+        has_left = outbox is not None and outbox.left is not None
+        self._liveness.see((state.epoch, 0 if outbox is None else outbox.beat), self._clock())
+        return Owner.NOBODY if has_left or self._liveness.is_lost else Owner.TWIN, state
+
+
+def read_master(storage: Storage, state: JobState) -> Outbox | None:
+    """Return the outbox of the job's current JobMaster. Costs one request.
+
+    Return None if its deployment has no JobMaster yet, or the JobMaster has not written an outbox. Raises the storage's
+    errors.
+    """
+    if state.epoch == state.deployment:
+        return None  # this epoch belongs to the planner that prepared the job, not to a JobMaster
+    return read_outbox(storage, f"{deployment_path(state.job_id, state.deployment)}/{master_name(state.epoch)}.json")

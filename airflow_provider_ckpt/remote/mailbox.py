@@ -1,0 +1,257 @@
+"""The mailbox of one process of a deployment: messages posted to other processes and read from them.
+
+The outbox of one process of a deployment: a small object that the process replaces (W3, W15, W25).
+
+A JobMaster and its workers communicate only through the storage. The journal and the subtask logs hold everything that
+must not be lost. The outbox holds current messages: commands and reports that their receivers have not read, in order.
+It also holds the process's read positions, and a beat that shows that the process is alive.
+
+A message stays until it was read, so no message is lost while both processes live. No message is needed after one of
+them has died. Workers report everything again to a new JobMaster (``worker.Worker``). A new worker begins the next
+attempt of its subtask, and reads in the log how far the previous attempt came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_ckpt.coordinator.errors import UnknownMessageError
+from airflow_provider_ckpt.coordinator.protocol import wire
+from airflow_provider_ckpt.coordinator.protocol.commands import Command
+from airflow_provider_ckpt.coordinator.protocol.reports import TaskReport
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.json_form import read_field, reader, to_json
+from airflow_provider_ckpt.model.limits import Count
+from airflow_provider_ckpt.model.worker import Worker
+from airflow_provider_ckpt.remote.timing import BEAT
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.layout import deployment_path
+from airflow_provider_ckpt.storage.refusal import refused_as
+from airflow_provider_ckpt.storage.storage import Storage
+
+KIND = "outbox"
+VERSION = 1
+_SUBTASKS = "subtasks"
+Message = TaskReport | Command
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """The content of one process's outbox.
+
+    Args:
+        process: The process that writes it.
+        beat: A number that grows with each write.
+        read: Sender → number of its last message that this process has read.
+        left: Why the process has stopped writing; None while it writes.
+    """
+
+    process: Worker
+    beat: int = 0
+    messages: Mapping[str, tuple[tuple[int, Message], ...]] = field(default_factory=dict)
+    """Receiver -> (number, message), ascending; numbers begin with 1 for each receiver."""
+    read: Mapping[str, int] = field(default_factory=dict)
+    left: str | None = None
+    subtasks: frozenset[SubtaskId] | None = None
+    """The subtasks that a worker runs; they never change. None for a JobMaster."""
+
+    def behind(self, receiver: str, number: int) -> Iterable[tuple[int, Message]]:
+        """Return the messages for ``receiver`` with numbers above ``number``."""
+        return [one for one in self.messages.get(receiver, ()) if one[0] > number]
+
+
+def write_outbox(storage: Storage, path: str, outbox: Outbox) -> None:
+    messages = {
+        receiver: [{"number": number, "message": wire.to_json(message)} for number, message in several]
+        for receiver, several in outbox.messages.items()
+    }
+    told = {} if outbox.subtasks is None else {_SUBTASKS: sorted(outbox.subtasks)}
+    document = encode_document(
+        KIND,
+        VERSION,
+        process=to_json(outbox.process),
+        beat=outbox.beat,
+        read=dict(outbox.read),
+        left=outbox.left,
+        messages=messages,
+        **told,
+    )
+    storage.replace(path, document)
+
+
+def read_outbox(storage: Storage, path: str) -> Outbox | None:
+    """Read an outbox; return None if it does not exist.
+
+    Raises MalformedDocumentError, NewerFormatError, and the storage's errors.
+    """
+    try:
+        data = storage.read(path)
+    except ObjectNotFoundError:
+        return None
+    uri = storage.full_uri(path)
+    with refused_as(lambda problem: MalformedDocumentError(uri=uri, what=KIND, reason=problem)):
+        body = decode_document(data, KIND, VERSION, uri=uri)
+        given = read_field(body, "messages", reader(Mapping[str, list[Mapping[str, Any]]]))
+        return Outbox(
+            read_field(body, "process", reader(Worker)),
+            read_field(body, "beat", reader(Count)),
+            {receiver: tuple(map(_numbered, several)) for receiver, several in given.items()},
+            read_field(body, "read", reader(Mapping[str, Count])),
+            read_field(body, "left", reader(str | None)),
+            read_field(body, _SUBTASKS, reader(frozenset[SubtaskId])) if _SUBTASKS in body else None,
+        )
+
+
+def _numbered(body: Mapping[str, Any]) -> tuple[int, Message]:
+    message = read_field(body, "message", reader(Mapping[str, Any]))
+    try:
+        return read_field(body, "number", reader(Count)), wire.from_json(message)
+    except UnknownMessageError as error:
+        raise UnknownFormError(what=str(error)) from error
+
+
+def master_name(epoch: int) -> str:
+    return f"master-{epoch:04d}"
+
+
+def worker_name(nonce: str) -> str:
+    """Return the name of a worker's outbox before any JobMaster has the job (see :meth:`Mailbox.speak_to`)."""
+    return f"worker-{nonce}"
+
+
+class Mailbox:
+    """The mailbox of the process ``name``. Not thread-safe.
+
+    A posted message is written by the next :meth:`deliver`. It stays in the outbox until the receiver's outbox
+    acknowledges it. A receiver reads each message once: its next delivery acknowledges every message that
+    :meth:`receive` has returned.
+
+    Args:
+        deployment: The epoch in which the job was prepared for workers.
+        clock: Returns seconds that never decrease.
+        subtasks: The subtasks of the process if it is a worker, else None.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        job_id: str,
+        deployment: int,
+        name: str,
+        process: Worker,
+        clock: Callable[[], float],
+        subtasks: Iterable[SubtaskId] | None = None,
+    ) -> None:
+        self.name = self._own_name = name
+        self._former: list[str] = []
+        """Previous names of this process. Their outboxes are deleted after the next write."""
+        self._storage, self._folder = storage, deployment_path(job_id, deployment)
+        self._process, self._clock = process, clock
+        self._subtasks = None if subtasks is None else frozenset(subtasks)
+        self._queues: dict[str, list[tuple[int, Message]]] = {}
+        self._posted: dict[str, int] = {}
+        self._read: dict[str, int] = {}
+        self._beat = 0
+        self._left: str | None = None
+        self._is_changed, self._due = True, 0.0
+
+    def speak_to(self, epoch: int) -> None:
+        """Continue under a new name, because the JobMaster of ``epoch`` has taken over the job.
+
+        The new name did not exist before that JobMaster claimed the job. A previous JobMaster that still deletes a
+        worker's outbox after its last fence check therefore deletes nothing that its successors need. Messages and read
+        positions of previous JobMasters are discarded, because a worker may outlive many of them.
+        """
+        for of_others in (self._queues, self._posted, self._read):
+            of_others.clear()
+        if self._beat:
+            self._former.append(self.name)
+        self.name = f"{self._own_name}-{epoch:04d}"
+        self._is_changed = True
+
+    def post(self, receiver: str, message: Message) -> None:
+        number = self._posted.get(receiver, 0) + 1
+        self._posted[receiver] = number
+        self._queues.setdefault(receiver, []).append((number, message))
+        self._is_changed = True
+
+    def forget(self, receiver: str) -> None:
+        """Discard the messages to ``receiver`` because they are no longer useful."""
+        self._queues.pop(receiver, None)
+        self._is_changed = True
+
+    def bury(self, sender: str) -> None:
+        """Delete the outbox of a sender that has probably stopped, after all its messages were read.
+
+        Without this every later poll would read the outboxes of all dead workers. A sender that is alive after all
+        writes its outbox again with its next beat. The calling JobMaster must have checked that it still owns the job
+        after it read the outbox. A message to a later JobMaster is under a later name (:meth:`speak_to`).
+        """
+        self.forget(sender)
+        self._read.pop(sender, None)
+        self._storage.delete(f"{self._folder}/{sender}.json")
+
+    def leave(self, why: str) -> None:
+        """Announce that this process writes no more outboxes after the next delivery.
+
+        Args:
+            why: The reason, for the logs of the others.
+        """
+        self._left = why
+        self._is_changed = True
+
+    def receive(self, sender: str) -> tuple[Outbox | None, list[Message]]:
+        """Return the current outbox of ``sender`` and its new messages, in order.
+
+        Raises the storage's errors, and the errors of :func:`read_outbox`.
+        """
+        outbox = read_outbox(self._storage, f"{self._folder}/{sender}.json")
+        if outbox is None:
+            return None, []
+        self._acknowledged(sender, outbox.read.get(self.name, 0))
+        new = list(outbox.behind(self.name, self._read.get(sender, 0)))
+        if new:
+            self._read[sender] = new[-1][0]
+            self._is_changed = True
+        return outbox, [message for _, message in new]
+
+    def senders(self, kind: str) -> list[str]:
+        """List the deployment's processes whose names begin with ``kind`` (for example ``worker-``). Costs one LIST."""
+        names = [name.removesuffix(".json") for name in self._storage.list(self._folder) if name.endswith(".json")]
+        return sorted(name for name in names if name.startswith(kind))
+
+    def deliver(self) -> None:
+        """Write the outbox if its content has changed or its beat is due.
+
+        Raises the storage's errors. The next call then tries again.
+        """
+        if self._is_changed or self._clock() >= self._due:
+            self._write()
+        while self._former:  # after the new one is written: a reader that misses the old one finds it
+            self._storage.delete(f"{self._folder}/{self._former[-1]}.json")
+            self._former.pop()
+
+    def _write(self) -> None:
+        self._beat += 1
+        messages = {receiver: tuple(queue) for receiver, queue in self._queues.items() if queue}
+        outbox = Outbox(self._process, self._beat, messages, dict(self._read), self._left, self._subtasks)
+        write_outbox(self._storage, f"{self._folder}/{self.name}.json", outbox)
+        self._is_changed, self._due = False, self._clock() + BEAT
+
+    def waiting(self, receiver: str) -> int:
+        """Return the number of messages that ``receiver`` has not acknowledged."""
+        return len(self._queues.get(receiver, ()))
+
+    def is_heard(self, receiver: str) -> bool:
+        """Return True if ``receiver`` has acknowledged every message posted to it."""
+        return not self._queues.get(receiver)
+
+    def _acknowledged(self, receiver: str, number: int) -> None:
+        queue = self._queues.get(receiver)
+        if queue and queue[0][0] <= number:
+            self._queues[receiver] = [one for one in queue if one[0] > number]
+            self._is_changed = True

@@ -1,0 +1,127 @@
+"""The part of one sink in the transaction that releases a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic
+
+from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, LedgerReleases
+from airflow_provider_ckpt.sinks.database.ledger_rules import Decision, LedgerRow, LedgerRules
+from airflow_provider_ckpt.sinks.database.table_checks import Problem
+from airflow_provider_ckpt.sinks.sink import Handle
+
+REMEMBERED = 100
+"""Checkpoints for which the ledger remembers each released batch.
+
+A late process is then told that its release is done. Otherwise it would conclude that another job releases under this
+name.
+"""
+
+_KEPT = (
+    "the table still has rows after the release deleted all of them, because a trigger or a rule of the table keeps "
+    "them or inserts them again. Disable it until this release is done, or drop it"
+)
+
+
+class ParticipantRelease(Generic[C]):
+    """The part of one sink in a release.
+
+    First every sink of the transaction decides. Then the replacing sinks empty their tables in reverse order. Then all
+    sinks fill their tables. So a table that others refer to is filled before them and emptied after them.
+    """
+
+    def __init__(
+        self,
+        connection: C,
+        ledger: Ledger[C],
+        failures: Failures,
+        releasing: LedgerReleases,
+        staged: Sequence[Handle],
+        checkpoint: int,
+        *,
+        replaces: bool,
+        problems: Callable[[Sequence[Handle]], Iterable[Problem]],
+    ) -> None:
+        """Prepare the part of one sink.
+
+        Args:
+            connection: in the transaction of the release.
+            ledger: the sink's ledger.
+            failures: makes the sink's errors.
+            releasing: moves the rows.
+            staged: checked handles with rows.
+            checkpoint: the checkpoint to release.
+            replaces: the sink's mode is ``replace``.
+            problems: returns why the table as it is now cannot take the rows of these handles.
+        """
+        self._connection, self._ledger, self._failures, self._releasing = connection, ledger, failures, releasing
+        self._staged, self._checkpoint, self._replaces = staged, checkpoint, replaces
+        self._problems = problems
+        self._row: LedgerRow | None = None
+        self._decision = Decision()
+
+    def decide(self) -> None:
+        """Take the locks, until the end of the transaction, and decide what to release. Changes nothing."""
+        self._row = self._locked()
+        rules, staged = LedgerRules(self._failures), self._staged
+        rules.check(self._row, staged)
+        released = self._ledger.released(self._connection, [one["id"] for one in staged]) if staged else set()
+        self._decision = rules.decide(self._row, staged, released, self._checkpoint, replaces=self._replaces)
+        waiting = self._decision.waiting
+        for handle in self._releasing.without_table(waiting) if waiting else ():
+            raise self._failures.missing(handle, self._checkpoint, staged=0, moved=0)
+        if waiting:
+            self._refuse_altered(waiting)
+
+    def _refuse_altered(self, waiting: Sequence[Handle]) -> None:
+        """Refuse a table that was altered.
+
+        A database may silently round or cut values for a narrower column, and passes rows on through a view.
+        """
+        self._releasing.hold()
+        for problem, advice in self._problems(waiting):
+            raise self._failures.release_refused(self._checkpoint)(f"{problem}. {advice}")
+
+    def _locked(self) -> LedgerRow | None:
+        seen = self._ledger.row(self._connection)
+        if seen is None:
+            return None
+        # Always lock the target before the entry. Otherwise two sinks that replace would wait for each other.
+        self._ledger.lock_target(self._connection, alone=self._replaces and seen.last == 0)
+        return self._ledger.row(self._connection, lock=True)
+
+    def empty(self) -> None:
+        """Empty the table if this release replaces its rows."""
+        if self._decision.counts is not None or not self._replaces:
+            return
+        assert self._row is not None
+        if self._row.last == 0 and not self._ledger.another_has_released(self._connection):
+            self._ledger.supersede(self._connection)
+            if not self._releasing.empty():
+                raise self._failures.release_refused(self._checkpoint)(_KEPT)
+
+    def fill(self) -> dict[str, int]:
+        """Move the rows and return the counts of the release."""
+        if self._decision.counts is not None:
+            return self._decision.counts
+        waiting = self._decision.waiting
+        for handle in waiting:
+            moved = self._releasing.move(handle)
+            if moved != handle["rows"]:
+                staged = self._releasing.count(handle)
+                raise self._failures.missing(handle, self._checkpoint, staged=staged, moved=moved)
+            self._releasing.drop(handle)
+        rows = sum(handle["rows"] for handle in waiting)
+        self._ledger.note_release(self._connection, [handle["id"] for handle in waiting], self._checkpoint, rows)
+        self._forget_released()
+        return {"rows": rows}
+
+    def _forget_released(self) -> None:
+        """Forget batches that were released long before the oldest of these batches was staged.
+
+        No later call asks for them: a caller of this release knows that the one before is done.
+        """
+        known = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED
+        if known > 0:
+            self._ledger.forget_released(self._connection, known)

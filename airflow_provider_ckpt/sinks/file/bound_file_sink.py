@@ -1,0 +1,295 @@
+"""A file sink bound to a job: it stages, releases and cleans up in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.sinks.errors import (
+    BlankLineError,
+    ForeignReleaseError,
+    GarbageLeftError,
+    InvalidSinkError,
+    ReleaseLogLeftError,
+    StagedFilesMissingError,
+    StagedRowCountError,
+    WriterOptionsError,
+)
+from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.file_writer import BLANK_LINE, FileWriter
+from airflow_provider_ckpt.sinks.file.folder_columns import FolderColumns
+from airflow_provider_ckpt.sinks.file.manifest_log import Manifest, ManifestLog, ReleasedFile
+from airflow_provider_ckpt.sinks.file.occupancy import Mode, Occupancy
+from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
+from airflow_provider_ckpt.sinks.file_names import TURNS, format_of, is_data_file, sink_folder
+from airflow_provider_ckpt.sinks.folder_names import named_folders
+from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
+from airflow_provider_ckpt.sinks.sink_name import SinkName
+from airflow_provider_ckpt.sinks.spark_exceptions import says
+from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
+from airflow_provider_ckpt.storage.removal import ErrorCollector
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.storage.writable import is_gone, refuse_apart, refuse_unwritable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+_LOOKED_FOR = 100
+"""Files of a release that are checked for. If none of them is there, the table counts as emptied."""
+
+
+class BoundFileSink(BoundSink):
+    """A file sink of one job.
+
+    A release checks that every staged file is whole. A first release then takes the sink's turn in the folder. The
+    release moves every file to the name in its handle, and appends one manifest entry. Finally it deletes the empty
+    staged places, and the files that the entry replaces. A crash between two steps, or a second releaser, does no harm:
+
+    1. Names are fixed when a batch is staged, and moving is idempotent. A repeated move moves nothing twice.
+    2. The manifest entry is the release. It is created under the next number only if that number is free. Of two
+       releasers one wins, and the other one reads the winner's entry and starts over.
+    3. A handle records how many entries there were when it was staged. Only a later entry can list it, so the few
+       entries from there on show whether it was released. Nothing else is checked, because a reader of the manifests
+       may consume and delete files.
+    4. A checkpoint with nothing staged appends no entry, so ``last_released`` stays lower. (The first release that
+       replaces other jobs' rows does append one.) A late release may then find a lower number. It is still a no-op,
+       because the entries since then list all its handles (3).
+    5. The turn decides what is replaced, see :class:`~.occupancy.Occupancy`.
+    """
+
+    def __init__(self, writer: FileWriter, context: SinkContext, folders: FileFolders, mode: Mode) -> None:
+        self._writer = writer
+        self._context = context
+        self._folders = folders
+        self._storage = folders.target
+        self._books = folders.books
+        self._mode = mode
+        self._log = ManifestLog(folders.books, context.job_id, context.uid)
+        self._staged = StagedFiles(folders, context)
+        self._name = SinkName(context.job_id, context.uid)
+        self._occupancy = Occupancy(folders, self._name, mode)
+        self._columns = FolderColumns(folders, self._name, writer, self._occupancy.shown)
+
+    def __repr__(self) -> str:
+        return f"BoundFileSink({self._context.uid!r}, {self._storage.uri!r})"
+
+    def storages(self) -> list[Storage]:
+        return [self._storage, self._books]
+
+    def check_target(self) -> None:
+        refuse_unwritable(self._storage)
+        refuse_unwritable(self._books)
+        refuse_apart(self._books, self._storage)
+        if is_gone(self._storage) and self._occupancy.has_releases():
+            raise ReleaseLogLeftError(sink=self._context.uid, uri=self._storage.uri, books=self._books.uri)
+        self._refuse_spark_s_own()
+        self._occupancy.refuse_company()
+        if self._mode == "append":
+            self._refuse_other_format()
+
+    def _refuse_other_format(self) -> None:
+        """Refuse a folder with data files of another format, because readers list it in one format.
+
+        Jobs that come later are not checked against this one.
+        """
+        mine = self._writer.format
+        for path, _ in self._storage.files(""):
+            *folders, _ = path.split("/")
+            is_read = is_data_file(path) and all("=" in folder for folder in folders)  # readers take no other folders
+            if is_read and format_of(path) not in (None, mine):
+                reason = (
+                    f"is not that of {path!r} in {self._storage.uri}, and a folder is read in one format; give "
+                    f"another folder, or write {format_of(path)}"
+                )
+                raise InvalidSinkError(sink="FileSink", setting="format", value=mine, reason=reason)
+
+    def check_rows(self, given: SinkInput) -> None:
+        self._columns.check(given, is_first=self._mode == "append" and not self._log.length())
+
+    def _refuse_spark_s_own(self) -> None:
+        if self._storage.list("_spark_metadata"):
+            reason = (
+                "is a folder of Spark's own streaming file sink ('_spark_metadata'), in which Spark reads no "
+                "other files; use another folder"
+            )
+            raise InvalidSinkError(sink="FileSink", setting="path", value=self._storage.uri, reason=reason)
+        if self._storage.list("_delta_log"):
+            reason = (
+                "is a Delta table ('_delta_log'), whose readers see no other files; use DeltaSink or another folder"
+            )
+            raise InvalidSinkError(sink="FileSink", setting="path", value=self._storage.uri, reason=reason)
+
+    def prepare(self) -> None:
+        self._books.probe()
+        self._folders.above.probe_move(self._folders.places.books, self._folders.places.target)
+        self._refuse_spark_s_own()
+        if self._log.catch_up() is None:
+            self._occupancy.start()
+        else:
+            self._occupancy.sweep()
+        self._occupancy.refuse_superseded()
+        self._columns.record()
+
+    def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
+        since = self._log.length()
+        place = self._staged.place(request.id)
+        counted, rows_written = (frame, None) if self._writer.shows_row_count else request.counted(frame)
+        with named_folders(self._writer.partition_by, self._context, request.id):
+            self._write(counted, request, self._books.spark_uri(place))
+        files = self._staged.written(place)
+        rows = parquet_rows(self._books.child(place), files) if rows_written is None else rows_written()
+        if (rows == 0 and len(files) > 1) or (not files and (rows > 0 or rows_written is None)):
+            raise StagedRowCountError(handle=request.id, uri=self._storage.uri, rows=rows, files=len(files))
+        if rows == 0:  # for an empty frame Spark writes one file (its header, its schema)
+            self._books.delete_tree(place)
+            files = []
+        else:
+            self._books.sync(place)  # a handle that survives a power cut must name files that do
+        return self._staged.handle(request, rows, since, files)
+
+    def _write(self, frame: DataFrame, request: StageRequest, uri: str) -> None:
+        blank = self._writer.blank_lines(frame)
+        try:
+            self._writer.write(frame if blank is None else blank.refused(frame), uri)
+        except Exception as error:
+            if blank is not None and says(error, BLANK_LINE):
+                columns = ", ".join(map(repr, blank.columns))
+                raise BlankLineError(sink=self._context.uid, handle=request.id, columns=columns) from error
+            if unfit := self._writer.unfit_options(frame, uri):
+                named = ", ".join(map(repr, unfit))
+                raise WriterOptionsError(
+                    sink=self._context.uid, job=self._context.job_id, format=self._writer.format, options=named
+                ) from error
+            raise
+
+    def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        staged = [handle for handle in map(self._staged.checked, handles) if handle["files"]]
+        while True:
+            newest = self._log.catch_up()
+            waiting = self._unreleased(staged)
+            if newest is not None and checkpoint <= newest.checkpoint:
+                self._refuse_foreign(newest, waiting, checkpoint)
+                return self._finish(newest, staged, checkpoint)
+            seen = self._log.length()
+            try:
+                manifest = self._ready(waiting, checkpoint, is_first=newest is None)
+            except StagedFilesMissingError:
+                # Another releaser may have finished since, and a reader may have consumed and deleted the files.
+                self._log.catch_up()
+                if self._log.length() > seen:
+                    continue
+                raise
+            if manifest is None:
+                return _counts(None)
+            if self._log.append(manifest):
+                return self._finish(manifest, waiting, checkpoint)
+            # R9: another releaser was first, and its entry decides what is still to do.
+
+    def _ready(self, waiting: Sequence[Handle], checkpoint: int, *, is_first: bool) -> Manifest | None:
+        """Do everything that precedes the manifest entry and return it; None if there is nothing to release."""
+        if waiting:
+            self._occupancy.refuse_superseded()
+        self._staged.verify(waiting, checkpoint)
+        turn = self._occupancy.take(bool(waiting)) if is_first else None
+        supersedes = () if turn is None else turn.supersedes
+        if not waiting and not supersedes:
+            return None
+        self._staged.move(waiting, checkpoint)
+        self._occupancy.refuse_superseded()
+        return Manifest(
+            job_id=self._context.job_id,
+            sink=self._context.uid,
+            checkpoint=checkpoint,
+            rows=sum(handle["rows"] for handle in waiting),
+            batches=tuple(handle["id"] for handle in waiting),
+            files=tuple(ReleasedFile(file["target"], file["size"]) for handle in waiting for file in handle["files"]),
+            supersedes=supersedes,
+        )
+
+    def _finish(self, newest: Manifest, staged: Sequence[Handle], checkpoint: int) -> dict[str, int]:
+        self._occupancy.sweep()
+        if checkpoint < newest.checkpoint:
+            return _counts(None)
+        for handle in staged:
+            if handle["id"] in newest.batches:  # all its files were moved before the entry was made
+                self._books.delete_tree(self._staged.place(handle["id"]))
+        return _counts(newest)
+
+    def _refuse_foreign(self, newest: Manifest, waiting: Sequence[Handle], checkpoint: int) -> None:
+        if waiting:
+            raise ForeignReleaseError(
+                sink=self._context.uid,
+                uri=self._storage.uri,
+                newest=newest.checkpoint,
+                handle=waiting[0]["id"],
+                checkpoint=checkpoint,
+            )
+
+    def _unreleased(self, staged: Sequence[Handle]) -> list[Handle]:
+        if not staged:
+            return []
+        for handle in staged:
+            self._log.refuse_shorter(handle["since_manifest"], f"batch {handle['id']}")
+        released = self._log.batches_since(min(handle["since_manifest"] for handle in staged))
+        waiting = {handle["id"]: handle for handle in staged if handle["id"] not in released}
+        return list(waiting.values())
+
+    def last_released(self) -> int:
+        newest = self._log.catch_up()
+        return 0 if newest is None or is_gone(self._storage) else newest.checkpoint
+
+    def emptied(self) -> str | None:
+        newest = self._log.catch_up()
+        if newest is None or not newest.files:
+            return None
+        if any(self._storage.exists(file.path) for file in newest.files[:_LOOKED_FOR]):
+            return None
+        return f"no file of its last release, checkpoint {newest.checkpoint}, is in its folder"
+
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        removed, each = [], ErrorCollector()
+        for name in self._books.list(self._staged.folder):
+            attempt = attempt_of(name)
+            if attempt is not None and attempt not in live_attempts and name not in live_handles:
+                with each.tried(name):
+                    self._books.delete_tree(self._staged.place(name))
+                    removed.append(name)
+        if self._log.catch_up() is not None:
+            self._occupancy.sweep(again=True)
+        self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # left by probes
+        for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
+            self._books.collect_temporary(folder, LEFT_BEHIND)
+        if each.failed:
+            raise self._left_garbage(each.failed, removed)
+        return removed
+
+    def _left_garbage(self, failed: Mapping[str, CkptError], removed: list[str]) -> GarbageLeftError:
+        first, error = next(iter(failed.items()))
+        return GarbageLeftError(
+            sink=self._context.uid,
+            job=self._context.job_id,
+            count=len(failed),
+            path=self._books.full_uri(f"{self._staged.folder}/{first}"),
+            cause=str(error),
+            left=[*failed],
+            deleted=removed,
+        )
+
+    def staged(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for path, size in self._books.files(self._staged.folder):
+            found.setdefault(path.partition("/")[0], []).append(size)
+        return found
+
+    def delete_staged(self, ids: Collection[str]) -> None:
+        for name in sorted(ids):
+            self._books.delete_tree(self._staged.place(name))
+
+
+def _counts(manifest: Manifest | None) -> dict[str, int]:
+    if manifest is None:
+        return {"files": 0, "rows": 0, "bytes": 0}
+    return {"files": len(manifest.files), "rows": manifest.rows, "bytes": manifest.size}

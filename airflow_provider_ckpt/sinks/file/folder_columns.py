@@ -1,0 +1,86 @@
+"""A check of a sink's columns against those of the folder that it writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from urllib.parse import unquote
+
+from airflow_provider_ckpt.sinks.errors import SharedColumnsError
+from airflow_provider_ckpt.sinks.file.column_differences import Columns, differences, type_differences
+from airflow_provider_ckpt.sinks.file.column_record import ColumnRecord
+from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
+from airflow_provider_ckpt.sinks.file_names import format_of, is_data_file, released_by
+from airflow_provider_ckpt.sinks.parquet_footers import parquet_columns
+from airflow_provider_ckpt.sinks.sink import SinkInput
+from airflow_provider_ckpt.sinks.sink_name import SinkName
+
+
+class FolderColumns:
+    """The check of one sink.
+
+    Args:
+        folders: the sink's folders.
+        name: the sink.
+        writer: writes its files.
+        shown: returns the sinks whose rows readers of the folder find, this one included.
+    """
+
+    def __init__(
+        self, folders: FileFolders, name: SinkName, writer: FileWriter, shown: Callable[[], Iterable[SinkName]]
+    ) -> None:
+        self._folder = folders.target
+        self._name = name
+        self._writer = writer
+        self._shown = shown
+        self._record = ColumnRecord(folders.books)
+        self._given: SinkInput | None = None
+
+    def check(self, given: SinkInput, *, is_first: bool) -> None:
+        """Refuse columns that differ from those of the folder.
+
+        Between its runs a job may add and leave out columns, if the format has columns by name.
+
+        Args:
+            given: the rows that the sink gets.
+            is_first: the sink has released nothing there and adds to existing files.
+
+        Raises SharedColumnsError.
+        """
+        self._given = given
+        for name in self._shown():
+            its = self._record.read(name)
+            if its is not None:
+                self._compare(given, its, self._told(name), is_own=name.job_id == self._name.job_id)
+        found = self._foreign_file() if is_first else None
+        if found is not None:
+            self._compare(given, found[1], f"file {found[0]!r}")
+
+    def record(self) -> None:
+        """Record the checked columns for the next sink. A process that has checked none records none."""
+        if self._given is not None:
+            self._record.write(self._name, self._given.columns)
+
+    def _compare(self, given: SinkInput, its: Columns, it: str, *, is_own: bool = False) -> None:
+        me, form = f"sink {given.uid}", self._writer.format
+        if is_own and form != "csv":
+            differ = list(type_differences(given.columns, its, me, it))
+        else:
+            differ = differences(given.columns, its, me, it, form, self._writer.partition_by)
+        if differ:
+            raise SharedColumnsError(sink=given.uid, folder=self._folder.uri, other=it, differ="; ".join(differ))
+
+    def _told(self, name: SinkName) -> str:
+        if name == self._name:
+            return "what it has released"
+        return f"sink {name.sink}" if name.job_id == self._name.job_id else f"job {name.job_id!r} (sink {name.sink})"
+
+    def _foreign_file(self) -> tuple[str, Columns] | None:
+        """Return the path of a Parquet file that no job has released, and its columns with those of its folders."""
+        if self._writer.format != "parquet":
+            return None
+        for path, size in self._folder.files(""):
+            if is_data_file(path) and format_of(path) == "parquet" and released_by(path) is None:
+                partitions = [(unquote(one.partition("=")[0]), None) for one in path.split("/")[:-1] if "=" in one]
+                return path, [*parquet_columns(self._folder, path, size), *partitions]
+        return None

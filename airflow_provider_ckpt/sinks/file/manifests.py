@@ -1,0 +1,93 @@
+"""Readers for the released files of file sinks: one manifest a checkpoint. Neither Spark nor a job is needed.
+
+Example::
+
+    for manifest in read_manifests("/lake/daily_revenue", sink="lake", after=41):
+        print(manifest.checkpoint, manifest.rows, [file.path for file in manifest.files])
+
+    spark.read.option("basePath", path).parquet(*released_files(path))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.manifest_log import Manifest, ManifestLog, ReleasedFile
+from airflow_provider_ckpt.sinks.file.ownership_log import TurnLog
+from airflow_provider_ckpt.sinks.sink_name import SinkName
+from airflow_provider_ckpt.storage.layout import is_job_id
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.storage import Storage
+
+__all__ = ["Manifest", "ReleasedFile", "read_manifests", "released_files"]
+
+
+def read_manifests(
+    path: str,
+    job_id: str | None = None,
+    sink: str | None = None,
+    after: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> list[Manifest]:
+    """Return all releases to the folder ``path`` that were not replaced since.
+
+    They are grouped by job and sink (sorted), each group in the order of its checkpoints. A sink with
+    ``mode="overwrite"`` replaces the releases of other jobs with its first manifest, all at once. An absent folder has
+    no releases.
+
+    Args:
+        path: the sink's folder.
+        job_id: only this job.
+        sink: only the sink with this uid.
+        after: only checkpoints above this one. An incremental reader passes the last one it has seen, with ``job_id``
+            and ``sink``, because each sink counts its own checkpoints.
+        storage_options: fsspec options of the folder.
+
+    Raises ReleaseLogDamagedError when manifests were deleted.
+    Raises NewerFormatError when a newer version of this package wrote them.
+    """
+    storage = FileFolders.open(Location(path, storage_options or {})).books
+    logs: dict[SinkName, ManifestLog] = {}
+    found: dict[SinkName, list[Manifest]] = {}
+    for job in [job_id] if job_id is not None else filter(is_job_id, storage.list("")):
+        for uid in [sink] if sink is not None else storage.list(job):
+            name = SinkName(job, uid)
+            logs[name] = ManifestLog(storage, job, uid)
+            found[name] = logs[name].read(after)
+    is_sought = lambda name: job_id in (None, name.job_id) and sink in (None, name.sink)  # noqa: E731
+    replaced = _replaced(storage, logs, is_sought)
+    return [manifest for name, manifests in found.items() if name not in replaced for manifest in manifests]
+
+
+def _replaced(
+    storage: Storage, logs: Mapping[SinkName, ManifestLog], is_sought: Callable[[SinkName], bool]
+) -> set[SinkName]:
+    """Return the sinks that others have replaced.
+
+    The first manifests count as they were read, not as they are now. Otherwise a switch in between would hide both the
+    old and the new rows. A selected sink that is not among ``logs`` had no manifest then.
+    """
+    replaced: set[SinkName] = set()
+    for name in {turn.name for turn in TurnLog(storage).catch_up() if turn.supersedes}:
+        log = logs.get(name)
+        if log is None and is_sought(name):
+            continue
+        log = log or ManifestLog(storage, name.job_id, name.sink)
+        if log.length():
+            replaced.update(log.manifest(0).supersedes)
+    return replaced
+
+
+def released_files(
+    path: str,
+    job_id: str | None = None,
+    sink: str | None = None,
+    after: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """Return the URIs of all released files as Spark takes them, in the order of :func:`read_manifests`."""
+    storage = FileFolders.open(Location(path, storage_options or {})).target
+    manifests = read_manifests(path, job_id, sink, after, storage_options)
+    return [storage.spark_uri(file.path) for manifest in manifests for file in manifest.files]

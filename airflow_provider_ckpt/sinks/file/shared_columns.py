@@ -1,0 +1,44 @@
+"""A check of file sinks of one job that share a folder, because readers take the folder for one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from airflow_provider_ckpt.job.sink_operator import SinkOperator
+from airflow_provider_ckpt.sinks.errors import SharedColumnsError
+from airflow_provider_ckpt.sinks.file.column_differences import differences
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.sinks.sink import SinkInput
+from airflow_provider_ckpt.storage.nesting import segments
+
+
+def refuse_unlike_columns(sinks: Sequence[SinkOperator], inputs: Mapping[str, SinkInput]) -> None:
+    """Refuse two sinks that write different columns to one folder.
+
+    Args:
+        sinks: all sinks of the job.
+        inputs: the rows that each sink gets, by uid. A sink without an entry writes nothing more.
+
+    Raises SharedColumnsError.
+    """
+    writing = [one for one in sinks if isinstance(one.sink, FileSink) and one.uid in inputs]
+    for one, other in combinations(writing, 2):
+        if segments(one.sink.path) == segments(other.sink.path):
+            _compare(one.sink, inputs[one.uid], inputs[other.uid])
+
+
+def _compare(sink: FileSink, earlier: SinkInput, later: SinkInput) -> None:
+    differ = differences(
+        later.columns,
+        earlier.columns,
+        f"sink {later.uid}",
+        f"sink {earlier.uid}",
+        sink.format,
+        sink.partition_by,
+    )
+    if differ:
+        [place] = sink.spark_folders({})
+        raise SharedColumnsError(
+            sink=later.uid, folder=place.for_display(), other=f"sink {earlier.uid}", differ="; ".join(differ)
+        )

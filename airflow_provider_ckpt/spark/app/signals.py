@@ -1,0 +1,191 @@
+"""Handling of SIGINT and SIGTERM: the first signal makes a driver stop in good order, the second one ends it at once.
+
+Spark's JVM is a process of its own: the parent of the driver under ``spark-submit``, its child otherwise. If the JVM
+ended at a SIGTERM, Spark would be gone before the savepoint. So the JVM ignores its first SIGTERM, too, and passes it
+on to the driver. The JVM may get the signal alone, because others know only the process of ``spark-submit``. Or it may
+get the signal together with the driver.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.status.status_line import StatusLine
+from airflow_provider_ckpt.status.status_reporter import OnStatus
+from airflow_provider_ckpt.storage.location import Location
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+ASK_SECONDS = 20.0
+"""Seconds after which the driver leaves without a savepoint if the root has not taken the request to stop."""
+
+
+class FirstSignal:
+    """Handlers that call a function once, with the name of the first signal.
+
+    If the function raises, the next signal calls it again.
+    """
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell_of = tell
+        self._before: dict[signal.Signals, Any] = {}
+        self._told = threading.Event()
+        self._jvm: _JvmSignal | None = None
+
+    def install(self) -> None:
+        """Install the handlers. Do nothing outside of the main thread, because only that thread can set handlers.
+
+        Call this after Spark's start, because Spark sets a handler for SIGINT.
+        """
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._first) for number in SIGNALS}
+            self._jvm = _JvmSignal.install(self._from_jvm)
+
+    def restore(self) -> None:
+        """Restore the previous handlers."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+        if self._jvm is not None:
+            self._jvm.restore()
+
+    def _first(self, number: int, frame: FrameType | None) -> None:
+        for which, handler in self._before.items():
+            signal.signal(which, handler)  # a second signal ends this process, and the JVM with it
+        self._tell(signal.Signals(number).name)
+
+    def _from_jvm(self, times: int) -> None:
+        """Handle a SIGTERM of the JVM, in a thread of Spark. ``times``: number of signals so far."""
+        if times > 1:
+            os._exit(128 + signal.SIGTERM)  # as the default action would, which a thread cannot set
+        self._tell("SIGTERM")
+
+    def _tell(self, name: str) -> None:
+        if self._told.is_set():
+            return  # the driver and its JVM both got the signal
+        self._told.set()
+        try:
+            self._tell_of(name)
+        except BaseException:
+            self._told.clear()  # the next signal tries again
+            raise
+
+
+class LeaveOnSignal:
+    """A receiver of a driver's status lines that makes a signal stop the job as ``ckpt stop`` does.
+
+    It passes each status line on to ``show``. It installs its handlers at the first line that names an epoch. Before
+    that line nothing has begun, and signals have their usual effect. After a signal the driver leaves within the
+    checkpoint timeout, with a savepoint, or without one (exit code 1).
+
+    Another thread writes the request, because the main thread may wait for the same silent root. A root that does not
+    take the request within ``ask_seconds`` takes no savepoint either. Then the process ends at once.
+    """
+
+    def __init__(
+        self, options: RunOptions, root: Location, show: OnStatus, *, ask_seconds: float = ASK_SECONDS
+    ) -> None:
+        self._options, self._root, self._show, self._ask_seconds = options, root, show, ask_seconds
+        self._epoch = 0
+        self._signals = FirstSignal(self._ask)
+
+    def __call__(self, line: StatusLine) -> None:
+        """Show the line, and note its epoch. An upgrade changes the epoch, but the driver still takes the request."""
+        self._show(line)
+        if "epoch" in line.data:
+            is_first, self._epoch = not self._epoch, line.data["epoch"]
+            if is_first:
+                self._signals.install()
+
+    def restore(self) -> None:
+        """Restore the previous handlers."""
+        self._signals.restore()
+
+    def _ask(self, name: str) -> None:
+        _say(f"{name}: taking a savepoint, then leaving; once more to leave at once")
+        silent = f"the root {self._root} has not answered for {self._ask_seconds:g} s"
+        watch = threading.Timer(self._ask_seconds, _leave_at_once, (name, silent))
+        watch.daemon = True
+        watch.start()
+        threading.Thread(target=self._stop, args=(name, watch), name="ckpt-signal", daemon=True).start()
+
+    def _stop(self, name: str, watch: threading.Timer) -> None:
+        try:
+            JobClient(self._root, self._options.job_id).stop(epoch=self._epoch, leaves=True)
+        except CkptError as error:
+            _leave_at_once(name, str(error))
+        finally:
+            watch.cancel()
+
+
+def leaves_on_signal(leave: Callable[[], None]) -> FirstSignal:
+    """Return handlers for a worker. ``leave`` makes it exit at the end of its micro-batch; the job continues."""
+
+    def tell(name: str) -> None:
+        _say(f"{name}: leaving at the end of the micro-batch; once more to leave at once")
+        leave()
+
+    return FirstSignal(tell)
+
+
+def _leave_at_once(name: str, reason: str) -> None:
+    """End the process as a second signal does. The next run restores the last completed checkpoint."""
+    _say(f"{name}: leaving without a savepoint: {reason}")
+    sys.stdout.flush()
+    os._exit(128 + signal.Signals[name])
+
+
+def _say(text: str) -> None:
+    print(f"ckpt: {text}", file=sys.stderr, flush=True)
+
+
+class _JvmSignal:
+    """A handler for SIGTERM in Spark's JVM. The JVM's own handler would run Spark's shutdown hooks."""
+
+    def __init__(self, told: Callable[[int], None], jvm: Any) -> None:
+        self._told, self._jvm = told, jvm
+        self._times = 0
+        self._before: Any = None
+
+    @classmethod
+    def install(cls, told: Callable[[int], None]) -> _JvmSignal | None:
+        """Install a handler in the JVM and return it. Return None if Spark does not run in this process."""
+        session = SparkSession.getActiveSession()
+        if session is None:
+            return None
+        ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]
+        one = cls(told, session._jvm)
+        one._before = one._set(one)
+        return one
+
+    def restore(self) -> None:
+        """Restore the JVM's own handler, if Spark still runs."""
+        try:
+            self._set(self._before)
+        except (Py4JError, OSError):  # the JVM has ended already
+            pass
+
+    def _set(self, handler: Any) -> Any:
+        """Set a handler and return the previous one."""
+        misc = self._jvm.sun.misc
+        return misc.Signal.handle(misc.Signal("TERM"), handler)
+
+    def handle(self, signal_: Any) -> None:
+        """Count a signal and report it. The JVM calls this in a thread of its own."""
+        self._times += 1
+        self._told(self._times)
+
+    class Java:
+        implements = ("sun.misc.SignalHandler",)

@@ -1,0 +1,174 @@
+"""Checks that Spark reaches the storages of a job, and sees the same storages as this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.spark.app.hadoop_settings import CREDENTIALS, hadoop_settings, split_setting
+from airflow_provider_ckpt.spark.app.session import build_session
+from airflow_provider_ckpt.spark.errors import (
+    BucketSettingsError,
+    SparkDeniedError,
+    SparkFileSystemMissingError,
+    SparkReachesElsewhereError,
+)
+from airflow_provider_ckpt.storage.errors import StorageUnreachableError
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.root import ROOT_MARKER
+from airflow_provider_ckpt.storage.storage import Storage
+
+Opened = tuple[Storage, Location]
+"""A storage and the location that it was opened with. The storage's URI is canonical."""
+
+_USERS = "spark.hadoop."
+# The file system's class is missing or does not fit this Hadoop: jars are missing or have other versions.
+_MISSING = (
+    "ClassNotFoundException",
+    "LinkageError",
+    "NoClassDefFoundError",
+    "NoSuchFieldError",
+    "NoSuchMethodError",
+    "UnsupportedFileSystemException",
+)
+_DENIED = (
+    "AccessDeniedException",
+    "FileNotFoundException",
+    "UnknownStoreException",
+    "CredentialInitializationException",
+)
+
+
+def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]:
+    """Return the storages that Spark itself reads and writes for this package: the root and folders of sinks.
+
+    Local folders are left out. ``location``: of the root.
+    """
+    found = [(root, location)]
+    for operator in job.sinks:
+        found += [(open_storage(place), place) for place in operator.sink.spark_folders(location.options)]
+    return [(storage, place) for storage, place in found if not storage.spark_uri().startswith("file:")]
+
+
+def reach_root(job: Job, options: RunOptions, root: Storage, location: Location) -> StorageReachability | None:
+    """Connect Spark with every storage of the job. Write nothing.
+
+    Return the connection if the root needs one; None for a local root.
+
+    Raises the errors of :func:`build_session` and :meth:`StorageReachability.connect`.
+    """
+    locations = spark_locations(job, root, location)
+    if not locations:
+        return None
+    reach = StorageReachability(build_session(options.job_id, options.conf))
+    reach.connect(locations)
+    return reach if any(storage is root for storage, _ in locations) else None
+
+
+class StorageReachability:
+    """The access of one Spark session to storages.
+
+    The settings may be secret. So they go to Hadoop's configuration in the driver, which Spark sends to its tasks. They
+    do not go to Spark's configuration, because that shows in the UI and on command lines.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        context = spark.sparkContext
+        self._jvm: Any = context._jvm
+        self._conf: Any = context._jsc.hadoopConfiguration()
+        self._users = {key.removeprefix(_USERS) for key, _ in context.getConf().getAll() if key.startswith(_USERS)}
+
+    def connect(self, locations: Iterable[Opened]) -> None:
+        """Set up access to the locations. Settings that the user has given to Spark stay.
+
+        Call this before any function of the user. Hadoop creates one file system for each bucket, and later settings
+        have no effect on it.
+
+        Raises BucketSettingsError, SparkFileSystemMissingError, SparkDeniedError, StorageUnreachableError.
+        """
+        locations = list(locations)
+        for key, value in merged(locations).items():
+            if not self._is_users(key):
+                self._conf.set(key, value)
+        asked: set[str] = set()
+        for storage, place in locations:
+            folder = storage.spark_uri()
+            store = "/".join(folder.split("/")[:3])
+            if store not in asked:
+                asked.add(store)
+                self.exists(storage, "", place)
+
+    def check_same(self, root: Storage, location: Location) -> None:
+        """Check that Spark sees the marker of the root, which must exist.
+
+        Raises SparkReachesElsewhereError.
+        """
+        if not self.exists(root, ROOT_MARKER, location):
+            raise SparkReachesElsewhereError(uri=root.uri, spark_uri=root.spark_uri(), marker=ROOT_MARKER)
+
+    def exists(self, storage: Storage, path: str, location: Location) -> bool:
+        """Return whether Spark's file system in the driver finds the path."""
+        try:
+            at = self._jvm.org.apache.hadoop.fs.Path(storage.spark_uri(path))
+            return bool(at.getFileSystem(self._conf).exists(at))
+        except Py4JJavaError as error:
+            self._refuse(storage, location, error)
+
+    def _refuse(self, storage: Storage, location: Location, error: Py4JJavaError) -> NoReturn:
+        names, text = _told(error.java_exception)
+        reason = location.redact(text)
+        uri = storage.spark_uri()
+        if names & set(_MISSING):
+            raise SparkFileSystemMissingError(uri=uri, reason=reason, hint=self._hint(uri)) from None
+        if names & set(_DENIED):
+            raise SparkDeniedError(uri=uri, reason=reason) from None
+        raise StorageUnreachableError(uri=uri, reason=f"Spark reports: {reason}") from None
+
+    def _hint(self, uri: str) -> str:
+        version = self._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+        if uri.startswith("s3a:"):
+            return f"--packages org.apache.hadoop:hadoop-aws:{version} (in ckpt run: --conf spark.jars.packages=…)"
+        return f"the jars of its Hadoop file system, for Hadoop {version}"
+
+    def _is_users(self, key: str) -> bool:
+        bucket, name = split_setting(key)
+        together = CREDENTIALS if name in CREDENTIALS else {name}
+        prefixes = ("fs.s3a.", f"fs.s3a.bucket.{bucket}.")
+        return any(f"{prefix}{one}" in self._users for prefix in prefixes for one in together)
+
+
+def merged(locations: Iterable[Opened]) -> dict[str, str]:
+    """Merge Hadoop's settings of all locations.
+
+    Raises BucketSettingsError if two locations in a bucket have different settings.
+    """
+    settings: dict[str, dict[str, str]] = {}
+    for storage, place in locations:
+        for_bucket = hadoop_settings(storage.uri, place.options)
+        bucket = "/".join(storage.uri.split("/")[:3])
+        if settings.setdefault(bucket, for_bucket) != for_bucket:
+            names = {key for key, _ in settings[bucket].items() ^ for_bucket.items()}
+            raise BucketSettingsError(uri=bucket, names=", ".join(sorted(split_setting(key)[1] for key in names)))
+    return {key: value for each in settings.values() for key, value in each.items()}
+
+
+def _told(throwable: Any) -> tuple[set[str], str]:
+    """Return the simple class names of a Java exception and of its causes, and the innermost message."""
+    names: set[str] = set()
+    text = ""
+    while throwable is not None:
+        kind = throwable.getClass()
+        message = throwable.getMessage()
+        if message or not text:
+            text = f"{kind.getSimpleName()}: {message}" if message else str(kind.getSimpleName())
+        while kind is not None:  # superclasses count, because a missing class raises one of many LinkageErrors
+            names.add(str(kind.getSimpleName()))
+            kind = kind.getSuperclass()
+        throwable = throwable.getCause()
+    return names, text.splitlines()[0][:500]

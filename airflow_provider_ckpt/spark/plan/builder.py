@@ -1,0 +1,507 @@
+"""Building of the one DataFrame of a vertex's query, from readers, unions by name, and the user's functions.
+
+Spark's active session, which each thread has for itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.errors import kind_and_text, tells_what_to_do
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.job.user_failure import may_pass
+from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
+from airflow_provider_ckpt.spark.query.analysed_plan import (
+    followed_window,
+    has_watermark,
+    is_stateful,
+    joins_streams,
+    streaming_leaves,
+    streams,
+)
+from airflow_provider_ckpt.spark.query.errors import (
+    CleanSourceError,
+    FunctionFailedError,
+    FunctionFailedForNowError,
+    InputNotReadError,
+    InputReadTwiceError,
+    InternalFilesError,
+    NotADataFrameError,
+    NotAStreamError,
+    OneSourceError,
+    UnfitWatermarkError,
+    WindowWatermarkError,
+)
+from airflow_provider_ckpt.spark.query.event_time import EventTimeGuard
+from airflow_provider_ckpt.spark.query.final_answer import changes_rows, final_answer_mode
+from airflow_provider_ckpt.spark.query.internal_files import internal_files_named
+from airflow_provider_ckpt.spark.query.kafka.freezing import ask_topics
+from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
+from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refuse_level, refuse_limits, refuse_start
+from airflow_provider_ckpt.spark.query.sources.empty_sources import not_there, nothing_to_read
+from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.query.sources.frozen_files import (
+    FrozenFiles,
+    refuse_single_files,
+    refuse_unreadable_names,
+)
+from airflow_provider_ckpt.spark.query.sources.malformed import MalformedRule
+from airflow_provider_ckpt.spark.query.sources.partition_folders import unfit_folders
+from airflow_provider_ckpt.spark.query.sources.reader import BatchReader, SourceReads, StreamReader
+from airflow_provider_ckpt.spark.query.sources.shared_files import choice_of
+from airflow_provider_ckpt.spark.query.sources.source_options import refuse_endless, refuse_options
+from airflow_provider_ckpt.spark.query.sources.unlisted_files import refuse_unlisted
+from airflow_provider_ckpt.spark.query.unions import Union, Unions, unite, with_like_fields, without_ended
+from airflow_provider_ckpt.spark.query.united_event_times import with_event_time_of_others
+
+
+def activate(spark: SparkSession) -> None:
+    """Make ``spark`` the active session of the calling thread."""
+    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+
+
+_HINTS = {
+    "pandas.DataFrame": ", such as spark.createDataFrame(frame)",
+    "polars.DataFrame": ", such as spark.createDataFrame(frame.to_arrow())",
+    "pyarrow.Table": ", such as spark.createDataFrame(table)",
+    "pyspark.pandas.DataFrame": ", such as frame.to_spark()",
+}
+EdgeFrame = Callable[[str, bool], DataFrame]
+"""Function from an edge uid to the frame that reads the edge. The flag decides whether the frame holds event time."""
+
+
+@dataclass(frozen=True)
+class BuiltQuery:
+    frame: DataFrame
+    output_mode: str
+    reads: Mapping[str, SourceReads]
+    """Source uid -> format, paths and options that its function has read."""
+    watermark: bool
+    stateful: bool
+    joins_streams: bool = False
+    final: bool = False
+    """Only the last micro-batch is published, in output mode "complete" (:mod:`.final_answer`)."""
+    changes_rows: bool = False
+    """A published row may replace an earlier one."""
+
+    @property
+    def schema(self) -> StructType:
+        return self.frame.schema
+
+
+@dataclass
+class SourceCalls:
+    """Calls of source functions, for streaming or for batch. They record what each function reads."""
+
+    spark: SparkSession
+    streaming: bool
+    limit: int | None = None
+    ends: Mapping[str, FrozenEnd] = field(default_factory=dict)
+    """Bounded source -> its frozen end, once it is frozen."""
+    guard: EventTimeGuard | None = None
+    """How event time is followed. None: the query is only planned."""
+    followed: Collection[str] = ()
+    """Bounded sources whose files a live source leaves out. They read the files of their list only."""
+    reads: dict[str, SourceReads] = field(default_factory=dict)
+    _operators: dict[str, Operator] = field(default_factory=dict)
+    _checked: set[str] = field(default_factory=set)
+    _topics: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Source uid -> its topics. A plan may call a function twice, and the second call does not ask for topics again."""
+
+    def __call__(self, operator: Operator, *, hold: bool = False) -> DataFrame:
+        """Call a source's function and check the result. ``hold``: the source holds event time if it is streamed."""
+        reader = self._reader(operator, hold)
+        frame = _called(self.spark, operator, reader)
+        self.reads[operator.uid], self._operators[operator.uid] = reader.reads, operator
+        if reader.reads.loads != 1 or (self.streaming and streaming_leaves(frame) > 1):
+            raise OneSourceError(uid=operator.uid, location=operator.location, loads=reader.reads.loads)
+        cleans = next((v for k, v in reader.reads.options.items() if k.lower() == "cleansource"), "off")
+        if cleans.lower() != "off":
+            raise CleanSourceError(uid=operator.uid, location=operator.location, value=cleans)
+        if self.streaming and not frame.isStreaming:
+            raise NotAStreamError(uid=operator.uid, location=operator.location)
+        late = self.streaming and (operator.watermark is not None or has_watermark(frame))
+        refuse_options(operator, reader.reads.options, streaming=self.streaming, watermark=late)
+        refuse_endless(operator, reader.reads, streaming=self.streaming)
+        self._check_names(operator, reader.reads)
+        return _with_watermark(operator, frame, self.guard)
+
+    def transform(self, operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
+        """Call a transform's function.
+
+        Raises what :func:`call` raises, and NothingToReadError if a column is missing and a bounded source has no file.
+        """
+        try:
+            return call(operator, arguments)
+        except FunctionFailedError as error:
+            sources = [(one, self.reads[uid]) for uid, one in self._operators.items()]
+            raise nothing_to_read(self.spark, sources, error.__cause__) or error from error.__cause__
+
+    def _check_names(self, operator: Operator, reads: SourceReads) -> None:
+        """Refuse names of files, and topics, that a query could not read.
+
+        They are checked once, when the job is planned. A file whose name is found only later fails its micro-batch.
+        """
+        if not reads.has_end:
+            return
+        if operator.uid in self._checked:
+            reads.topics = self._topics.get(operator.uid, {})
+            return
+        self._checked.add(operator.uid)
+        if reads.is_kafka:
+            refuse_level(operator.uid, operator.location, reads.options)
+            if operator.bounded:
+                refuse_bounded(operator.uid, operator.location, reads.options)
+            else:
+                refuse_start(operator.uid, operator.location, reads.options)
+            if self.streaming:
+                refuse_limits(operator.uid, operator.location, reads.options)
+            uid, location = operator.uid, operator.location
+            reads.topics = ask_topics(self.spark, uid, location, reads.options, bounded=operator.bounded)
+            self._topics[uid] = reads.topics
+            return
+        refuse_unlisted(self.spark, operator.uid, operator.location, reads)
+        if self.streaming:
+            refuse_single_files(self.spark, operator.uid, operator.location, reads)
+            refuse_unreadable_names(self.spark, operator.uid, operator.location, reads)
+
+    def _reader(self, operator: Operator, hold: bool) -> StreamReader | BatchReader:
+        end = self.ends.get(operator.uid)
+        offsets = end if isinstance(end, FrozenOffsets) else None
+        skips = operator.temporary_files == "skip"
+        if not self.streaming:
+            files = list(end.files) if isinstance(end, FrozenFiles) else None
+            malformed = MalformedRule(operator, streaming=False)
+            return BatchReader(self.spark, lambda reads: files, offsets, skips_temporary=skips, malformed=malformed)
+        limit = self.limit if operator.bounded else None
+        reader = StreamReader(
+            self.spark,
+            operator.uid,
+            limit,
+            offsets,
+            bounded=operator.bounded,
+            holds_event_time=hold,
+            skips_temporary=skips,
+            malformed=MalformedRule(operator, streaming=True),
+            select=choice_of(operator, self.ends, self.followed),
+        )
+        reader.options(**operator.options.to_spark())
+        if operator.options.decided:
+            reader.hold_limits()
+        return reader
+
+
+def _called(spark: SparkSession, operator: Operator, reader: StreamReader | BatchReader) -> DataFrame:
+    """Call a source's function.
+
+    Raises what :func:`call` raises, PathNotFoundError, NothingToReadError, PartitionValueError, PartitionColumnsError.
+    """
+    try:
+        return call(operator, {"": reader})
+    except (FunctionFailedError, FunctionFailedForNowError) as error:
+        cause = error.__cause__
+        subject = f"source {operator.uid!r} ({operator.location})"
+        known = not_there(operator, reader.reads, cause) or nothing_to_read(spark, [(operator, reader.reads)], cause)
+        raise known or unfit_folders(subject, str(cause)) or error from cause
+
+
+def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard | None) -> DataFrame:
+    """Return the frame with the operator's watermark. Spark checks the column and the delay at once.
+
+    Raises UnfitWatermarkError.
+    """
+    uid, max_ahead = operator.uid, operator.max_ahead
+    if operator.watermark is None:
+        return frame if guard is None else guard.of_input(frame, None, uid=uid, max_ahead=max_ahead)
+    column, delay = operator.watermark.column, operator.watermark.delay
+    try:
+        if guard is not None:
+            return guard.follow(frame, column, delay, uid=uid, max_ahead=max_ahead)
+        return frame.withWatermark(column, delay)
+    except PySparkException as error:
+        cause = str(error).partition("\n")[0].rstrip(".;")
+        raise UnfitWatermarkError(
+            uid=operator.uid, location=operator.location, column=column, delay=delay, cause=cause
+        ) from None
+
+
+def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
+    """Call a user's function and return its DataFrame.
+
+    ``arguments`` has values by parameter. The parameter "" is positional: a source's reader, which may have any name.
+
+    Raises FunctionFailedError, FunctionFailedForNowError, NotADataFrameError, and errors of this package that the
+    function raises.
+    """
+    named = {name: value for name, value in arguments.items() if name}
+    _activate(arguments.values())
+    try:
+        result = operator(*([arguments[""]] if "" in arguments else []), **named)
+    except (Exception, SystemExit) as error:  # a user's function must not end the driver, least of all with success
+        if tells_what_to_do(error):
+            raise
+        kind = FunctionFailedForNowError if may_pass(error) else FunctionFailedError
+        raise kind(uid=operator.uid, location=operator.location, cause=kind_and_text(error)) from error
+    if not isinstance(result, DataFrame):
+        raise no_dataframe(operator, result)
+    return result
+
+
+def no_dataframe(operator: Operator, result: object) -> NotADataFrameError:
+    """Return the error for a function that returned ``result``.
+
+    It names the package of the type, because pandas has DataFrames, too.
+    """
+    kind = type(result)
+    package = "pyspark.pandas" if kind.__module__.startswith("pyspark.pandas") else kind.__module__.partition(".")[0]
+    got = kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
+    return NotADataFrameError(uid=operator.uid, location=operator.location, got=got, hint=_HINTS.get(got, ""))
+
+
+def _activate(arguments: Iterable[object]) -> None:
+    """Make the session active, so that ``SparkSession.getActiveSession()`` works in the function in every thread."""
+    for one in arguments:
+        spark = one.sparkSession if isinstance(one, DataFrame) else getattr(one, "_spark", None)
+        if isinstance(spark, SparkSession):
+            activate(spark)
+            return
+
+
+class QueryBuilder:
+    """Builder of the frame of one vertex.
+
+    Args:
+        operators: all operators of the job.
+        vertex: the vertex to build.
+        edges: its input edges.
+        calls: calls of source functions.
+        edge_frame: makes the frame that reads an input edge.
+        known: the unions with all inputs, before any was left out.
+        unordered: bounded inputs whose rows are in no order of event time.
+        is_read: other queries or jobs read the output of the vertex.
+    """
+
+    def __init__(
+        self,
+        operators: Mapping[str, Operator],
+        vertex: JobVertex,
+        edges: Iterable[JobEdge],
+        calls: SourceCalls,
+        edge_frame: EdgeFrame,
+        known: Unions | None = None,
+        unordered: frozenset[str] = frozenset(),
+        *,
+        is_read: bool = False,
+    ) -> None:
+        self._operators = operators
+        self._is_read = is_read
+        self._unordered = unordered
+        self._follows_event_time = any(operators[uid].watermark is not None for uid in vertex.operators)
+        """Whether an operator declares a watermark. A watermark that a function sets is found in the frame."""
+        self._holding: frozenset[str] = frozenset()
+        """Inputs that hold event time in the current build."""
+        self._vertex = vertex
+        self._edges = {(edge.operator, edge.producer): edge.uid for edge in edges}
+        self._calls = calls
+        self._edge_frame = edge_frame
+        self._built: dict[str, DataFrame | None] = {}
+        self.inputs: dict[str, DataFrame] = {}
+        """Source or edge uid -> its frame, of the last build."""
+        self._known: Unions = known or {}
+        self.unions: dict[tuple[str, str], Union] = {}
+        """(Operator, parameter) -> union of the last build."""
+        self._without: frozenset[str] = frozenset()
+
+    def build(self, without: frozenset[str] = frozenset(), *, hold: bool = True) -> BuiltQuery:
+        """Build the query.
+
+        Args:
+            without: uids of sources and edges that have ended and are left out.
+            hold: whether history holds event time.
+        """
+        output = self._output(without, hold)
+        if not self._follows_event_time and has_watermark(output):
+            self._follows_event_time = True
+            if hold and self._to_hold(without):
+                output = self._output(without, hold)
+        self._refuse_internal_files(output)
+        self._refuse_window_watermark(output)
+        mode = self._output_mode()
+        ends = self._calls.streaming and self._vertex.bounded
+        final = final_answer_mode(output, mode, is_read=self._is_read) if ends else None
+        return BuiltQuery(
+            frame=output,
+            output_mode=final or mode,
+            reads=dict(self._calls.reads),
+            watermark=has_watermark(output),
+            stateful=is_stateful(output),
+            joins_streams=self._calls.streaming and joins_streams(output),
+            final=final is not None,
+            changes_rows=self._calls.streaming and final is None and changes_rows(output, mode),
+        )
+
+    def _refuse_window_watermark(self, output: DataFrame) -> None:
+        column = followed_window(output)
+        if column is not None:
+            operator = self._operators[self._vertex.uid]
+            raise WindowWatermarkError(uid=operator.uid, location=operator.location, column=column)
+
+    def _refuse_internal_files(self, output: DataFrame) -> None:
+        producers = {edge: producer for (_, producer), edge in self._edges.items()}
+        found = internal_files_named(output, {uid: self.inputs[uid] for uid in producers if uid in self.inputs})
+        if found is not None:
+            edge, what = found
+            operator = self._operators[self._vertex.uid]
+            raise InternalFilesError(
+                uid=operator.uid, location=operator.location, what=what, producer=producers[edge]
+            )  # fmt: skip
+
+    def _output(self, without: frozenset[str], hold: bool) -> DataFrame:
+        self._without, self._built, self.inputs, self.unions = without, {}, {}, {}
+        self._holding = self._to_hold(without) if hold and self._follows_event_time else frozenset()
+        output = self._frame(self._vertex.uid)
+        assert output is not None, f"every input of {self._vertex.uid} was dropped"
+        return output
+
+    def holds(self, uid: str) -> bool:
+        """Return whether an input holds event time in the last built query, so that no row of it is late."""
+        return uid in self._to_hold(self._without)
+
+    def _to_hold(self, without: frozenset[str]) -> frozenset[str]:
+        """Return the inputs that hold event time.
+
+        An input that stays in the query after its end would hold it for ever, so it does not hold it. A query without
+        live inputs ends with its inputs, and then outputs its last windows (R12, R13).
+        """
+        if not self._calls.streaming:
+            return frozenset()
+        return frozenset(
+            uid for uid in self._unordered - without if self._vertex.bounded or can_drop(self, uid, without)
+        )
+
+    def droppable(self, uid: str, dropped: frozenset[str]) -> bool:
+        """Return whether every parameter in the vertex keeps an input without ``uid`` and ``dropped``.
+
+        Raises _NotDroppable.
+        """
+        return self._remains(self._vertex.uid, dropped | {uid}, top=True)
+
+    def _remains(self, uid: str, without: frozenset[str], top: bool = False) -> bool:
+        operator = self._operators[uid]
+        if operator.kind == "source":
+            return uid not in without
+        kept = [[self._input_remains(uid, one, without) for one in uids] for uids in operator.inputs.values()]
+        if all(any(one) for one in kept):
+            return True
+        if top or any(any(one) for one in kept):
+            raise _NotDroppable
+        return False
+
+    def _input_remains(self, consumer: str, uid: str, without: frozenset[str]) -> bool:
+        if uid in self._vertex.operators:
+            return self._remains(uid, without)
+        return self._edges[consumer, uid] not in without
+
+    def _frame(self, uid: str) -> DataFrame | None:
+        if uid not in self._built:
+            self._built[uid] = self._make(uid)
+        return self._built[uid]
+
+    def _input(self, consumer: str, uid: str) -> DataFrame | None:
+        if uid in self._vertex.operators:
+            return self._frame(uid)
+        edge = self._edges[consumer, uid]
+        if edge in self._without:
+            return None
+        self.inputs[edge] = self._edge_frame(edge, edge in self._holding)
+        return self.inputs[edge]
+
+    def _make(self, uid: str) -> DataFrame | None:
+        operator = self._operators[uid]
+        if operator.kind == "source":
+            if uid in self._without:
+                return None
+            self.inputs[uid] = self._calls(operator, hold=uid in self._holding)
+            return self.inputs[uid]
+        arguments: dict[str, DataFrame] = {}
+        given: dict[str, Counter[str]] = {}
+        for parameter, uids in operator.inputs.items():
+            frames = {one: frame for one in uids if (frame := self._input(uid, one)) is not None}
+            if not frames:
+                return None
+            given |= {one: streams(frame) for one, frame in frames.items()}
+            arguments[parameter] = self._unite(uid, parameter, frames) if len(uids) > 1 else frames[uids[0]]
+        frame = self._calls.transform(operator, arguments)
+        if self._calls.streaming:
+            _check_stream(operator, frame)
+            _refuse_other_streams(operator, given, streams(frame))
+        return frame
+
+    def _unite(self, uid: str, parameter: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+        known = self._known.get((uid, parameter))
+        is_whole = len(frames) == len(self._operators[uid].inputs[parameter])
+        if self._calls.streaming:
+            frames = with_event_time_of_others(frames, lambda one: self._may_get_event_time(uid, one))
+        if is_whole or known is None:
+            united = unite(with_like_fields(self._operators[uid], frames))
+        else:
+            united = unite(without_ended(frames, known))
+        inputs = {one: frame.schema for one, frame in frames.items()}
+        self.unions[uid, parameter] = Union(united.schema, inputs)
+        return united
+
+    def _may_get_event_time(self, consumer: str, uid: str) -> bool:
+        """Return whether an input holds event time. No row of such an input is late, whatever its watermark."""
+        leaves = self._leaves(consumer, uid)
+        return len(leaves) == 1 and leaves <= self._to_hold(self._without)
+
+    def _leaves(self, consumer: str, uid: str) -> frozenset[str]:
+        """Return the sources and edges whose rows reach an input of an operator."""
+        if uid not in self._vertex.operators:
+            return frozenset({self._edges[consumer, uid]})
+        inputs = self._operators[uid].input_uids
+        return frozenset().union(*(self._leaves(uid, one) for one in inputs)) if inputs else frozenset({uid})
+
+    def _output_mode(self) -> str:
+        modes = [self._operators[uid].output_mode for uid in self._vertex.operators]
+        return next((mode for mode in reversed(modes) if mode != "append"), "append")
+
+
+def _check_stream(operator: Operator, frame: DataFrame) -> None:
+    if not frame.isStreaming:
+        raise NotAStreamError(uid=operator.uid, location=operator.location)
+
+
+def _refuse_other_streams(operator: Operator, given: Mapping[str, Counter[str]], reads: Counter[str]) -> None:
+    """Refuse a function that does not read each of its streams once.
+
+    Spark notices a stream that is read twice only when the query is started, and fails again in each try. If a stream
+    is not read, Spark forgets how far it was read.
+
+    Raises InputNotReadError, InputReadTwiceError.
+    """
+    about: dict[str, Any] = {"uid": operator.uid, "location": operator.location}
+    unread = sorted(uid for uid, streams_of_it in given.items() if streams_of_it - reads)
+    if unread:
+        raise InputNotReadError(unread=", ".join(map(repr, unread)), **about)
+    all_given = sum(given.values(), Counter())
+    if reads - all_given:
+        raise InputReadTwiceError(given=all_given.total(), reads=reads.total(), **about)
+
+
+class _NotDroppable(Exception):
+    """A parameter would have no input left."""
+
+
+def can_drop(builder: QueryBuilder, uid: str, dropped: frozenset[str]) -> bool:
+    try:
+        return builder.droppable(uid, dropped)
+    except _NotDroppable:
+        return False

@@ -1,0 +1,168 @@
+"""Folders whose code a request, or a journal, may name.
+
+Each party that may write to a root can write a request that names a file. So a driver runs such a file only if it lies
+in the folder or package of the job's own file, or in a folder that was added when the driver was started. A file below
+a root or in the folder of a sink never counts, because the right to write there is not the right to run code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.machinery import ModuleSpec, PathFinder
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.loading.followed_imports import package_around
+from airflow_provider_ckpt.job.loading.loading import parts_of, path_of
+from airflow_provider_ckpt.job.loading.module_origins import is_foreign
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.job.sink_operator import HasSinks
+from airflow_provider_ckpt.sinks.file.file_folders import BESIDE
+from airflow_provider_ckpt.spark.query.errors import ForeignCodeError, WrittenCodeError
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.nesting import lies_in
+from airflow_provider_ckpt.storage.root import ROOT_MARKER
+
+
+@dataclass(frozen=True)
+class CodePlaces:
+    """Places of a run's code. Nothing is imported to compare them.
+
+    Attributes:
+        job: reference of the job's own file or module.
+        added: more folders, given when the driver was started.
+        written: root of the job, folders of its sinks, and folders that its sources read, as URIs or paths.
+    """
+
+    job: str
+    added: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, job: HasSinks, options: RunOptions, root: Location, reads: Mapping[str, SourceReads] | None = None
+    ) -> CodePlaces:
+        """Return the places of a run of ``job``. ``reads``: what its sources read, once they are planned."""
+        outputs = [place.uri for one in job.sinks for place in one.sink.spark_folders(root.options)]
+        places = cls(options.job, options.allow_code_from, (root.uri, *outputs))
+        return places if reads is None else places.without_input(reads.values())
+
+    def without_input(self, reads: Iterable[SourceReads]) -> CodePlaces:
+        """Return the same places without the folders that sources read.
+
+        A folder that holds the job's own code stays: a job may read files that lie beside it.
+        """
+        paths = [path for one in reads if one.is_file for path in one.paths]
+        own = _own_folders(self.job)
+        inputs = [path for path in paths if not any(lies_in(folder, path) for folder in own)]
+        return replace(self, written=(*self.written, *inputs))
+
+    def is_own(self, reference: str) -> bool:
+        """Return whether ``reference`` names the job's own file or module."""
+        own = _own_code(self.job)
+        return own is not None and own == _module_and_files(reference)
+
+    def check(self, reference: str) -> None:
+        """Refuse a reference whose code lies elsewhere.
+
+        Raises ForeignCodeError, WrittenCodeError, and what :func:`path_of` raises.
+        """
+        if self.is_own(reference):
+            return
+        for place in _module_and_files(reference)[1]:
+            self._check_place(reference, place)
+
+    def check_of(self, reference: str) -> Callable[[str], None] | None:
+        """Return a check of each file that is run for ``reference``; None for the job's own file, which needs none.
+
+        :meth:`check` sees where a reference leads at that moment. A link may lead elsewhere when the file is read, and
+        a package may find its modules in other folders, so each real path is checked again before it is read.
+        """
+        return None if self.is_own(reference) else partial(self._check_place, reference)
+
+    def _check_place(self, reference: str, place: str) -> None:
+        written = self._written_above(place)
+        if written is not None:
+            raise WrittenCodeError(reference=reference, place=place, written=written)
+        allowed = self.folders()
+        if not any(_is_within(place, folder) for folder in allowed):
+            known = ", ".join(allowed) or "none"
+            folder = place if os.path.isdir(place) else os.path.dirname(place)
+            raise ForeignCodeError(reference=reference, place=place, known=known, folder=folder)
+
+    def folders(self) -> tuple[str, ...]:
+        """Return the folders that code may lie in, beginning with the folders of the job's own code."""
+        return tuple(dict.fromkeys([*_own_folders(self.job), *map(os.path.realpath, self.added)]))
+
+    def _written_above(self, place: str) -> str | None:
+        """Return the root or the sink's folder that ``place`` lies in; None if there is none."""
+        for uri in self.written:
+            if lies_in(place, uri):
+                return f"{uri}, where data is written"
+        folder = os.path.dirname(place)
+        while folder != os.path.dirname(folder):
+            above, name = os.path.split(folder)
+            if os.path.lexists(os.path.join(folder, ROOT_MARKER)):
+                return f"{folder}, a checkpoint root"
+            if name.startswith(BESIDE) or os.path.lexists(os.path.join(above, BESIDE + name)):
+                return f"{folder}, the folder of a sink"
+            folder = above
+        return None
+
+
+def _module_and_files(reference: str) -> tuple[str, tuple[str, ...]]:
+    """Return the module that a reference names, and where its code lies: its file, and those of the packages above it.
+
+    The name of the module is empty for a file. A module that Python does not find lies nowhere.
+    """
+    target, _, from_file = parts_of(reference)
+    if from_file:
+        return "", (path_of(reference, target),)
+    return target, tuple(_places_of_module(target))
+
+
+def _places_of_module(module: str) -> Iterator[str]:
+    """Yield the folders of each package above a module, and then its own file or folders. Nothing is imported."""
+    entries: list[str] = [entry or os.getcwd() for entry in sys.path]
+    for part in module.split("."):
+        spec = PathFinder.find_spec(part, entries)
+        if spec is None:
+            return
+        yield from (os.path.realpath(place) for place in _places(spec))
+        entries = list(spec.submodule_search_locations or ())
+
+
+def _places(spec: ModuleSpec) -> list[str]:
+    return [str(spec.origin)] if spec.submodule_search_locations is None else list(spec.submodule_search_locations)
+
+
+def _own_code(job: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the module and the places of the job's own reference; None if its file is gone."""
+    try:
+        return _module_and_files(job)
+    except CkptError:
+        return None
+
+
+def _own_folders(job: str) -> list[str]:
+    """Return the folder of the job's file, or of the package that the file is in."""
+    own = _own_code(job)
+    if own is None:
+        return []
+    module, places = own
+    if module:
+        places = tuple(_places_of_module(module.partition(".")[0]))
+    else:
+        [path] = places
+        above, package = package_around(os.path.dirname(path))
+        return [os.path.join(above, package) if package else above]
+    # the folder of a module without a package counts, unless it holds installed modules
+    return [os.path.dirname(one) if one.endswith(".py") and not is_foreign(one) else one for one in places]
+
+
+def _is_within(place: str, folder: str) -> bool:
+    return place == folder or place.startswith(folder.rstrip(os.sep) + os.sep)

@@ -1,0 +1,498 @@
+"""The plan of a job before anything is written: its graph, its queries and their schemas, and all refusals.
+
+Columns of type TIME, which this version of Spark writes to files only with a setting.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
+from airflow_provider_ckpt.job.definition import plain_path, selecting, sink_definitions, source_definition
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options.run_options import Mode, RunOptions, RuntimeMode
+from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.kept_state import KeptState
+from airflow_provider_ckpt.sinks.sink import SinkInput
+from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder, SourceCalls, can_drop
+from airflow_provider_ckpt.spark.plan.kept_state import kept_state
+from airflow_provider_ckpt.spark.plan.left_out_inputs import check_left_out, check_like_event_times
+from airflow_provider_ckpt.spark.plan.splits import PlannedSplits, split_frame
+from airflow_provider_ckpt.spark.query.analysed_plan import (
+    batch_refusal,
+    holds_watermark,
+    is_stateful,
+    joins_streams,
+    leaf_ids,
+    refusal,
+    watermark_over,
+    watermark_over_union,
+)
+from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain, with_watermark
+from airflow_provider_ckpt.spark.query.errors import (
+    ChangingRowsError,
+    HeldWatermarkError,
+    IdleTimeoutError,
+    TimeColumnError,
+    UnsupportedQueryError,
+    WatermarkOverPartitionError,
+    WatermarkOverSplitsError,
+    WatermarkOverUnionError,
+)
+from airflow_provider_ckpt.spark.query.event_time import hold_event_time, unordered_inputs
+from airflow_provider_ckpt.spark.query.finished_work import FinishedWork
+from airflow_provider_ckpt.spark.query.sources.lookup_tables import lookup_tables
+from airflow_provider_ckpt.spark.query.sources.malformed import QUARANTINE
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+from airflow_provider_ckpt.spark.query.unions import Unions
+from airflow_provider_ckpt.storage.redaction import redact_uri
+
+_SETTING = "spark.sql.timeType.enabled"
+_TIME = re.compile(r'(?<!"name":)"time\(\d+\)"')
+
+
+def unwritable_time(spark: SparkSession, schema: StructType) -> str | None:
+    """Return the first column that is of type TIME, or has a part of it; None if Spark writes all columns.
+
+    Spark refuses most expressions of the type when it analyses them. It does not refuse ``current_time()`` and schemas
+    that a function gives it, and then fails when it writes.
+    """
+    if not spark.conf.isModifiable(_SETTING) or spark.conf.get(_SETTING) == "true":
+        return None  # another version of Spark has no such setting
+    return next((field.name for field in schema.fields if _TIME.search(field.dataType.json())), None)
+
+
+log = logging.getLogger(__name__)
+
+DEFAULT_LIMIT = 128 * 1024 * 1024
+"""Bytes that a bounded file source reads in a micro-batch. History must not starve the live feed in the same query."""
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    graph: JobGraph
+    mode: RuntimeMode
+    schemas: Mapping[str, StructType]
+    """Vertex uid -> schema of its output."""
+    reads: Mapping[str, SourceReads]
+    """Source uid -> format, paths and options that its function reads."""
+    definition: JobDefinition
+    changeable: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Sink uid -> keys of its definition that may differ between two runs."""
+    unions: Mapping[str, Unions] = field(default_factory=dict)
+    """Vertex uid -> its unions. Finished vertices are left out."""
+    splits: PlannedSplits = field(default_factory=PlannedSplits)
+    sink_inputs: Mapping[str, SinkInput] = field(default_factory=dict)
+    """Sink uid -> description of its input. Sinks of finished queries are left out."""
+    changing: frozenset[str] = frozenset()
+    """Vertices whose output rows may replace earlier ones."""
+    lookups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Vertex of a streaming job -> folders of files that its query looks up, listed when the query starts."""
+
+    def schemas_json(self) -> dict[str, str]:
+        return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
+
+    def topics(self) -> dict[str, Mapping[str, str]]:
+        """Return Kafka source -> (topic name -> the id that the brokers gave it), for the sources that are read."""
+        return {uid: read.topics for uid, read in self.reads.items() if read.topics}
+
+    def state_partitions(self) -> dict[str, int]:
+        """Return the number of state partitions by vertex. A query without state is left out."""
+        vertices = self.definition.vertices.items()
+        return {uid: number for uid, one in vertices if (number := one.shuffle_partitions) is not None}
+
+    def has_event_time(self) -> bool:
+        """Return whether some query follows event time, and so depends on the order of its inputs' rows."""
+        return any(vertex.event_time for vertex in self.definition.vertices.values())
+
+    def stateful(self) -> frozenset[str]:
+        """Return the vertices whose queries keep state."""
+        return frozenset(uid for uid, vertex in self.definition.vertices.items() if vertex.stateful)
+
+    def aligned(self) -> bool:
+        """Return whether barriers must be aligned (R24).
+
+        Sinks at different depths show the same prefix of the sources only then.
+        """
+        return len(set(self.graph.sink_depths().values())) > 1
+
+
+def read_limit(options: RunOptions) -> int:
+    return options.max_bytes_per_trigger or DEFAULT_LIMIT
+
+
+def plan_job(
+    spark: SparkSession,
+    job: Job,
+    options: RunOptions,
+    done: FinishedWork | None = None,
+    splits: PlannedSplits | None = None,
+) -> JobPlan:
+    """Return the plan of a job. It calls the user's functions and analyses every query, but reads no data.
+
+    Args:
+        spark: the session.
+        job: the job.
+        options: options of the run.
+        done: the finished parts of earlier runs, whose functions are not called.
+        splits: the sources with splits.
+
+    Raises InvalidInputError.
+    """
+    done, splits = done or FinishedWork(), splits or PlannedSplits()
+    mode = job.runtime_mode(_mode(options, done))
+    calls = SourceCalls(spark, streaming=mode == "streaming", limit=read_limit(options))
+    readers = [source.uid for source in job.sources if source.bounded and source.splits is None]
+    inline = {uid for uid in readers if _is_inline(job, uid, calls, done)}
+    graph = build_graph(job, inline=lambda uid: mode == "streaming" and uid in inline, parallelism=splits.subtasks)
+    with tempfile.TemporaryDirectory(prefix="ckpt-plan-") as nothing:
+        planner = _Planner(spark, job, graph, calls, nothing, done, splits)
+        for vertex in graph.vertices:
+            planner.plan(vertex)
+    changeable = {operator.uid: frozenset(operator.sink.changeable) for operator in job.sinks}
+    definition = _definition(job, mode, calls.reads, planner.vertices, options.params)
+    schemas, unions, inputs, lookups = planner.schemas, planner.unions, planner.sink_inputs, planner.lookups
+    changing = frozenset(planner.changing)
+    return JobPlan(graph, mode, schemas, calls.reads, definition, changeable, unions, splits, inputs, changing, lookups)
+
+
+def _mode(options: RunOptions, done: FinishedWork) -> Mode:
+    """Return the mode that the job began in, unless the run asks for another one, which is refused later."""
+    return options.mode if options.mode != "auto" or done.mode is None else done.mode
+
+
+def _is_inline(job: Job, uid: str, calls: SourceCalls, done: FinishedWork) -> bool:
+    """Return whether a bounded source is read in its consumer's query.
+
+    The decision of the job's first start is kept. A source that can no longer be read there shows as an operator that
+    moved.
+    """
+    known = done.inline.get(uid)
+    if known is not None and (uid in done.over or not known):
+        return known
+    return _can_inline(job, uid, calls)
+
+
+def declared(job: Job, mode: RuntimeMode, params: Mapping[str, str]) -> JobDefinition:
+    """Return the part of the definition that is known without calling the user's functions."""
+    return _definition(job, mode, {}, {}, params)
+
+
+def _definition(
+    job: Job,
+    mode: RuntimeMode,
+    reads: Mapping[str, SourceReads],
+    vertices: Mapping[str, VertexDefinition],
+    params: Mapping[str, str],
+) -> JobDefinition:
+    sources = {}
+    for operator in job.sources:
+        sources[operator.uid] = source_definition(operator)
+        if read := reads.get(operator.uid):
+            sources[operator.uid] = replace(
+                sources[operator.uid],
+                format=read.format.lower(),
+                paths=tuple(plain_path(redact_uri(path)) for path in read.paths),
+                selects=selecting(read.options),
+                topics=dict(read.topics),
+            )
+    inputs = {uid: operator.input_uids for uid, operator in job.operators.items() if operator.inputs}
+    return JobDefinition(mode, sources, dict(vertices), sink_definitions(job.sinks), dict(params), inputs)
+
+
+def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
+    """Return whether a bounded source can be read in the query of its unbounded consumer.
+
+    Its end must be frozen before it is read, and no operator between the two may keep state.
+    """
+    frame = calls(job.operators[uid])
+    if not calls.reads[uid].has_end:
+        return False
+    for name in bounded_chain(job, uid):
+        operator = job.operators[name]
+        if len(operator.inputs) != 1:
+            return False
+        frame = calls.transform(operator, dict.fromkeys(operator.inputs, frame))
+    return not is_stateful(frame)
+
+
+def _kept(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
+    """Return the state that a query keeps; none if its plan cannot be read.
+
+    The state is recorded only to refuse an edited query later, so an unreadable plan must not stop the job.
+    """
+    try:
+        return tuple(kept_state(built.frame))
+    except Py4JError as error:
+        kind = type(error).__name__  # its text holds the plan, and with it texts of the user
+        log.warning("the state of query %s cannot be read, and is not compared with later runs (%s)", uid, kind)
+        return ()
+
+
+class _Planner:
+    """The planning of a job, vertex by vertex.
+
+    ``nothing`` is an empty folder, which stands for result partitions that do not exist yet.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: Job,
+        graph: JobGraph,
+        calls: SourceCalls,
+        nothing: str,
+        done: FinishedWork,
+        splits: PlannedSplits,
+    ) -> None:
+        self._spark, self._job, self._graph, self._calls, self._nothing = spark, job, graph, calls, nothing
+        self._done, self._splits = done, splits
+        self.schemas: dict[str, StructType] = {}
+        self.vertices: dict[str, VertexDefinition] = {}
+        """Vertex uid -> its definition. Finished vertices keep their recorded one."""
+        self.unions: dict[str, Unions] = {}
+        self.sink_inputs: dict[str, SinkInput] = {}
+        self._mixed: set[str] = set()
+        """Vertices whose output mixes rows of several sources that were read to different points."""
+        self.changing: dict[str, str] = {}
+        """Vertex whose output rows may replace earlier ones -> the output mode that causes it."""
+        self.lookups: dict[str, tuple[str, ...]] = {}
+
+    def plan(self, vertex: JobVertex) -> None:
+        if vertex.uid in self._done.schemas:
+            self.schemas[vertex.uid] = self._done.schemas[vertex.uid]
+            if vertex.splits or self._unites(vertex):
+                self._mixed.add(vertex.uid)
+            self._follow_changes_of_ended(vertex)
+            return
+        if vertex.splits:
+            self._plan_splits(vertex)
+            return
+        edges = {edge.uid: edge.producer for edge in self._graph.inputs(vertex.uid)}
+
+        def placeholder(edge: str, hold: bool) -> DataFrame:
+            return self._placeholder(edge, self.schemas[edges[edge]], hold)
+
+        known = self._done.unions.get(vertex.uid)
+        operators, inputs = self._job.operators, self._graph.inputs(vertex.uid)
+        unordered = unordered_inputs(operators, self._graph, vertex)
+        is_read = self._graph.publishes(vertex.uid)
+
+        def builder_of(unions: Unions | None) -> QueryBuilder:
+            return QueryBuilder(operators, vertex, inputs, self._calls, placeholder, unions, unordered, is_read=is_read)
+
+        builder = builder_of(known)
+        dropped = self._done.dropped.get(vertex.uid, frozenset())
+        built = builder.build(dropped)
+        if self._calls.streaming:
+            check_like_event_times(operators[vertex.uid], built, edges)
+        self._check_supported(vertex, built)
+        bounded = {edge.uid for edge in inputs if self._graph.vertex(edge.producer).bounded}
+        bounded = (bounded | set(vertex.bounded_sources)) - dropped
+        if self._calls.streaming and not vertex.bounded and bounded:
+            self._check_event_time(vertex, builder, built, bounded, dropped)
+        if self._calls.streaming:
+            self._follow_event_time(vertex, builder, built, dropped)
+            if built.stateful:
+                self._check_idle_timeouts(vertex)
+            self._follow_changes(vertex, built, dropped)
+            without = builder_of({**(known or {}), **builder.unions})
+            check_left_out(operators[vertex.uid], without, built, bounded, dropped, edges)
+            if tables := lookup_tables(built.frame):
+                self.lookups[vertex.uid] = tables
+        # Files carry no watermark. A watermark that is computed from rows of several sources would follow the
+        # fastest source, and make rows of the others late.
+        self.schemas[vertex.uid] = plain(built.schema) if vertex.uid in self._mixed else built.schema
+        mark = event_time(self.schemas[vertex.uid])
+        self.unions[vertex.uid] = builder.unions
+        unions = tuple(union.recorded(*place) for place, union in builder.unions.items())
+        parts = self._shuffle_partitions(vertex.uid, built)
+        self.vertices[vertex.uid] = VertexDefinition(
+            built.output_mode,
+            built.stateful,
+            mark,
+            parts,
+            unions,
+            event_time=built.watermark,
+            lags=built.joins_streams,
+            kept=_kept(vertex.uid, built) if built.stateful and self._calls.streaming else (),
+        )
+        self._check_sinks(vertex, built.frame, self.changing.get(vertex.uid, "append"))
+
+    def _plan_splits(self, vertex: JobVertex) -> None:
+        """Plan a source with splits by its first split, because all have the same columns. Its rows have no order."""
+        operator = self._job.operators[vertex.uid]
+        frame = split_frame(self._spark, operator, self._splits.lists[vertex.uid][0])
+        self.schemas[vertex.uid] = plain(frame.schema)
+        self.vertices[vertex.uid] = VertexDefinition("append", stateful=False)
+        self._mixed.add(vertex.uid)
+        self._check_sinks(vertex, frame, "append")
+
+    def _shuffle_partitions(self, uid: str, built: BuiltQuery) -> int | None:
+        """Return the number of state partitions of a streaming query: the recorded one, the session's for a new query.
+
+        Spark does not record it in all offsets that are keyed by source, and cannot use the state with another one.
+        """
+        if not (built.stateful and self._calls.streaming):
+            return None
+        settings = self._done.settings.get(uid)
+        if settings is not None and settings.state_partitions is not None:
+            return settings.state_partitions
+        known = self._done.state_partitions.get(uid)
+        return int(str(self._spark.conf.get("spark.sql.shuffle.partitions"))) if known is None else known
+
+    def _follow_event_time(
+        self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, dropped: frozenset[str]
+    ) -> None:
+        """Refuse a watermark on mixed rows, and record whether the vertex mixes rows itself.
+
+        The decision uses the graph, and not the inputs that remain. A finished source is left out of the query, but its
+        rows are still in the output.
+
+        Raises WatermarkOverSplitsError, WatermarkOverPartitionError.
+        """
+        edges = self._graph.inputs(vertex.uid)
+        for edge in edges:
+            read = edge.producer in self._mixed and edge.uid not in dropped and not builder.holds(edge.uid)
+            if read and watermark_over(built.frame, leaf_ids(builder.inputs[edge.uid])):
+                location = self._job.operators[vertex.uid].location
+                if self._graph.vertex(edge.producer).splits:
+                    raise WatermarkOverSplitsError(uid=vertex.uid, location=location, producer=edge.producer)
+                raise WatermarkOverPartitionError(uid=vertex.uid, location=location, producer=edge.producer)
+        if self._unites(vertex) or joins_streams(built.frame):
+            self._mixed.add(vertex.uid)
+
+    def _follow_changes(self, vertex: JobVertex, built: BuiltQuery, dropped: frozenset[str]) -> None:
+        """Refuse state over rows that change. Spark does so within one query.
+
+        Raises ChangingRowsError.
+        """
+        edges = [edge for edge in self._graph.inputs(vertex.uid) if edge.uid not in dropped]
+        changing = [edge.producer for edge in edges if edge.producer in self.changing]
+        if changing and built.stateful:
+            raise ChangingRowsError(
+                uid=vertex.uid,
+                location=self._job.operators[vertex.uid].location,
+                producer=changing[0],
+                mode=self.changing[changing[0]],
+            )
+        if built.changes_rows:
+            self.changing[vertex.uid] = built.output_mode
+        elif changing:
+            self.changing[vertex.uid] = self.changing[changing[0]]
+
+    def _follow_changes_of_ended(self, vertex: JobVertex) -> None:
+        """Record whether rows of a finished vertex change. Its consumers may still have such rows to read."""
+        modes: list[str] = [self._job.operators[uid].output_mode for uid in vertex.operators]
+        producers = [edge.producer for edge in self._graph.inputs(vertex.uid)]
+        modes += [self.changing[uid] for uid in producers if uid in self.changing]
+        changing = next((mode for mode in modes if mode != "append"), None)
+        if changing is not None and not vertex.bounded:
+            self.changing[vertex.uid] = changing
+
+    def _unites(self, vertex: JobVertex) -> bool:
+        edges = self._graph.inputs(vertex.uid)
+        return len(vertex.sources) + len(edges) > 1 or any(edge.producer in self._mixed for edge in edges)
+
+    def _check_sinks(self, vertex: JobVertex, frame: DataFrame, output_mode: str) -> None:
+        if self._writes_files(vertex) and (column := unwritable_time(self._spark, frame.schema)) is not None:
+            location = self._job.operators[vertex.uid].location
+            raise TimeColumnError(uid=vertex.uid, location=location, column=column)
+        fields = json.loads(frame.schema.json())["fields"]
+        columns = tuple((one["name"], one["type"]) for one in fields)
+        not_null = frozenset(one["name"] for one in fields if not one["nullable"])
+        for uid in vertex.sinks:
+            given = SinkInput(uid, columns, output_mode, vertex.bounded, not_null)
+            if self._job.operators[uid].quarantine:
+                given = SinkInput(uid, tuple((one.name, "string") for one in QUARANTINE), "append", vertex.bounded)
+            self._job.operators[uid].sink.check_input(given)
+            self.sink_inputs[uid] = given
+
+    def _writes_files(self, vertex: JobVertex) -> bool:
+        """Return True if Spark writes the rows of the vertex to files: for a consumer, or for a sink."""
+        sinks = [self._job.operators[uid].sink for uid in vertex.sinks]
+        return self._graph.publishes(vertex.uid) or len(sinks) != 1 or any(sink.spark_folders({}) for sink in sinks)
+
+    def _check_supported(self, vertex: JobVertex, built: BuiltQuery) -> None:
+        if self._calls.streaming:
+            cause, how = refusal(built.frame, built.output_mode), f"in output mode {built.output_mode!r}"
+        else:
+            cause, how = batch_refusal(built.frame), "in batch mode"
+        if cause is None:
+            return
+        hint = self._advice(vertex) if "watermark" in cause.lower() else ""
+        location = self._job.operators[vertex.uid].location
+        raise UnsupportedQueryError(vertex=vertex.uid, location=location, how=how, cause=cause.rstrip("."), hint=hint)
+
+    def _advice(self, vertex: JobVertex) -> str:
+        """Return advice for a query that Spark refuses because it has no watermark."""
+        read_by = next((edge.consumer for edge in self._graph.outputs(vertex.uid)), None)
+        mixed = [edge.producer for edge in self._graph.inputs(vertex.uid) if edge.producer in self._mixed]
+        by_split = [uid for uid in mixed if self._graph.vertex(uid).splits]
+        if by_split:
+            mode = "" if read_by else "output_mode 'complete' or 'update', or "
+            return (
+                f"; the splits of {by_split[0]!r} are read in no order of event time, so it has no watermark: choose "
+                f"{mode}batch mode, where results are final without one"
+            )
+        if mixed:
+            return (
+                f"; {mixed[0]!r} unites or joins several sources in a query of its own, and event time is not carried "
+                "out of that: work on the sources themselves, or let the two share a query (no chain=False, no sink "
+                "or second consumer between them)"
+            )
+        own = (
+            "; give the sources a watermark and group by a window or a column with it (by F.window(...) itself, "
+            "not by its start)"
+        )
+        if read_by is None:
+            return f"{own}, or choose another output_mode"
+        return (
+            f"{own}. Another output_mode does not help: {read_by!r} reads the rows, and would take each change of a "
+            "row for another row"
+        )
+
+    def _check_event_time(
+        self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]
+    ) -> None:
+        """Refuse a watermark that would make history late, or that would never advance.
+
+        A watermark that a bounded and a live input share makes history late. A bounded input that cannot be left out
+        when it ends would hold event time for ever (R13).
+
+        Raises WatermarkOverUnionError, HeldWatermarkError.
+        """
+        location = self._job.operators[vertex.uid].location
+        if watermark_over_union(built.frame):
+            raise WatermarkOverUnionError(uid=vertex.uid, location=location)
+        for uid in sorted(bounded) if built.stateful else ():
+            if not can_drop(builder, uid, dropped) and holds_watermark(built.frame, leaf_ids(builder.inputs[uid])):
+                raise HeldWatermarkError(uid=uid, vertex=vertex.uid, location=location)
+
+    def _check_idle_timeouts(self, vertex: JobVertex) -> None:
+        """Refuse an ``idle_timeout`` of a source whose rows come through another query.
+
+        Raises IdleTimeoutError.
+        """
+        for edge in self._graph.inputs(vertex.uid) if self._unites(vertex) else ():
+            for uid in sorted(self._graph.upstream_sources(edge.producer)):
+                source = self._job.operators[uid]
+                if source.idle_timeout is not None:
+                    about = {"uid": uid, "location": source.location, "vertex": vertex.uid, "producer": edge.producer}
+                    raise IdleTimeoutError(**about)
+
+    def _placeholder(self, edge: str, schema: StructType, hold: bool) -> DataFrame:
+        if not self._calls.streaming:
+            return self._spark.read.schema(plain(schema)).parquet(f"file://{self._nothing}")
+        frame = self._spark.readStream.name(edge).schema(plain(schema)).parquet(f"file://{self._nothing}")
+        return with_watermark(hold_event_time(frame) if hold else frame, schema)

@@ -1,0 +1,194 @@
+"""The state of a query as its plan shows it: kinds, keys, and the streams that it is kept of.
+
+Spark compares only the types of a state's columns when a query resumes. A join whose sides are swapped, another key of
+the same type, and two sums in another order have the same types. So Spark would mistake one state for the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from airflow_provider_ckpt.model.kept_state import KeptState
+from airflow_provider_ckpt.spark.plan.state_bounds import ExpressionTexts, state_bounds
+from airflow_provider_ckpt.spark.query.analysed_plan import (
+    analysed,
+    asks_the_time,
+    children_of,
+    columns_of_streams,
+    conjuncts,
+    each,
+    made_columns,
+    optimised,
+    stateful_below,
+    streams_below,
+    with_definitions,
+)
+
+_EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
+_SEED = re.compile(r"\b(randn?|shuffle|uuid)\([^()]*\)")
+"""Calls of functions whose seed differs in each plan."""
+_LITERAL = re.compile(r"(INTERVAL )?'(?:[^'\\]|\\.)*'")
+_MANY = 50
+"""An aggregation with more expressions is described by its expressions, and not by its calls."""
+_NUMBER = re.compile(r"(?<![\w.`])\d+(?:\.\d+)?(?:E-?\d+)?[A-Z]*(?![\w.`])")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a plan by id.
+
+    Attributes:
+        streams: column -> the stream that it comes from.
+        made: column that Spark made up -> its expression.
+        asks_the_time: the plan uses the current time, so numbers and times in it may differ in each plan.
+    """
+
+    streams: Mapping[int, str]
+    made: Mapping[int, Any]
+    asks_the_time: bool
+
+    def told(self, column: Any, *, with_streams: bool, anonymous: bool = False) -> str:
+        """Return a column as text. ``anonymous`` hides its name."""
+        name, number = str(column.name()), int(column.exprId().id())
+        if number in self.made:
+            return _text(self.made[number], self, with_streams=with_streams, anonymous=anonymous)
+        if anonymous:
+            return "_"
+        return f"{self.streams[number]}.{name}" if with_streams and number in self.streams else name
+
+
+def kept_state(frame: DataFrame) -> list[KeptState]:
+    """Return the state of each stateful operator, from the output downwards.
+
+    It is read from the optimised plan, because Spark keeps state by that plan. There, conditions of WHERE are keys of a
+    join, and sums are in the order of the last ``select``.
+    """
+    written = analysed(frame)
+    try:
+        plan = optimised(frame)
+    except (Py4JError, PySparkException):
+        plan = written
+    moves = asks_the_time(written, frame.sparkSession)
+    named, columns = with_definitions(plan), Columns(columns_of_streams(plan), made_columns(plan), moves)
+    return [_of(node, named, columns) for node in stateful_below(plan)]
+
+
+def _of(node: Any, named: Mapping[int, Any], columns: Columns) -> KeptState:
+    kind, children = str(node.nodeName()), children_of(node)
+    sides = tuple(tuple(sorted(streams_below(child, named))) for child in children)
+    calls = _calls(node, columns) if kind == "Aggregate" else ()
+    texts = ExpressionTexts(
+        columns.made,
+        named=lambda expression: _text(expression, columns),
+        anonymous=lambda expression: _text(expression, columns, anonymous=True),
+    )
+    return KeptState(kind, tuple(_by(kind, node, columns)), sides, calls, state_bounds(node, texts))
+
+
+def _by(kind: str, node: Any, columns: Columns) -> list[str]:
+    if kind == "Aggregate":
+        return _told_apart(each(node.groupingExpressions()), columns)
+    if kind == "Join":
+        condition = node.condition()
+        parts = conjuncts(condition.get()) if condition.isDefined() else ()
+        left, right = children_of(node)
+        equal = [_equality(one, left, right, columns) for one in parts if one.nodeName() in _EQUALITIES]
+        return [one for one in equal if one is not None]
+    if kind == "Distinct":
+        return _told_apart(each(node.output()), columns)
+    if kind.startswith("Deduplicate"):
+        return _told_apart(each(node.keys()), columns)
+    return _grouping(node)
+
+
+def _told_apart(expressions: Iterable[Any], columns: Columns) -> list[str]:
+    """Return the expressions as texts. If two have the same text, all are shown with the streams of their columns."""
+    found = list(expressions)
+    plain = [_text(one, columns) for one in found]
+    return plain if len({*plain}) == len(plain) else [_text(one, columns, with_streams=True) for one in found]
+
+
+def _grouping(node: Any) -> list[str]:
+    """Return the keys of arbitrary state; none for an operator without such keys."""
+    with suppress(Py4JError):
+        return [str(one.name()) for one in each(node.groupingAttributes())]
+    with suppress(Py4JError):
+        keys = int(node.groupingAttributesLen())
+        return [str(one.name()) for one in islice(each(node.left().output()), keys)]
+    return []
+
+
+def _text(expression: Any, columns: Columns, *, with_streams: bool = False, anonymous: bool = False) -> str:
+    """Return an expression as text.
+
+    The text has no table names, because these may change. It has no random seeds, and no times if the plan uses the
+    current time. It is written to the journal and to errors, and a literal in it may be a secret, such as the key of a
+    hash. So a literal is replaced by a short digest, which is enough to tell two of them apart.
+    """
+    text = str(expression.sql())
+    if columns.asks_the_time:
+        text = _NUMBER.sub("#", _LITERAL.sub("#", text))
+    text = _LITERAL.sub(_digest, text)
+    found: list[str] = []
+    for column in each(expression.references().toSeq()):
+        sql, told = str(column.sql()), columns.told(column, with_streams=with_streams, anonymous=anonymous)
+        if sql != told:  # replace whole names only, not a field of a structure or the end of another name
+            text = f"\0{len(found)}\0".join(re.split(rf"(?<![\w`.]){re.escape(sql)}(?![\w`])", text))
+            found.append(told)
+    for number, told in enumerate(found):
+        text = text.replace(f"\0{number}\0", told)
+    return _SEED.sub(r"\1()", text)
+
+
+def _digest(literal: re.Match[str]) -> str:
+    if literal[1]:
+        return literal[0]  # an interval is no secret
+    return f"'#{hashlib.sha256(literal[0].encode()).hexdigest()[:4]}'"
+
+
+def _calls(node: Any, columns: Columns) -> tuple[str, ...]:
+    """Return the aggregate calls in the order in which the expressions use them, each once, as Spark keeps it once.
+
+    With very many expressions, return the expressions themselves, because reading each one is a call of the JVM.
+    """
+    expressions = node.aggregateExpressions()
+    if expressions.size() > _MANY:
+        return tuple(dict.fromkeys(_text(one, columns) for one in each(expressions)))
+    found = [call for one in each(expressions) for call in _aggregates(one)]
+    calls = {_text(call, columns, with_streams=True): call for call in found}
+    return tuple(_told_apart(calls.values(), columns))
+
+
+def _aggregates(expression: Any) -> Iterator[Any]:
+    if expression.nodeName() == "AggregateExpression":
+        yield expression
+        return
+    for child in each(expression.children()):
+        yield from _aggregates(child)
+
+
+def _equality(node: Any, left: Any, right: Any, columns: Columns) -> str | None:
+    """Return the left and the right side of a join's key; None if the equality is no key.
+
+    A comparison with a constant, or of two columns of one side, is no key.
+    """
+    one, other = node.left(), node.right()
+    for mine, theirs in ((one, other), (other, one)):
+        if _is_of(mine, left) and _is_of(theirs, right):
+            return f"{_text(mine, columns)} = {_text(theirs, columns)}"
+    return None
+
+
+def _is_of(expression: Any, side: Any) -> bool:
+    columns = expression.references()
+    return not columns.isEmpty() and bool(columns.subsetOf(side.outputSet()))

@@ -1,0 +1,97 @@
+"""Checks of a query without its bounded inputs.
+
+The query without them is planned before anything starts, because it must run on after they have ended (R2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import combinations
+
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.model.kept_state import mistaken
+from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder, can_drop
+from airflow_provider_ckpt.spark.plan.kept_state import kept_state
+from airflow_provider_ckpt.spark.query.analysed_plan import refusal, streams
+from airflow_provider_ckpt.spark.query.edge_schema import plain
+from airflow_provider_ckpt.spark.query.errors import LeftOutInputError, UnlikeEventTimesError
+from airflow_provider_ckpt.spark.query.unions import shape
+from airflow_provider_ckpt.spark.query.united_event_times import unlike_event_times, uses_event_time
+
+_ALL_SETS = 3
+"""Up to this number of bounded inputs, each combination is checked. With more, each input alone and all together."""
+
+
+def check_like_event_times(operator: Operator, built: BuiltQuery, names: Mapping[str, str]) -> None:
+    """Refuse state by an event time that only some inputs of a union have.
+
+    Args:
+        operator: the output operator of the vertex.
+        built: the query of the vertex.
+        names: edge -> its producer, for messages.
+
+    Raises UnlikeEventTimesError.
+    """
+    unlike = unlike_event_times(built.frame) if built.stateful and built.watermark else None
+    if unlike is None:
+        return
+    refused = refusal(built.frame, built.output_mode) or ""
+    if "watermark" in refused.lower() or any(uses_event_time(built.frame)):
+        about = {"uid": operator.uid, "location": operator.location, "column": unlike.column}
+        having, lacking = _named(unlike.having, names), _named(unlike.lacking, names)
+        raise UnlikeEventTimesError(having=having, lacking=lacking, **about)
+
+
+def _named(uids: Collection[str], names: Mapping[str, str]) -> str:
+    return " and ".join(repr(names.get(uid, uid)) for uid in sorted(uids))
+
+
+def check_left_out(
+    operator: Operator,
+    builder: QueryBuilder,
+    built: BuiltQuery,
+    bounded: Collection[str],
+    dropped: frozenset[str],
+    names: Mapping[str, str],
+) -> None:
+    """Refuse a query that would change when some of its bounded inputs are left out.
+
+    Args:
+        operator: the output operator of the vertex.
+        builder: builder of the query; it knows the unions with all inputs.
+        built: the query without ``dropped``.
+        bounded: the sources and edges that will end.
+        dropped: the inputs that are left out already.
+        names: edge -> its producer, for messages.
+
+    Raises LeftOutInputError, and what the functions of the job raise.
+    """
+    for gone in _sets(builder, sorted(bounded), dropped):
+        problem = _problem(built, builder.build(dropped | gone))
+        if problem is not None:
+            about = {"vertex": operator.uid, "location": operator.location}
+            raise LeftOutInputError(inputs=_named(gone, names), problem=problem.rstrip("."), **about)
+
+
+def _sets(builder: QueryBuilder, bounded: Collection[str], dropped: frozenset[str]) -> Iterator[frozenset[str]]:
+    sizes = range(1, len(bounded) + 1) if len(bounded) <= _ALL_SETS else (1, len(bounded))
+    for size in sizes:
+        for gone in map(frozenset, combinations(bounded, size)):
+            if all(can_drop(builder, uid, dropped | (gone - {uid})) for uid in gone):
+                yield gone
+
+
+def _problem(now: BuiltQuery, other: BuiltQuery) -> str | None:
+    before, after = plain(now.schema), plain(other.schema)
+    if shape(before.jsonValue()) != shape(after.jsonValue()):
+        return f"it would output {after.simpleString()} instead of {before.simpleString()}"
+    refused = refusal(other.frame, other.output_mode)
+    if refused is not None:
+        return refused
+    if now.stateful is not other.stateful or uses_event_time(now.frame) != uses_event_time(other.frame):
+        return "its state would follow another event time"
+    if not now.stateful:
+        return None
+    both = streams(now.frame).keys() & streams(other.frame).keys()
+    found = mistaken(kept_state(now.frame), kept_state(other.frame), both)
+    return None if found is None else f"it would keep {found[1]} instead of {found[0]}"

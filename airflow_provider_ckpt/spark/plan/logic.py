@@ -1,0 +1,131 @@
+"""Functions from other versions of the job that were assigned to operators of the running job (R21)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark import cloudpickle
+
+from airflow_provider_ckpt.job.loading.loading import LoadedJob
+from airflow_provider_ckpt.job.loading.version import Version, load_version
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
+from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
+from airflow_provider_ckpt.storage.location import Location
+
+
+@dataclass(frozen=True)
+class OtherContents:
+    """A reference whose file, or a module that it imports, has changed since it was assigned."""
+
+    reference: str
+    given: str
+    found: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.reference} is not what it was when it was assigned (digest {self.found} instead of {self.given}): "
+            "this run uses the current files"
+        )
+
+
+class LogicLoader:
+    """A loader of versions of the job. A process has one, and each thread may use it.
+
+    A version that was read is kept. So every query, and every attempt of it, has the functions of the same reading
+    until another version is assigned.
+
+    Attributes:
+        params: parameters of the run, which the versions read, too.
+        location: location of the root, for functions that read other jobs.
+        places: folders whose code may be loaded.
+        changed: references whose content differs from the digest in the journal.
+    """
+
+    def __init__(self, params: Mapping[str, str], location: Location, places: CodePlaces) -> None:
+        self._params, self._location, self.places = params, location, places
+        self._versions: dict[tuple[str, str], Version] = {}
+        """(Reference, digest of its content) -> version."""
+        self._instead: dict[tuple[str, str | None], Version] = {}
+        """(Reference, requested digest) -> the version that was read instead."""
+        self._lock = threading.Lock()
+        self.changed: list[OtherContents] = []
+
+    def __call__(self, reference: str, digest: str | None = None) -> Mapping[str, Operator]:
+        """Return the operators of the version with this digest.
+
+        If this process has not read such a version, it reads the current files.
+
+        Raises the errors of loading a job's file.
+        """
+        return self._version(reference, digest).job.operators
+
+    def found(self, reference: str, digest: str | None) -> str:
+        """Return the digest of the version that a call uses. It differs from ``digest`` if the files have changed.
+
+        Raises what a call raises.
+        """
+        return self._version(reference, digest).digest
+
+    def as_read(self, settings: Settings) -> dict[str, VertexSettings]:
+        """Return ``settings`` with the digests of the versions that this process has read, for other processes."""
+        return {uid: replace(one, digests=self._digests(one)) for uid, one in settings.items()}
+
+    def first_read(self, settings: Settings) -> dict[str, VertexSettings]:
+        """Return ``settings`` with a digest for each reference that had none.
+
+        A reference that was assigned for the next run has none, because no process had read it. A later run compares
+        the digests, and reports a file that has changed.
+        """
+        read = self.as_read(settings)
+        return {uid: replace(one, digests={**read[uid].digests, **one.digests}) for uid, one in settings.items()}
+
+    def _digests(self, settings: VertexSettings) -> dict[str, str]:
+        read = dict(settings.digests)
+        for uid, reference in settings.logic.items():
+            if (version := self._known(reference, read.get(uid))) is not None:
+                read[uid] = version.digest
+        return read
+
+    def _version(self, reference: str, digest: str | None) -> Version:
+        version = self._known(reference, digest)
+        if version is None:
+            found = self._read(reference)
+            with self._lock:
+                is_first = self._known(reference, digest) is None
+                version = self._instead.setdefault((reference, digest), found)
+                if is_first and not version.is_of(digest):
+                    self.changed.append(OtherContents(reference, str(digest), version.digest))
+        return version
+
+    def _known(self, reference: str, digest: str | None) -> Version | None:
+        own = None if digest is None else self._versions.get((reference, digest))
+        return own or self._instead.get((reference, digest))
+
+    def read(self, reference: str) -> str:
+        """Read the current files, even if they were read before, and return their digest.
+
+        Raises what a call raises.
+        """
+        return self._read(reference).digest
+
+    def _read(self, reference: str) -> Version:
+        """Read the current files. The lock is not held, because a file that hangs must not block other threads."""
+        self.places.check(reference)
+        version = load_version(reference, self._params, self.places.check_of(reference))
+        with self._lock:
+            known = self._versions.setdefault((reference, version.digest), version)
+            if known is version:  # prepare it before another thread gets it
+                cloudpickle.register_pickle_by_value(version.package)  # type: ignore[no-untyped-call]
+                version.job.runs_under(self._location)
+        if known is not version:
+            version.forget()  # a version that is assigned every day is read every day, and is the same
+        return known
+
+
+def ship_functions(loaded: LoadedJob) -> None:
+    """Send the job's functions by value if executors cannot import them as the driver loaded them."""
+    if loaded.by_value:
+        cloudpickle.register_pickle_by_value(loaded.module)  # type: ignore[no-untyped-call]

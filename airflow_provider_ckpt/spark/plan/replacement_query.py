@@ -1,0 +1,106 @@
+"""Comparison of a running query with the query that would replace it, before the new one is started."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain, zip_longest
+
+from airflow_provider_ckpt.job.definition import plain_path, selecting
+from airflow_provider_ckpt.model.definition import EventTime
+from airflow_provider_ckpt.model.kept_state import mistaken
+from airflow_provider_ckpt.spark.plan.builder import BuiltQuery
+from airflow_provider_ckpt.spark.plan.kept_state import kept_state
+from airflow_provider_ckpt.spark.query.analysed_plan import (
+    refusal,
+    streaming_leaves,
+    streams,
+    watermark_over_union,
+    watermarks,
+)
+from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain
+from airflow_provider_ckpt.spark.query.errors import UnfitQueryError
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+from airflow_provider_ckpt.spark.query.unions import shape
+from airflow_provider_ckpt.storage.redaction import redact_uri
+
+
+def check_fits(
+    vertex: str, now: BuiltQuery, other: BuiltQuery, *, is_read: bool = False, is_edited: bool = True
+) -> None:
+    """Refuse a query that cannot replace the running one. State that does not fit may show only in a trial run.
+
+    Args:
+        vertex: uid of the query, for messages.
+        now: the running query.
+        other: the query that would replace it.
+        is_read: other queries read the output through a result partition.
+        is_edited: False if both queries have the same functions, so that their state is not compared.
+
+    Raises UnfitQueryError.
+    """
+    problems = _problems(now, other, is_edited=is_edited)
+    for problem in chain(problems, _problems_of_event_time(now, other, is_read=is_read)):
+        raise UnfitQueryError(vertex=vertex, problem=problem)
+
+
+def _problems(now: BuiltQuery, other: BuiltQuery, *, is_edited: bool) -> Iterator[str]:
+    before, after = plain(now.schema), plain(other.schema)
+    if shape(before.jsonValue()) != shape(after.jsonValue()):
+        yield f"it has other columns: {after.simpleString()} instead of {before.simpleString()}"
+    if now.stateful is not other.stateful:
+        yield "it keeps state, and did not" if other.stateful else "it no longer keeps state"
+    elif is_edited:
+        yield from _problems_of_state(now, other)
+    if now.output_mode != other.output_mode:
+        yield f"its output mode is {other.output_mode!r} instead of {now.output_mode!r}"
+    if now.watermark is not other.watermark:
+        yield "it has event time, and had none" if other.watermark else "it no longer has event time"
+    for uid, reads in now.reads.items():
+        if uid in other.reads and _identity(reads) != _identity(other.reads[uid]):
+            yield f"source {uid} reads {_shown(other.reads[uid])} instead of {_shown(reads)}"
+    cause = refusal(other.frame, other.output_mode)
+    if cause is not None:
+        yield cause.rstrip(".")
+
+
+def _problems_of_state(now: BuiltQuery, other: BuiltQuery) -> Iterator[str]:
+    had, has = kept_state(now.frame), kept_state(other.frame)
+    before, after = streams(now.frame), streams(other.frame)
+    differing = [(a, b) for a, b in zip_longest(had, has) if a is None or b is None or not a.fits(b)]
+    if before != after:  # a source has ended, and is left out
+        differing = list(filter(None, [mistaken(had, has, before.keys() & after.keys())]))
+    for a, b in differing:
+        yield f"its state would be taken for another: it keeps {b or 'none'} instead of {a or 'none'}"
+
+
+def _problems_of_event_time(now: BuiltQuery, other: BuiltQuery, *, is_read: bool) -> Iterator[str]:
+    """Yield differences in event time.
+
+    Spark and the consumers of the output continue from the event time of the running query. With another event time
+    they would drop rows as late.
+    """
+    had, has = Counter(watermarks(now.frame)), Counter(watermarks(other.frame))
+    if has - had:
+        yield f"it has another watermark: {', '.join(f'{column}, {delay}' for column, delay in has - had)}"
+    if had - has and streaming_leaves(now.frame) == streaming_leaves(other.frame):  # otherwise a source has ended
+        yield f"it lacks a watermark: {', '.join(f'{column}, {delay}' for column, delay in had - has)}"
+    if watermark_over_union(other.frame) and not watermark_over_union(now.frame):
+        yield "its watermark is set after a union, and was not"
+    before, after = event_time(now.schema), event_time(other.schema)
+    if is_read and before != after:
+        yield f"its output follows the event time of {_column(after)}, and its consumers follow {_column(before)}"
+
+
+def _column(mark: EventTime | None) -> str:
+    return "no column" if mark is None else f"{mark.column!r}, {mark.delay_ms} ms"
+
+
+def _identity(reads: SourceReads) -> tuple[object, ...]:
+    """Return the identity of the files or topics. With another one, data would be read again or not at all."""
+    return reads.format.lower(), tuple(map(plain_path, reads.paths)), tuple(sorted(selecting(reads.options).items()))
+
+
+def _shown(reads: SourceReads) -> str:
+    chosen = "".join(f", {key}={value}" for key, value in selecting(reads.options).items())
+    return f"{reads.format} {', '.join(map(redact_uri, reads.paths))}{chosen}"

@@ -1,0 +1,210 @@
+"""Checks whether a job may resume under its id with its current definition, before anything is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+
+from airflow_provider_ckpt.coordinator.checkpoints.vertex_finished_state import check_restore
+from airflow_provider_ckpt.job.changes import check_changes, check_finished
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
+from airflow_provider_ckpt.model.words import release_command
+from airflow_provider_ckpt.spark.plan.job_plan import JobPlan, declared
+from airflow_provider_ckpt.spark.query.errors import (
+    EndingConsumersError,
+    GraphChangedError,
+    LateSourceError,
+    LostInputError,
+    ReturnedSourceError,
+    SchemaChangedError,
+    UnreleasedSinkGoneError,
+)
+from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
+from airflow_provider_ckpt.spark.query.unions import shape
+
+
+def check_resumable(
+    state: JobState, plan: JobPlan, code: JobCode | None = None, *, allow_non_restored_state: bool, root: str
+) -> None:
+    """Refuse to resume as another job under the same id.
+
+    Operators are matched by uid. New ones start empty, and removed ones need ``allow_non_restored_state``. None may
+    move to another vertex or change its output.
+
+    Args:
+        state: the state of the journal.
+        plan: the current plan.
+        code: code of the job's file.
+        allow_non_restored_state: the state of removed operators may be dropped.
+        root: the root, for messages.
+
+    Raises DefinitionChangedError, GraphChangedError, UnreleasedSinkGoneError, SchemaChangedError,
+    IllegalGraphChangeError, ReturnedSourceError, EndingConsumersError, LostInputError, LateSourceError.
+    """
+    definition = state.definition
+    if state.plan is None or definition is None:
+        return
+    streams = _streams(state.plan.graph) & _streams(plan.graph)
+    edited = _is_edited(state, state.plan.code, plan, code)
+    check_changes(definition, plan.definition, plan.changeable, state.settings, streams, is_edited=edited)
+    before, after = _places(state.plan.graph), _places(plan.graph)
+    moved = sorted(uid for uid in before.keys() & after.keys() if before[uid] != after[uid])
+    gone = sorted(before.keys() - after.keys())
+    if moved or (gone and not allow_non_restored_state):
+        raise GraphChangedError(gone=", ".join(gone) or "none", moved=", ".join(moved) or "none")
+    _check_behind(state, definition, gone, root)
+    _check_returned(state, plan)
+    _check_edges(state, plan)
+    if plan.mode == "streaming":
+        _check_event_time(state.plan.graph, plan)
+    for uid, schema in plan.schemas_json().items():
+        known = state.plan.schemas.get(uid, schema)
+        if shape(json.loads(known)) != shape(json.loads(schema)):
+            was = stored_schema(known).simpleString()
+            raise SchemaChangedError(vertex=uid, before=was, after=plan.schemas[uid].simpleString())
+    last = state.checkpoints.get(state.last_completed)
+    if last is not None:
+        told = _without_given_up((state.plan.graph, plan.graph), last.operators)
+        check_restore(plan.graph, told, last.subtasks, allow_non_restored_state=allow_non_restored_state)
+
+
+def _without_given_up(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -> dict[str, str]:
+    """Return the operators of the last checkpoint that are in the recorded plan or in the current one.
+
+    The others were dropped earlier. The user has allowed it, and a plan without them was recorded. So neither the user
+    nor a worker is asked for the same permission again.
+    """
+    known = {uid for graph in graphs for uid in graph.operators}
+    return {uid: told for uid, told in operators.items() if uid in known}
+
+
+def _is_edited(state: JobState, before: JobCode | None, plan: JobPlan, code: JobCode | None) -> bool:
+    """Return whether the queries may run other code than in the previous run."""
+    if code is None or code != before or WITHOUT_SOURCE in code.modules.values():
+        return True
+    assigned = any(one.logic for one in state.settings.values())
+    return assigned or state.definition is None or state.definition.params != plan.definition.params
+
+
+def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
+    """Refuse to run a FINISHED job with another definition.
+
+    Raises DefinitionChangedError.
+    """
+    before = state.definition
+    if before is None:
+        return
+    mode = before.mode if options.mode == "auto" else options.mode
+    persisted = [operator.uid for operator in job.operators.values() if operator.persist]
+    kept = [vertex.uid for vertex in state.graph().vertices if vertex.persist]
+    after = declared(job, mode, options.params)
+    check_finished(before, after, job.operators, _places(state.graph()), persisted=persisted, kept=kept)
+
+
+def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]]:
+    """Return (sink, vertex) of new sinks of vertices that have ended. ``state``: the state before the current plan."""
+    if state.plan is None:
+        return []
+    known = {uid for vertex in state.plan.graph.vertices for uid in vertex.sinks}
+    over = {subtask.vertex for subtask in {*state.end_of_data, *state.finished}}
+    return [(uid, v.uid) for v in graph.vertices if v.uid in over for uid in v.sinks if uid not in known]
+
+
+def _check_behind(state: JobState, definition: JobDefinition, gone: Collection[str], root: str) -> None:
+    """Refuse to drop a sink with output that is staged and not released.
+
+    Such output is no state that may be dropped. The next driver would not release it, but the checkpoint would count as
+    released when the other sinks have released it. A sink that releases only at the end has nothing to release before
+    the final checkpoint, so it may be dropped until then.
+
+    Raises UnreleasedSinkGoneError.
+    """
+    last = state.checkpoints.get(state.last_completed)
+    is_at_end = last is not None and last.is_final
+    for uid in gone:
+        sink = definition.sinks.get(uid)
+        if sink is None or (sink.release == "final" and not is_at_end):
+            continue
+        released = max(state.last_released, state.sinks_released.get(uid, 0))
+        if released < state.last_completed:
+            release, completed = release_command(state.job_id, root), state.last_completed
+            raise UnreleasedSinkGoneError(
+                job_id=state.job_id, sink=uid, released=released, completed=completed, release=release
+            )
+
+
+def _check_returned(state: JobState, plan: JobPlan) -> None:
+    """Refuse a source that was dropped and has come back. Its query still has under its name how far it was read.
+
+    Raises ReturnedSourceError.
+    """
+    assert state.plan is not None
+    known = {vertex.uid for vertex in state.plan.graph.vertices}
+    before = _places(state.plan.graph)
+    for vertex in plan.graph.vertices:
+        readers = {vertex.uid, *(edge.consumer for edge in plan.graph.outputs(vertex.uid))}
+        back = [uid for uid in vertex.sources if uid in state.abandoned and uid not in before]
+        if back and readers & known:
+            raise ReturnedSourceError(source=back[0], vertex=min(readers & known))
+    for edge in plan.graph.edges:
+        if edge.producer in state.abandoned and edge.producer not in known and edge.consumer in known:
+            raise ReturnedSourceError(source=edge.producer, vertex=edge.consumer)
+
+
+def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
+    """Refuse a new input of a query with event time. Spark's event time does not go back, so its rows would be late.
+
+    Raises LateSourceError.
+    """
+    inputs = {
+        vertex.uid: {*vertex.sources, *(edge.producer for edge in before.inputs(vertex.uid))}
+        for vertex in before.vertices
+    }
+    for vertex in plan.graph.vertices:
+        known, now = inputs.get(vertex.uid), plan.definition.vertices.get(vertex.uid)
+        if known is None or now is None or not (now.stateful and now.event_time):
+            continue
+        added = {*vertex.sources, *(edge.producer for edge in plan.graph.inputs(vertex.uid))} - known
+        if added:
+            raise LateSourceError(source=min(added), vertex=vertex.uid)
+
+
+def _check_edges(state: JobState, plan: JobPlan) -> None:
+    """Refuse changes of the consumers of a result partition that would lose rows.
+
+    A result partition is read by the consumers for which it was written. A new consumer gets only rows that are
+    published from then on, as a new sink does. If the sources end, these would be only the rest. Rows that a removed
+    consumer has not read are dropped with it (R7).
+
+    Raises EndingConsumersError, LostInputError, GraphChangedError.
+    """
+    assert state.plan is not None
+    before, there = state.plan.graph, {vertex.uid for vertex in plan.graph.vertices}
+    at_end = {subtask.vertex for subtask in {*state.end_of_data, *state.finished}}
+    for vertex in [vertex for vertex in before.vertices if vertex.uid in there]:
+        uid = vertex.uid
+        was, now = ({edge.uid: edge.consumer for edge in graph.outputs(uid)} for graph in (before, plan.graph))
+        if was != now and (vertex.bounded or uid in at_end):
+            raise EndingConsumersError(vertex=uid)
+        lost = [was[edge] for edge in was.keys() - now.keys() if was[edge] in there]
+        if lost:
+            raise LostInputError(vertex=min(lost), producer=uid)
+        if vertex.persist != plan.graph.vertex(uid).persist:  # rows that all consumers read may be deleted already
+            raise GraphChangedError(gone="none", moved=f"whether the result of {uid} is kept (persist)")
+
+
+def _streams(graph: JobGraph) -> set[str]:
+    """Return the names by which queries read sources and edges."""
+    return {uid for vertex in graph.vertices for uid in vertex.sources} | {edge.uid for edge in graph.edges}
+
+
+def _places(graph: JobGraph) -> dict[str, tuple[str, bool]]:
+    """Return operator uid -> its vertex, and whether the vertex is bounded."""
+    return {
+        uid: (vertex.uid, vertex.bounded) for vertex in graph.vertices for uid in (*vertex.operators, *vertex.sinks)
+    }

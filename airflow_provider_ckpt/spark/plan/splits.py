@@ -1,0 +1,263 @@
+"""Sources with splits in a plan: their lists of splits, the number of their subtasks, and the frame of one split."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError, TransientError, kind_and_text, tells_what_to_do
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.job.splits import read_splits
+from airflow_provider_ckpt.job.user_failure import may_pass
+from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
+from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_wanted, subtasks_needed
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.spark.plan.builder import activate, no_dataframe
+from airflow_provider_ckpt.spark.query.errors import (
+    FunctionFailedError,
+    FunctionFailedForNowError,
+    NotABatchError,
+    SplitSchemaError,
+)
+from airflow_provider_ckpt.spark.query.nested_fields import in_order_of, unlike_fields
+from airflow_provider_ckpt.spark.query.sources.malformed import MalformedRule
+from airflow_provider_ckpt.spark.query.sources.reader import SplitReader
+from airflow_provider_ckpt.spark.query.unions import shape
+from airflow_provider_ckpt.storage.layout import job_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class PlannedSplits:
+    """The splits of a plan.
+
+    Attributes:
+        lists: source -> its splits, in the order in which they are assigned. Finished sources are left out.
+        subtasks: source -> number of subtasks of its vertex.
+        readers: source -> number of its subtasks that read.
+        rescaled: the part of ``readers`` that differs from the job's declaration.
+        differs: source -> how its list has changed since it was frozen.
+        unasked: source -> why its current list cannot be compared with the frozen one.
+    """
+
+    lists: Mapping[str, Sequence[Split]] = field(default_factory=dict)
+    subtasks: Mapping[str, int] = field(default_factory=dict)
+    readers: Mapping[str, int] = field(default_factory=dict)
+    rescaled: Mapping[str, int] = field(default_factory=dict)
+    differs: Mapping[str, str] = field(default_factory=dict)
+    unasked: Mapping[str, str] = field(default_factory=dict)
+
+
+class GivenSplits:
+    """The lists of splits that the job gives now.
+
+    A function is called once, when its list is first needed. Its failure is kept, too. A second call, when the job is
+    planned again, could succeed, and a service that was down for a moment would look like another definition.
+    """
+
+    def __init__(self) -> None:
+        self._given: dict[str, tuple[Split, ...]] = {}
+        self._failed: dict[str, CkptError] = {}
+
+    def of(self, operator: Operator) -> tuple[Split, ...]:
+        """Return the splits of a source.
+
+        Raises BadSplitsError, SplitsFailedError.
+        """
+        assert operator.splits is not None, operator
+        if operator.uid in self._failed:
+            raise self._failed[operator.uid]
+        if operator.uid not in self._given:
+            try:
+                self._given[operator.uid] = read_splits(operator.uid, operator.location, operator.splits)
+            except CkptError as error:
+                self._failed[operator.uid] = error
+                raise
+        return self._given[operator.uid]
+
+
+def plan_splits_anew(job: Job, given: GivenSplits, state: JobState) -> PlannedSplits:
+    """Return the splits of a job that starts without earlier progress.
+
+    Args:
+        job: the job.
+        given: the lists that the job gives now.
+        state: the state of earlier runs. A number of readers that was set in them stays, even when the job is
+            restarted from scratch (R21).
+
+    Raises BadSplitsError, SplitsFailedError.
+    """
+    sources = {one.uid: one for one in job.sources if one.splits is not None}
+    declared = {uid: one.splits.parallelism for uid, one in sources.items() if one.splits is not None}
+    readers = {uid: readers_wanted(state, uid, number) for uid, number in declared.items()}
+    rescaled = {uid: wanted for uid, wanted in readers.items() if wanted != declared[uid]}
+    return PlannedSplits({uid: given.of(one) for uid, one in sources.items()}, readers, readers, rescaled)
+
+
+def plan_splits(
+    job: Job, given: GivenSplits, storage: Storage, state: JobState, over: Collection[str] = ()
+) -> PlannedSplits:
+    """Return the splits of a job that resumes. A frozen list is used, even if the job now gives another one or none.
+
+    Args:
+        job: the job.
+        given: the lists that the job gives now.
+        storage: storage of the frozen lists.
+        state: the state that the job resumes from.
+        over: finished sources, whose functions are not called.
+
+    Raises BadSplitsError, SplitsFailedError, SplitsFailedForNowError, FrozenSplitsLostError.
+    """
+    lists: dict[str, Sequence[Split]] = {}
+    subtasks: dict[str, int] = {}
+    readers: dict[str, int] = {}
+    declared: dict[str, int] = {}
+    differs: dict[str, str] = {}
+    unasked: dict[str, str] = {}
+    for operator in job.sources:
+        if operator.splits is None:
+            continue
+        uid, declared[operator.uid] = operator.uid, operator.splits.parallelism
+        subtasks[uid] = subtasks_needed(state, uid, declared[uid])
+        readers[uid] = readers_wanted(state, uid, declared[uid])
+        if uid in over:
+            continue
+        frozen = state.frozen.get(uid)
+        if frozen is None or frozen.path is None:
+            lists[uid] = given.of(operator)
+            continue
+        lists[uid] = read_frozen_splits(storage, f"{job_path(state.job_id)}/{frozen.path}")
+        try:
+            told = _difference(lists[uid], given.of(operator))
+        except (InvalidInputError, TransientError) as error:  # the frozen list is read in any case
+            unasked[uid] = str(error)
+        else:
+            differs |= {} if told is None else {uid: told}
+    rescaled = {uid: wanted for uid, wanted in readers.items() if wanted != declared[uid]}
+    return PlannedSplits(lists, subtasks, readers, rescaled, differs, unasked)
+
+
+def lists_that_differ(planned: PlannedSplits) -> Iterator[str]:
+    for uid, why in planned.unasked.items():
+        yield (
+            f"the job continues with the splits of {uid} that it began with, and cannot check whether they have "
+            f"changed: {why}"
+        )
+    for uid, told in planned.differs.items():
+        yield (
+            f"the splits of {uid} have changed since the job began ({told}): it continues with the earlier splits. To "
+            "read the new ones, run the job under another id"
+        )
+
+
+def _difference(before: Sequence[Split], now: Sequence[Split]) -> str | None:
+    was, its = {one.id: one for one in before}, {one.id: one for one in now}
+    parts = {
+        "new": [name for name in its if name not in was],
+        "gone": [name for name in was if name not in its],
+        "changed": [name for name in was if name in its and was[name] != its[name]],
+    }
+    told = [f"{len(names)} {what}: {_some(names)}" for what, names in parts.items() if names]
+    return "; ".join(told) or None  # another order is no difference
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+
+
+def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> DataFrame:
+    """Return the frame that the user's function makes of a split, or of all given splits if the source is batched.
+
+    Raises FunctionFailedError, NotADataFrameError, NotABatchError, and errors of this package that the function raises
+    (as :func:`~.builder.call` does).
+    """
+    activate(spark)
+    assert operator.splits is not None, operator
+    values = copy.deepcopy([one.value for one in splits])  # a function that changes a value must not affect retries
+    try:
+        reader = SplitReader(spark, MalformedRule(operator, streaming=False))
+        frame = operator(reader, values if operator.splits.batched else values[0])
+    except (Exception, SystemExit) as error:  # a user's function must not end the driver, least of all with success
+        if tells_what_to_do(error):
+            raise
+        cause = f"{kind_and_text(error)} ({named(splits)})"
+        kind = FunctionFailedForNowError if may_pass(error) else FunctionFailedError
+        raise kind(uid=operator.uid, location=operator.location, cause=cause) from error
+    if not isinstance(frame, DataFrame):
+        raise no_dataframe(operator, frame)
+    if frame.isStreaming:
+        raise NotABatchError(uid=operator.uid, location=operator.location)
+    return frame
+
+
+def named(splits: Sequence[Split]) -> str:
+    """Return the splits as text for people."""
+    if len(splits) == 1:
+        return f"split {splits[0].id!r}"
+    return f"{len(splits)} splits, {splits[0].id!r} to {splits[-1].id!r}"
+
+
+def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: StructType) -> DataFrame:
+    """Return the frame of a split with its columns, and the fields inside them, in the order of the plan.
+
+    All splits of a source must have the same columns, of the same types.
+
+    Raises SplitSchemaError.
+    """
+    if shape(frame.schema.jsonValue()) == shape(planned.jsonValue()):
+        return frame
+    ordered = _ordered(frame, planned)
+    if ordered is None or shape(ordered.schema.jsonValue()) != shape(planned.jsonValue()):
+        raise SplitSchemaError(
+            uid=operator.uid,
+            location=operator.location,
+            split=split.id,
+            found=frame.schema.simpleString(),
+            planned=planned.simpleString(),
+        )
+    return ordered
+
+
+def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
+    """Return the frame in the order of the plan, also inside its columns; None if it has other columns."""
+    if unlike_fields(frame.schema, planned, str) is not None:
+        return None
+    kinds = {one.name: one.dataType for one in frame.schema.fields}
+    return frame.select(
+        *(
+            in_order_of(F.col(_quoted(one.name)), kinds[one.name], one.dataType, str).alias(one.name)
+            for one in planned.fields
+        )
+    )
+
+
+def as_one(frames: Sequence[DataFrame], partitions: int) -> DataFrame:
+    """Return the rows of all frames in at most ``partitions`` partitions.
+
+    The rows are few, and each partition becomes a task and a file. The frames are united in pairs, because each union
+    analyses the whole plan below it again. A single frame is returned unchanged.
+
+    Args:
+        frames: the frames of splits, as planned.
+        partitions: the highest number of partitions.
+    """
+    if len(frames) == 1:
+        return frames[0]
+    while len(frames) > 1:
+        pairs = [frames[number : number + 2] for number in range(0, len(frames), 2)]
+        frames = [pair[0].union(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+    return frames[0].coalesce(partitions)
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"

@@ -1,0 +1,139 @@
+"""Bounds of state: windows, gaps, time bounds and timeouts. They decide which rows are kept together, and how long.
+
+Spark does not compare them when a query resumes: windows of three hours would continue with the state of windows of one
+hour.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+from airflow_provider_ckpt.spark.query.analysed_plan import children_of, conjuncts, each, nodes_from
+
+_DELAY, _WINDOW, _SESSION = "spark.watermarkDelayMs", "spark.timeWindow", "spark.sessionWindow"
+"""Spark's marks of a column's meaning, in its metadata."""
+_SLIDE, _START, _LENGTH = re.compile(r"% (\d+)L"), re.compile(r"- (\d+)L\) %"), re.compile(r"\+ (\d+)L")
+_GAP = re.compile(r"\+ (.*?)\)*$")
+_INTERVAL = re.compile(r"INTERVAL '([^']*)'")
+_UNITS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
+"""Units of time in microseconds, the largest first."""
+
+
+@dataclass(frozen=True)
+class ExpressionTexts:
+    """Functions that turn expressions of a plan into texts.
+
+    Attributes:
+        made: column id -> the expression of a column that Spark made up.
+        named: shows columns by their names.
+        anonymous: shows columns without names, because a column may be renamed.
+    """
+
+    made: Mapping[int, Any]
+    named: Callable[[Any], str]
+    anonymous: Callable[[Any], str]
+
+
+def state_bounds(node: Any, texts: ExpressionTexts) -> tuple[str, ...]:
+    """Return the bounds of a stateful operator of an optimised plan, as texts for people."""
+    kind = str(node.nodeName())
+    if kind == "Aggregate":
+        return tuple(_keys(node, texts))
+    if kind == "DeduplicateWithinWatermark":
+        return tuple(f"duplicates within {_duration(delay)}" for delay in _delays(node))
+    if kind == "Join":
+        return tuple(_time_bounds(node, texts))
+    return tuple(_of_function(node))
+
+
+def _keys(node: Any, texts: ExpressionTexts) -> Iterator[str]:
+    """Yield windows, and keys that are computed from columns."""
+    for expression in each(node.groupingExpressions()):
+        if expression.nodeName() != "AttributeReference":
+            yield _key(expression, texts)
+        elif _has(expression, _WINDOW) and (made := _definition(node, expression)) is not None:
+            yield _window(str(made.sql()))
+        elif _has(expression, _SESSION) and (made := _definition(node, expression)) is not None:
+            yield _session(texts.named(made))
+        elif (made := texts.made.get(int(expression.exprId().id()))) is not None:
+            yield _key(made, texts)
+
+
+def _key(expression: Any, texts: ExpressionTexts) -> str:
+    text = texts.anonymous(expression)
+    return f"key of a {_window(text)}" if _SLIDE.search(text) and "precisetimestamp" in text else f"key {text}"
+
+
+def _has(column: Any, mark: str) -> bool:
+    return bool(column.metadata().contains(mark))
+
+
+def _definition(node: Any, column: Any) -> Any:
+    """Return the expression below ``node`` that makes the column; None if there is none.
+
+    A sliding window is made by several expressions. The first one shows all its bounds.
+    """
+    number = int(column.exprId().id())
+    for one in nodes_from(node):
+        if one.nodeName() == "Project":
+            for made in each(one.projectList()):
+                if made.nodeName() == "Alias" and int(made.exprId().id()) == number:
+                    return made.child()
+        elif one.nodeName() == "Expand":
+            for place, output in enumerate(each(one.output())):
+                if int(output.exprId().id()) == number:
+                    return one.projections().apply(0).apply(place)
+    return None
+
+
+def _window(sql: str) -> str:
+    """Return a window as text. Spark has replaced the window by arithmetic in microseconds."""
+    slide, start, length = (int(found[-1]) if (found := one.findall(sql)) else 0 for one in (_SLIDE, _START, _LENGTH))
+    every = f" every {_duration(slide)}" if slide != length else ""
+    since = f" starting at {_duration(start)}" if start else ""
+    return f"window of {_duration(length)}{every}{since}"
+
+
+def _session(text: str) -> str:
+    gap = found[1] if (found := _GAP.search(text)) else text
+    plain = _INTERVAL.sub(lambda interval: interval[1], gap)
+    return f"session gap of {plain}"
+
+
+def _delays(node: Any) -> Iterator[int]:
+    """Yield the delay, in microseconds, of each column that has a watermark."""
+    for column in each(children_of(node)[0].output()):
+        if _has(column, _DELAY):
+            yield int(column.metadata().getLong(_DELAY)) * 1000
+
+
+def _time_bounds(node: Any, texts: ExpressionTexts) -> Iterator[str]:
+    """Yield the conditions of a join, other than its keys, that compare event time."""
+    condition = node.condition()
+    for one in conjuncts(condition.get()) if condition.isDefined() else ():
+        compares_time = any(_has(column, _DELAY) for column in each(one.references().toSeq()))
+        if compares_time and one.nodeName() not in ("EqualTo", "EqualNullSafe"):
+            yield texts.named(one)
+
+
+def _of_function(node: Any) -> Iterator[str]:
+    """Yield the timeout and the function of arbitrary state. Spark gives every ``StatefulProcessor`` the same name."""
+    for name, member in (("timeout", "timeout"), ("time mode", "timeMode")):
+        with suppress(Py4JError):
+            yield f"{name} {getattr(node, member)().toString()}"
+    with suppress(Py4JError):
+        yield f"function {node.functionExpr().name()}"
+
+
+def _duration(microseconds: int) -> str:
+    for unit, size in _UNITS.items():
+        if microseconds and microseconds % size == 0:
+            count = microseconds // size
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{microseconds / 1_000_000:g} seconds"

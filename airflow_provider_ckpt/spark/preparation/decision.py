@@ -1,0 +1,116 @@
+"""The decision of a driver about a job before it takes the job over.
+
+The decision follows from the journal alone. The driver decides once before it prepares the job, because planning takes
+seconds and a refusal must come before anything is written. The claim decides again, on the state that the claim
+follows. If the two decisions differ, the driver does not claim the job. It prepares the job again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal
+from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler, Reconciliation
+from airflow_provider_ckpt.jobmaster.recovery.restore import RestorePoint, nothing_is_covered, restore_point, resumes
+from airflow_provider_ckpt.journal.kinds.sources import SourceFrozen
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.vertex_settings import Settings
+from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError
+from airflow_provider_ckpt.spark.query.finished_work import FinishedWork
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answers from the journal that decide how a driver continues the job.
+
+    Attributes:
+        is_new: the journal has nothing of the job.
+        finished: nothing is left to run.
+        restore: the checkpoint to go back to; None resumes after the published batches.
+        may_begin_anew: no checkpoint covers anything, so nothing was ever released. A definition that does not fit
+            the previous one may then start from scratch.
+        graph: the current graph, or that of the last run. It may change while a driver prepares the job (R21).
+    """
+
+    is_new: bool
+    finished: bool
+    restore: RestorePoint | None
+    done: FinishedWork
+    may_begin_anew: bool
+    graph: JobGraph
+    rescaled: Mapping[str, int]
+    settings: Settings
+    begins_anew: str | None
+    """Why the options discard the previous runs, although they could be kept; None if they are kept."""
+    reconciliation: Reconciliation | None
+    """Subtasks of a job in batch mode that run again, because results that others must read are gone."""
+    split_lists: Mapping[str, SourceFrozen]
+    """Source -> its frozen list of splits. If the previous driver freezes another list meanwhile, that list holds.
+    The decision differs then, because the job was not planned with that list."""
+    compared: tuple[JobDefinition | None, int]
+    """The definition that the job is compared with, and the epoch of its last start from scratch. Both change when a
+    driver with another job file publishes meanwhile."""
+    state: JobState = field(compare=False, repr=False)
+    """The state that the decision follows from, after the resets of ``reconciliation``."""
+
+
+def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: Reconciler | None = None) -> Decision:
+    """Decide how to continue the job. Write nothing.
+
+    Args:
+        state: of the job, as the journal has it.
+        reconciler: finds lost results in batch mode. A driver uses the same one for all of its decisions. A worker
+            gives None, because its planner has decided already.
+
+    Raises CorruptJournalError, JobDeletedError, JobFailedTerminallyError, RestoreRefusedError.
+    """
+    check_journal(storage, state)
+    state.refuse_deleted()
+    if state.status is JobStatus.FAILED and not options.resume_failed:
+        raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
+    going_on = resumes(storage, options.job_id, options.restore, state)
+    finished = state.status is JobStatus.FINISHED and going_on
+    anew = reconciliation = None
+    if reconciler is not None and going_on and not finished:
+        anew = _not_recovered(options, state)
+        reconciliation = None if anew else reconciler.reconcile(state)
+    if reconciliation is not None:
+        state = reconciliation.applied(state)
+    graph = state.graph()
+    return Decision(
+        is_new=state.created is None,
+        finished=finished,
+        restore=None if going_on else restore_point(storage, options.job_id, options.restore, state),
+        # going back to a checkpoint may bring back operators that have finished since
+        done=FinishedWork.of(state) if going_on else FinishedWork.again(state),
+        may_begin_anew=state.plan is not None and nothing_is_covered(state),
+        graph=graph,
+        rescaled={} if state.plan is None else state.plan.rescaled,
+        settings=state.settings,
+        begins_anew=anew,
+        reconciliation=reconciliation,
+        split_lists={
+            one.uid: state.frozen[one.uid] for one in graph.vertices if one.splits and one.uid in state.frozen
+        },
+        compared=(None if state.plan is None else state.plan.definition, state.anew_epoch),
+        state=state,
+    )
+
+
+def _not_recovered(options: RunOptions, state: JobState) -> str | None:
+    """Return why a job in batch mode starts from scratch: ``execution.batch.job-recovery.enabled`` is false (FLIP-383).
+
+    Return None for a job with a checkpoint that covers something, because its output may be released. Return None for a
+    stopped job, too, because its user wants to resume it.
+    """
+    if options.batch_recovery or state.plan is None or state.definition is None or state.definition.mode != "batch":
+        return None
+    if state.status is JobStatus.STOPPED or not nothing_is_covered(state):
+        return None
+    return "batch_recovery is off"

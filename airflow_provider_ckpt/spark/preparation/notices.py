@@ -1,0 +1,209 @@
+"""Warnings for the user at the start of a run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.definition import selecting
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_code import JobCode
+from airflow_provider_ckpt.model.vertex_settings import Settings
+from airflow_provider_ckpt.model.words import ckpt_command, counted
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.spark.plan.job_plan import JobPlan
+from airflow_provider_ckpt.spark.query.sources.empty_sources import nothing_in
+from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.query.sources.frozen_files import list_temporary
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+
+log = logging.getLogger(__name__)
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+_PER_CORE = 10
+"""Limit of state partitions per core. Above it, the user of a local master is advised to use fewer."""
+
+
+def finished_without_a_file(state: JobState) -> Iterator[str]:
+    """Warn of bounded sources that have finished without reading a file, perhaps because of a wrong folder."""
+    definition = state.definition
+    if definition is None:
+        return
+    for uid in state.finished_operators():
+        frozen, source = state.frozen.get(uid), definition.sources.get(uid)
+        if frozen is not None and frozen.path is not None and frozen.count == 0:
+            where = (
+                "no file in its folder" if source is None else nothing_in(source.format, source.paths, source.selects)
+            )
+            yield (
+                f"bounded source {uid} is finished and has read nothing: there was {where} when the job "
+                "began; to read the files that are there now, run the job under another id"
+            )
+
+
+def ends_at_once(plan: JobPlan, frozen: Mapping[str, FrozenEnd]) -> Iterator[str]:
+    for uid in [uid for uid, end in frozen.items() if not end.count]:
+        read = plan.reads[uid]
+        nothing = nothing_in(read.format, read.paths, selecting(read.options))
+        yield f"bounded source {uid} ends at once: there is {nothing}"
+
+
+def discards_timers(options: RunOptions, plan: JobPlan) -> Iterator[str]:
+    """Warn if an option drains a job whose state may wait for timers of processing time."""
+    if options.drain_after is None and options.drain_at is None:
+        return
+    for uid, vertex in plan.definition.vertices.items():
+        if any(one.has_timers for one in vertex.kept):
+            yield f"this run will drain the job, and then discard state of {uid} that waits for processing time"
+
+
+def looks_up_files(plan: JobPlan, at: float, job_id: str, root: str) -> Iterator[str]:
+    """Name the tables of files whose later changes a query does not see.
+
+    Args:
+        at: time of the plan, in seconds since the epoch.
+    """
+    upgrade = ckpt_command("upgrade", job_id, root=root)
+    time = datetime.fromtimestamp(at, timezone.utc).isoformat(" ", "seconds")
+    for uid, folders in plan.lookups.items():
+        yield (
+            f"the query of {uid} looks up files in {', '.join(folders)}, listed at {time}. It reads files that change "
+            f"later only after its next start: `{upgrade}` starts all queries of a running job again"
+        )
+
+
+def keeps_state_partitions(
+    plan: JobPlan, spark: SparkSession, options: RunOptions, settings: Settings, root: str
+) -> Iterator[str]:
+    """Warn of a number of shuffle partitions that was set for this run but has no effect on existing state.
+
+    Repartitioned state is left out, because a request has set its number.
+
+    Args:
+        settings: the settings that requests have changed while the job ran.
+    """
+    given = options.conf.get(_SHUFFLE_PARTITIONS, spark.sparkContext.getConf().get(_SHUFFLE_PARTITIONS))
+    for uid, number in plan.state_partitions().items():
+        changed = settings.get(uid)
+        is_changed = changed is not None and changed.state_partitions is not None
+        if given is not None and str(given) != str(number) and not is_changed:
+            change = ckpt_command("reconfigure", options.job_id, f"{uid}.state_partitions={given}", root=root)
+            yield (
+                f"the state of {uid} has {counted(number, 'partition')}, and keeps that number: "
+                f"{_SHUFFLE_PARTITIONS}={given} is for new state only. `{change}` repartitions the state while the job "
+                "runs"
+            )
+
+
+def suggests_fewer_partitions(
+    plan: JobPlan, spark: SparkSession, conf: Mapping[str, object], before: JobState
+) -> Iterator[str]:
+    """Name new state that has Spark's default number of partitions on a local master with few cores.
+
+    Each partition costs a task, and one file or more, in every micro-batch.
+
+    Args:
+        before: the state of the job after the last run.
+    """
+    context = spark.sparkContext
+    is_set = _SHUFFLE_PARTITIONS in conf or context.getConf().contains(_SHUFFLE_PARTITIONS)
+    known = {} if before.plan is None or before.plan.definition is None else before.plan.definition.vertices
+    state = {uid: number for uid, number in plan.state_partitions().items() if uid not in known}
+    cores = context.defaultParallelism
+    if is_set or not str(context.master).startswith("local") or not state or max(state.values()) <= _PER_CORE * cores:
+        return
+    yield (
+        f"the state of {', '.join(state)} has {max(state.values())} partitions, Spark's default, and this local master "
+        f"has {counted(cores, 'core')}: each partition is a task in every micro-batch. A small job is faster with "
+        f"--conf {_SHUFFLE_PARTITIONS}={2 * cores} from its first run on, because state keeps its number"
+    )
+
+
+def resumes_with_edited_code(before: JobState, plan: JobPlan, code: JobCode | None) -> Iterator[str]:
+    """Warn of edits to a query that keeps state. ``before``: the state of the job after the last run."""
+    known = None if before.plan is None else before.plan.code
+    if known is None or code is None or not before.last_completed:
+        return
+    for vertex in before.graph().vertices:
+        kept = vertex.uid in plan.stateful() and not before.end_of_data.issuperset(vertex.subtasks)
+        edited = known.differences(code, vertex.operators) if kept else []
+        if edited:
+            yield (
+                f"{vertex.uid} resumes with the state that it kept, and the job's code has changed since the last run "
+                f"({', '.join(edited)}). Windows, keys, time bounds and names of functions are the same. The bodies "
+                "of functions are not compared: if the state has another meaning now, run the job under another id"
+            )
+
+
+def gets_no_rows(sinks: list[tuple[str, str]]) -> Iterator[str]:
+    """Warn of sinks that were added to finished vertices. ``sinks``: (sink, vertex)."""
+    for sink, vertex in sinks:
+        yield f"sink {sink} is new, but {vertex} is finished: the sink gets no rows; to get them, use another job id"
+
+
+def hides_partitions(job: Job) -> Iterator[str]:
+    """Warn of partition folders that many readers ignore because of their names."""
+    for operator in job.sinks:
+        hidden = [name for name in getattr(operator.sink, "partition_by", ()) if name.startswith("_")]
+        if isinstance(operator.sink, FileSink) and hidden:
+            yield (
+                f"sink {operator.uid}: the folders of column {hidden[0]!r} begin with '_', so pyarrow, pandas, Trino "
+                "and Hive find no rows in them, while Spark, DuckDB and Polars do. Rename the column if others read "
+                "the table"
+            )
+
+
+def finds_table_empty(sinks: Mapping[str, BoundSink]) -> Iterator[str]:
+    """Warn of tables that are empty after a release, because released rows are not written again."""
+    for uid, sink in sinks.items():
+        try:
+            shown = sink.emptied()
+        except CkptError as error:  # a target that fails at this moment is waited for when rows are staged
+            log.info("whether the table of sink %s was emptied is unknown: %s", uid, error)
+            continue
+        if shown is not None:
+            yield (
+                f"sink {uid}: {shown}. This is right if a reader deletes what it has read. If the table was emptied, "
+                "its rows are not written again: run the job under another id to write them"
+            )
+
+
+def leaves_out(job: Job) -> Iterator[str]:
+    """Report how files are divided between history and a live source."""
+    for operator in job.sources:
+        if operator.after is not None:
+            yield (
+                f"source {operator.uid}: it leaves out the files of {operator.after}, that is, the files that exist "
+                "when the job first starts"
+            )
+
+
+def not_as_given(before: Settings, now: Settings) -> Iterator[str]:
+    """Warn of assigned functions that this run does not use, because their operators are now in another query.
+
+    Args:
+        before: the settings that requests have changed while the job ran.
+        now: the settings that this run uses.
+    """
+    kept = {(uid, one) for uid, changed in now.items() for one in changed.logic}
+    for uid, changed in before.items():
+        for one, reference in changed.logic.items():
+            if (uid, one) not in kept:
+                yield f"{one} was given {reference} while it was in {uid}; it has left that query, and runs without it"
+
+
+def leaves_out_temporary(spark: SparkSession, reads: Mapping[str, SourceReads]) -> Iterator[str]:
+    """Warn of files that bounded sources leave out because of their names. No later run reads them."""
+    for uid, read in reads.items():
+        left_out = list_temporary(spark, read) if read.is_file else []
+        if left_out:
+            yield (
+                f"bounded source {uid} leaves out {counted(len(left_out), 'file')} with names of temporary files: "
+                f"{', '.join(left_out[:5])}. To read them, declare it with temporary_files='read'"
+            )

@@ -1,0 +1,110 @@
+"""Checks that a job reads neither its own output nor its own state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.spark.errors import OutputAmongStateError, OutputReadError, RootInOutputError, RootReadError
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+from airflow_provider_ckpt.storage.layout import JOURNAL, PARTS
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.nesting import is_hidden, lies_in, segments
+from airflow_provider_ckpt.storage.opening import canonical_uri
+from airflow_provider_ckpt.storage.redaction import redact_uri
+from airflow_provider_ckpt.storage.root import ROOT_MARKER
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location) -> None:
+    """Refuse a sink whose folder lies where a source reads.
+
+    Spark reads a folder or ignores it depending on its name and on options. So no folder of a sink may lie in the
+    folder of a source.
+
+    Raises OutputReadError.
+    """
+    folders = [(one.uid, place) for one in job.sinks for place in one.sink.spark_folders(root.options)]
+    for uid, read in reads.items():
+        for path in read.paths if read.is_file else ():
+            for sink, folder in folders:
+                if is_read(segments(path), segments(folder.uri)):
+                    raise OutputReadError(source=uid, path=redact_uri(path), sink=sink, folder=folder.for_display())
+
+
+def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_id: str) -> None:
+    """Refuse a root that lies where a source reads, and a source that reads the job's files under the root.
+
+    A recursive source would read the job's own state, which grows with each checkpoint. Hidden folders are fine,
+    because Spark ignores them below the folder that it reads.
+
+    Raises RootReadError.
+    """
+    kept = segments(root.uri)
+    for uid, read in reads.items():
+        for path in read.paths if read.is_file else ():
+            if reads_root(segments(path), kept, job_id):
+                raise RootReadError(source=uid, path=redact_uri(path), root=root.uri)
+
+
+def reads_root(read: list[str], root: list[str], job_id: str) -> bool:
+    """Return whether the pattern ``read`` matches any of the job's files under the root."""
+    if not _all_match(read, root):
+        return False
+    if len(read) <= len(root):
+        return not any(map(is_hidden, root[len(read) :]))
+    first, *others = read[len(root) :]
+    if _matches(ROOT_MARKER, first):
+        return True
+    return _matches(job_id, first) and (not others or any(_matches(part, others[0]) for part in (*PARTS, JOURNAL)))
+
+
+def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
+    """Refuse a root in the folder of a sink, and a sink in a folder that the job keeps under the root.
+
+    Readers would take the root's files for data of the sink. A deletion of the job would delete the sink's data.
+
+    Raises RootInOutputError, OutputAmongStateError.
+    """
+    for operator in job.sinks:
+        for place in operator.sink.spark_folders(location.options):
+            if lies_in(root.uri, place.uri):
+                folder = canonical_uri(place.uri).rstrip("/")
+                raise RootInOutputError(root=root.uri, sink=operator.uid, folder=folder)
+            if lies_in(place.uri, root.uri):
+                below = segments(place.uri)[len(segments(root.uri)) :]
+                if {*below[1:2]} & {*PARTS, JOURNAL}:
+                    raise OutputAmongStateError(sink=operator.uid, folder=place.uri, root=root.uri, job_id=below[0])
+
+
+def is_read(read: list[str], written: list[str]) -> bool:
+    """Return whether the pattern ``read`` matches any file in the folder ``written``."""
+    if not _all_match(read, written):
+        return False
+    return len(read) <= len(written) or _is_written(read[len(written)])
+
+
+def _all_match(read: list[str], written: list[str]) -> bool:
+    """Return whether the patterns match the names of the folder, up to the end of the shorter path."""
+    return all(_matches(part, pattern) for pattern, part in zip(read, written, strict=False))
+
+
+def _is_written(pattern: str) -> bool:
+    """Return whether the pattern matches a file or a partition folder that a sink writes directly into its folder."""
+    return "=" in pattern or _matches("part-0.parquet", pattern) or _matches("column=value", pattern)
+
+
+def _matches(part: str, pattern: str) -> bool:
+    return any(part == one or fnmatchcase(part, one) for one in _alternatives(pattern))
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    """Expand alternatives in braces: ``a{b,c}`` -> ab, ac. Hadoop's patterns have them, but Python's do not."""
+    before, brace, rest = pattern.partition("{")
+    inside, closing, after = rest.partition("}")
+    if not brace or not closing:
+        yield pattern
+        return
+    for one in inside.split(","):
+        yield from _alternatives(before + one + after)

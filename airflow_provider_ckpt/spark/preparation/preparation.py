@@ -1,0 +1,321 @@
+"""Preparation of a job before its claim: everything is planned and checked, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError
+from airflow_provider_ckpt.job.errors import UnfitLogicError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.job.reconfigured import reconfigured
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
+from airflow_provider_ckpt.sinks.file.shared_columns import refuse_unlike_columns
+from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.spark.app.kept_settings import KeptSettings, keep_settings
+from airflow_provider_ckpt.spark.app.session import build_session
+from airflow_provider_ckpt.spark.app.shipped_modules import ship_modules
+from airflow_provider_ckpt.spark.errors import OutputTakenError
+from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
+from airflow_provider_ckpt.spark.plan.folder_columns import refuse_null_columns
+from airflow_provider_ckpt.spark.plan.job_plan import JobPlan, plan_job
+from airflow_provider_ckpt.spark.plan.logic import LogicLoader
+from airflow_provider_ckpt.spark.plan.resumable import check_resumable
+from airflow_provider_ckpt.spark.plan.splits import GivenSplits, plan_splits, plan_splits_anew
+from airflow_provider_ckpt.spark.preparation.assigned_code import refuse_edited, refuse_foreign, unfit
+from airflow_provider_ckpt.spark.preparation.decision import Decision
+from airflow_provider_ckpt.spark.preparation.linked_folders import refuse_links
+from airflow_provider_ckpt.spark.preparation.own_output import refuse_own_output, refuse_root_in_source
+from airflow_provider_ckpt.spark.query.analysed_plan import analysed
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
+from airflow_provider_ckpt.spark.query.finished_work import FinishedWork
+from airflow_provider_ckpt.spark.query.sources.empty_sources import refuse_empty
+from airflow_provider_ckpt.spark.query.sources.frozen_files import frame_of_existing, list_files
+from airflow_provider_ckpt.spark.query.sources.shared_files import refuse_shared_files
+from airflow_provider_ckpt.spark.query.sources.unfit_files import unfit_file
+from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.storage.writable import refuse_unwritable
+
+
+@dataclass(frozen=True)
+class PreparedJob:
+    """A job that was planned and passed all checks.
+
+    Attributes:
+        location: of the root.
+        base: the decision from the journal.
+        logic: reads functions that operators were assigned while the job ran, or are assigned later.
+        declared: the job's operators as it declares them.
+        kept: the settings that change values.
+        anew: why the job starts from scratch; None if it resumes.
+        refused: the error because of which the job starts from scratch; None if there is none.
+    """
+
+    job: Job
+    options: RunOptions
+    location: Location
+    spark: SparkSession
+    plan: JobPlan
+    base: Decision
+    sinks: Mapping[str, BoundSink]
+    logic: LogicLoader
+    declared: Mapping[str, Operator]
+    kept: KeptSettings
+    anew: str | None = None
+    refused: CkptError | None = None
+
+    def places(self) -> dict[str, object]:
+        """Return the places of Spark's UI and of the outputs, for :meth:`StatusReporter.started`."""
+        return {"spark_ui": self.spark.sparkContext.uiWebUrl, "outputs": output_folders(self.job, self.location)}
+
+    def bounded_reads(self) -> dict[str, Any]:
+        """Return source -> its reads, for bounded sources that have not finished."""
+        reads = self.plan.reads
+        return {source.uid: reads[source.uid] for source in self.job.sources if source.bounded and source.uid in reads}
+
+
+def checked_sinks(
+    job: Job, options: RunOptions, storage: Storage, location: Location, decision: Decision
+) -> dict[str, BoundSink]:
+    """Bind the sinks of the job, and check everything that needs no Spark, because Spark may take minutes to start.
+
+    Raises StorageReadOnlyError for a root that cannot be written, InvalidInputError, and errors of sinks.
+    """
+    refuse_foreign(CodePlaces.of(job, options, location), decision.graph, decision.settings, options.job_id, location)
+    refuse_unwritable(storage)
+    sinks = bind_sinks(job, options.job_id, location)
+    if decision.is_new:
+        _refuse_taken(sinks, options.job_id, storage.uri)
+    changed = _with_another_target(job, decision.state)  # the comparison with the last run names the difference
+    refuse_lost_output(decision.state, {uid: sink for uid, sink in sinks.items() if uid not in changed})
+    return sinks
+
+
+def check_rights(storage: Storage, sinks: Mapping[str, BoundSink], job_id: str) -> None:
+    """Refuse an object store in which this driver lacks a right. Otherwise Spark would be refused there minutes later.
+
+    Raises StorageReadOnlyError, StorageDeniedError.
+    """
+    folders = {one.uri: one for one in (storage, *(one for sink in sinks.values() for one in sink.storages()))}
+    for folder in folders.values():
+        folder.check_rights(job_id)
+
+
+def _with_another_target(job: Job, state: JobState) -> set[str]:
+    """Return the sinks that release to another place, or in another form, than in the last run."""
+    known = {} if state.definition is None else state.definition.sinks
+    changed = set()
+    for operator in job.sinks:
+        before, now = known.get(operator.uid), operator.sink.definition()
+        fixed = (now.keys() | (before.target.keys() if before else set())) - set(operator.sink.changeable)
+        if before is not None and any(before.target.get(key) != now.get(key) for key in fixed):
+            changed.add(operator.uid)
+    return changed
+
+
+def prepare(
+    job: Job,
+    options: RunOptions,
+    storage: Storage,
+    location: Location,
+    decision: Decision,
+    check: Callable[[LogicLoader], None] | None = None,
+    checked: dict[str, BoundSink] | None = None,
+) -> PreparedJob:
+    """Plan the job by the decision, and check it.
+
+    Args:
+        location: of the root.
+        check: checks assigned code, and may raise. It is called before any function of the job. None refuses edited
+            code.
+        checked: result of :func:`checked_sinks`; None calls it.
+
+    Raises InvalidInputError, and errors of sinks.
+    """
+    sinks = checked_sinks(job, options, storage, location, decision) if checked is None else checked
+    job.runs_under(location)
+    spark = build_session(options.job_id, options.conf, storage.uri)
+    logic = LogicLoader(options.params, location, CodePlaces.of(job, options, location))
+    if check is None:
+        refuse_edited(logic, job.operators, decision.graph, decision.settings, options.job_id, location)
+    else:
+        check(logic)
+    ship_modules(spark.sparkContext, job.own_modules)
+    kept = keep_settings(spark, options.conf, _recorded_settings(options, decision))
+    own, declared = job, job.operators
+    job = own.with_operators(_as_changed(own, options, location, decision, decision.graph, logic))
+    plan, refused = _plan(spark, job, options, storage, decision)
+    anew = decision.begins_anew if refused is None else f"it does not fit the previous run: {refused}"
+    if anew is not None:
+        changed = _as_changed(own, options, location, decision, plan.graph, logic)
+        if changed != {**job.operators}:  # an operator is in another query in the new plan
+            job = own.with_operators(changed)
+            plan = _plan_anew(spark, job, options, GivenSplits(), decision)
+    frozen = () if anew is not None else decision.state.frozen
+    _refuse_empty(spark, job, plan, frozen)
+    _refuse_unfit(spark, job, plan, frozen)
+    refuse_shared_files(spark, job, plan.reads)
+    refuse_own_output(job, plan.reads, location)
+    refuse_root_in_source(plan.reads, storage, options.job_id)
+    refuse_links(job, plan.reads, storage, location, options.job_id)
+    refuse_null_columns(spark, job, plan.reads)
+    if anew and not decision.is_new:
+        _refuse_taken(sinks, options.job_id, storage.uri)
+    refuse_unlike_columns(job.sinks, plan.sink_inputs)
+    for uid, given in plan.sink_inputs.items():
+        sinks[uid].check_rows(given)
+    plan = replace(plan, definition=replace(plan.definition, session=kept.values))
+    return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, declared, kept, anew, refused)
+
+
+def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, str]:
+    """Return the settings that this run must use; empty if it begins the job, or was given --new-settings."""
+    definition = decision.state.definition
+    if definition is None or decision.begins_anew is not None or options.new_settings:
+        return {}
+    return definition.session
+
+
+def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
+    """Refuse bounded sources that hold no file, except those whose ends are recorded (``frozen``).
+
+    A folder may become empty after this check. So the list of files is checked again when it is recorded.
+
+    Raises NothingToReadError.
+    """
+    for source in job.sources:
+        read = plan.reads.get(source.uid)
+        is_checked = source.bounded and not source.allow_empty and source.uid not in frozen
+        if is_checked and read is not None and read.is_file:
+            refuse_empty(spark, source.uid, source.location, read, list_files(spark, read))
+
+
+def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
+    """Refuse bounded sources with a file that Spark would misread, except those whose ends are recorded (``frozen``).
+
+    Raises EmptyFileError, UnknownCompressionError.
+    """
+    for source in job.sources:
+        read = plan.reads.get(source.uid)
+        if not source.bounded or source.uid in frozen or read is None or not read.is_file:
+            continue
+        frame, subject = frame_of_existing(spark, read), f"source {source.uid!r} ({source.location})"
+        unfit = None if frame is None else unfit_file(spark, subject, analysed(frame))
+        if unfit is not None:
+            raise unfit
+
+
+def prepared_again(prepared: PreparedJob, decision: Decision) -> PreparedJob:
+    """Reuse a preparation for a later decision that is equal. Repeat the comparisons with the journal, but no planning.
+
+    Raises the errors of :func:`prepare` for these comparisons.
+    """
+    keeps = prepared.options.allow_non_restored_state
+    root = prepared.location.for_display()
+    check_resumable(decision.state, prepared.plan, prepared.job.code, allow_non_restored_state=keeps, root=root)
+    refuse_lost_output(decision.state, prepared.sinks)
+    return replace(prepared, base=decision)
+
+
+def _as_changed(
+    job: Job, options: RunOptions, location: Location, decision: Decision, graph: JobGraph, logic: LogicLoader
+) -> dict[str, Operator]:
+    """Return the job's operators with the functions that were assigned while it ran.
+
+    A function that an operator was assigned in another query is ignored. ``graph``: tells the query of each operator.
+
+    Raises UnfitAssignedLogicError, whose message explains assigned code to users who know only the job's own file.
+    """
+    try:
+        return reconfigured(job.operators, graph.vertices, decision.state.settings, logic)
+    except UnfitLogicError as error:
+        raise unfit(**error.data, job_id=options.job_id, root=location) from error
+
+
+def _plan(
+    spark: SparkSession, job: Job, options: RunOptions, storage: Storage, decision: Decision
+) -> tuple[JobPlan, CkptError | None]:
+    given = GivenSplits()
+    if decision.begins_anew is not None:
+        return _plan_anew(spark, job, options, given, decision), None
+    try:
+        return _plan_on(spark, job, options, storage, given, decision), None
+    except (FunctionFailedError, FunctionFailedForNowError) as failed:
+        if not decision.may_begin_anew or not _failed_for_what_was_before(failed, job, given, storage, decision):
+            raise
+        anew = _plan_anew(spark, job, options, given, decision)
+        try:  # again, because the job may be unchanged and a service that it calls may have been down
+            return _plan_on(spark, job, options, storage, given, decision), None
+        except (InvalidInputError, FunctionFailedForNowError) as again:
+            if again.retryable and not failed.retryable:
+                raise  # now a temporary error, so a retry may succeed
+        return anew, failed
+    except InvalidInputError as refused:
+        if not decision.may_begin_anew:
+            raise
+        # Nothing was released, nothing completed: as in Flink, such a job starts from scratch.
+        return _plan_anew(spark, job, options, given, decision), refused
+
+
+def _plan_on(
+    spark: SparkSession, job: Job, options: RunOptions, storage: Storage, given: GivenSplits, decision: Decision
+) -> JobPlan:
+    splits = plan_splits(job, given, storage, decision.state, decision.done.over)
+    plan = _laid_out(plan_job(spark, job, options, decision.done, splits), decision.state)
+    keeps, root = options.allow_non_restored_state, storage.uri
+    check_resumable(decision.state, plan, job.code, allow_non_restored_state=keeps, root=root)
+    return plan
+
+
+def _laid_out(plan: JobPlan, state: JobState) -> JobPlan:
+    return plan if state.plan is None else replace(plan, graph=plan.graph.laid_out_after(state.plan.graph))
+
+
+def _failed_for_what_was_before(
+    failed: CkptError, job: Job, given: GivenSplits, storage: Storage, decision: Decision
+) -> bool:
+    """Return whether the failure may come from data of earlier runs, so that a start from scratch may help.
+
+    The function of a source gets nothing from earlier runs, except splits of a frozen list that the job no longer
+    returns. For any other failure, discarding finished work would not help. A temporary failure of a transform is left
+    to a retry, which calls its function again.
+    """
+    uid = failed.data["uid"]
+    if job.operators[uid].inputs:
+        return not failed.retryable
+    return uid in plan_splits(job, given, storage, decision.state, decision.done.over).differs
+
+
+def _plan_anew(spark: SparkSession, job: Job, options: RunOptions, given: GivenSplits, decision: Decision) -> JobPlan:
+    """Plan a start from scratch. Settings that requests have changed while the job ran stay.
+
+    The queries start with these settings, and the next run compares them.
+    """
+    splits = plan_splits_anew(job, given, decision.state)
+    return plan_job(spark, job, options, FinishedWork(settings=decision.state.settings), splits)
+
+
+def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> None:
+    for uid, sink in sinks.items():
+        released = _last_released(sink)
+        if released:  # a job of this id under another root has released this output
+            raise OutputTakenError(sink=uid, job_id=job_id, released=released, root=root)
+        sink.check_target()
+
+
+def _last_released(sink: BoundSink) -> int:
+    """Return the last release. If it cannot be read, :meth:`BoundSink.check_target` may raise the reason."""
+    try:
+        return sink.last_released()
+    except CkptError:
+        sink.check_target()
+        raise

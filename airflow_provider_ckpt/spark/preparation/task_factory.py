@@ -1,0 +1,217 @@
+"""Any runner of one attempt of a subtask on Spark.
+
+Factory for the tasks of one epoch, and for the next attempts of failed subtasks.
+
+Factories for the tasks of a planned job, in a driver or in a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from concurrent.futures import Executor
+
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.coordinator.protocol.reports import FilesChanged
+from airflow_provider_ckpt.jobmaster.recovery.attempts import continues_at
+from airflow_provider_ckpt.jobmaster.recovery.log_checks import is_outdated
+from airflow_provider_ckpt.jobmaster.recovery.restore import nothing_is_covered
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.sinks.sink import BoundSink
+from airflow_provider_ckpt.spark.plan.job_plan import JobPlan
+from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
+from airflow_provider_ckpt.spark.task.bounded.batch_runner import BatchRunner
+from airflow_provider_ckpt.spark.task.bounded.split_runner import SplitRunner
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.crashes import report_crash
+from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
+from airflow_provider_ckpt.spark.task.streaming.streaming_runner_factory import StreamingRunnerFactory
+from airflow_provider_ckpt.storage.layout import subtask_log_path
+from airflow_provider_ckpt.subtasklog.log_reader import LogReader
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
+
+Runner = StreamingRunner | BatchRunner | SplitRunner
+
+
+class SparkTaskFactory:
+    """The factory of one run.
+
+    Args:
+        logs: subtask -> the open log of its current attempt. The next attempt of a subtask replaces it.
+        frozen: source -> its frozen end.
+        splits: source -> its frozen splits.
+        schemas: vertex -> the schema of its output.
+        since: vertex -> the first epoch whose attempts count.
+        thread: runs the vertices of a job in BATCH mode.
+        log_of: returns a readable log of any subtask.
+        batch: the job runs in BATCH mode.
+        produces_again: the next run would produce lost results again.
+    """
+
+    def __init__(
+        self,
+        context: RunContext,
+        streaming: StreamingRunnerFactory,
+        logs: MutableMapping[SubtaskId, SubtaskLog],
+        frozen: Mapping[str, FrozenEnd],
+        splits: Mapping[str, Sequence[Split]],
+        schemas: Mapping[str, StructType],
+        since: Mapping[str, int],
+        thread: Executor,
+        *,
+        log_of: Callable[[SubtaskId], LogReader],
+        batch: bool,
+        produces_again: bool,
+    ) -> None:
+        self._context, self._streaming, self._logs = context, streaming, logs
+        self._frozen, self._splits, self._schemas, self._since = frozen, splits, schemas, since
+        self._thread, self._log_of = thread, log_of
+        self._batch, self._produces_again = batch, produces_again
+        self._current: dict[SubtaskId, Runner] = {}
+        self._late: set[str] = set()
+        """Late files that replaced tasks have read."""
+
+    def make(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, restores: bool) -> Runner:
+        """Make the task of ``attempt``, with its Spark folder. The attempt must have opened the subtask's log.
+
+        Publish a batch that Spark had committed and that no earlier attempt has published (R1).
+
+        Args:
+            plan: of the vertex.
+            rewinds: the attempt restores a checkpoint.
+        """
+        runner = self._make(subtask, attempt, plan, restores)
+        if attempt.number:  # for the first attempt of an epoch, the driver collects for all subtasks at once
+            self._delete_leftovers(subtask, attempt, plan)
+        before = self._current.get(subtask)
+        self._late |= set() if before is None else before.late_files()
+        self._current[subtask] = runner
+        return runner
+
+    def current(self, subtask: SubtaskId) -> Runner | None:
+        """Return the task of the subtask's current attempt; None before the first one. Any thread may call this."""
+        return self._current.get(subtask)
+
+    def late_files(self) -> set[str]:
+        """Return normal paths of files that bounded sources read although their frozen lists do not name them."""
+        return self._late.union(*(runner.late_files() for runner in self._current.values()))
+
+    def changed_files(self) -> list[FilesChanged]:
+        """Return the files that have changed since the current tasks read them."""
+        return [one for runner in self._current.values() for one in runner.changed_files()]
+
+    def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Runner | None:
+        """See :class:`~airflow_provider_ckpt.task.restarts.TaskFactory`."""
+        path = subtask_log_path(self._context.job_id, subtask.vertex, subtask.number)
+        log = SubtaskLog(self._context.storage, path)
+        log.load()
+        void = is_outdated(log, self._since[subtask.vertex])
+        if log.state.closed and not void:
+            return None
+        by_split = self._context.graph.vertex(subtask.vertex).splits
+        resumes = 0 if void else continues_at(log, batch=self._batch, by_split=by_split)
+        log.open(attempt, resumes, supervised=self._context.supervised, unless_closed=not void)
+        if log.state.closed and not void:  # the previous attempt has closed it meanwhile
+            return None
+        self._logs[subtask] = log
+        return self.make(subtask, attempt, plan, restores=False)
+
+    def failed(self, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
+        report_crash(self._context, subtask, attempt, error)
+
+    def _delete_leftovers(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> None:
+        log = self._logs[subtask]
+        context = AttemptContext(self._context, subtask, attempt, log, plan.parallelism)
+        context.check_fenced()
+        self._streaming.outputs(context).delete_leftovers(log)
+
+    def _make(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, restores: bool) -> Runner:
+        vertex = self._context.graph.vertex(subtask.vertex)
+        context = AttemptContext(self._context, subtask, attempt, self._logs[subtask], plan.parallelism)
+        if vertex.splits:
+            splits = {split.id: split for split in self._splits.get(vertex.uid, ())}
+            outputs = self._streaming.outputs(context)
+            return SplitRunner(context, vertex, outputs, splits, self._schemas[vertex.uid])
+        if self._batch:
+            outputs = self._streaming.outputs(context)
+            return BatchRunner(
+                context,
+                vertex,
+                self._log_of,
+                outputs,
+                self._frozen,
+                self._schemas,
+                self._thread,
+                produces_again=self._produces_again,
+            )
+        return self._streaming.make(subtask, attempt, plan, self._since[vertex.uid], restores=restores)
+
+
+ALIGNED_TIMEOUT = 10.0
+"""Seconds an aligned checkpoint waits for the slowest input before it goes unaligned."""
+
+
+def make_factory(
+    context: RunContext,
+    plan: JobPlan,
+    state: JobState,
+    sinks: Mapping[str, BoundSink],
+    frozen: Mapping[str, FrozenEnd],
+    splits: Mapping[str, Sequence[Split]],
+    logs: MutableMapping[SubtaskId, SubtaskLog],
+    log_of: Callable[[SubtaskId], LogReader],
+    batch_thread: Executor,
+) -> SparkTaskFactory:
+    """Make the factory for the tasks of all subtasks.
+
+    Args:
+        state: of the job, as the journal has it.
+        frozen: source -> its frozen end, without finished sources.
+        splits: source -> its frozen splits, without finished sources.
+        logs: subtask -> the log of an attempt that begins here.
+        log_of: returns a readable log of any subtask.
+        batch_thread: runs the vertices of a job in batch mode.
+    """
+    streaming = make_streaming_factory(context, plan, sinks, frozen, logs, log_of)
+    return SparkTaskFactory(
+        context,
+        streaming,
+        logs,
+        frozen,
+        splits,
+        plan.schemas,
+        {vertex.uid: state.since(vertex.uid) for vertex in plan.graph.vertices},
+        batch_thread,
+        log_of=log_of,
+        batch=plan.mode == "batch",
+        produces_again=nothing_is_covered(state),
+    )
+
+
+def make_streaming_factory(
+    context: RunContext,
+    plan: JobPlan,
+    sinks: Mapping[str, BoundSink],
+    frozen: Mapping[str, FrozenEnd],
+    logs: Mapping[SubtaskId, SubtaskLog],
+    log_of: Callable[[SubtaskId], LogReader],
+) -> StreamingRunnerFactory:
+    """Make the factory for the runners of streaming queries. Its arguments are those of :func:`make_factory`."""
+    return StreamingRunnerFactory(
+        context,
+        logs,
+        sinks,
+        frozen,
+        plan.schemas,
+        plan.unions,
+        log_of=log_of,
+        aligned=plan.aligned(),
+        aligned_timeout=ALIGNED_TIMEOUT,
+        whole=plan.has_event_time(),
+        stateful=plan.stateful(),
+        changing=plan.changing,
+    )

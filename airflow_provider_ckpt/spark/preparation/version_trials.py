@@ -1,0 +1,229 @@
+"""Trials of other versions of a running job (R21).
+
+A trial loads and plans the version, compares it with the journal, and runs its queries on copies. It has no visible
+effects.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark import cloudpickle
+
+from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeTried
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.loading.code import code_of_version
+from airflow_provider_ckpt.job.loading.version import load_version
+from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.journal.requests import UpgradeRequest
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.spark.app.causes import told
+from airflow_provider_ckpt.spark.errors import UnfitVersionError
+from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
+from airflow_provider_ckpt.spark.preparation.decision import decide
+from airflow_provider_ckpt.spark.preparation.own_output import refuse_root_in_output
+from airflow_provider_ckpt.spark.preparation.preparation import PreparedJob, prepare
+from airflow_provider_ckpt.spark.preparation.task_factory import Runner, make_streaming_factory
+from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.streaming.query_dry_run import LAST_TRIAL, QueryDryRuns
+from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
+from airflow_provider_ckpt.spark.task.streaming.streaming_runner_factory import StreamingRunnerFactory
+from airflow_provider_ckpt.subtasklog.log_reader import CurrentLog
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class JobVersion:
+    """A version of the job that a driver runs or may run.
+
+    Attributes:
+        gives_up: its request gives up operators that this version lacks. This holds for this version only.
+        prepared: the preparation from its trial, for the decision of that time.
+        forget: unloads its modules. Call it when the version is no longer used.
+    """
+
+    job: Job
+    options: RunOptions
+    gives_up: bool = False
+    prepared: PreparedJob | None = None
+    forget: Callable[[], None] = lambda: None
+
+    @property
+    def to_prepare(self) -> RunOptions:
+        keeps = self.options.allow_non_restored_state or self.gives_up
+        return replace(self.options, allow_non_restored_state=keeps)
+
+    def as_later_run(self) -> JobVersion:
+        """Return the version for a later run in this driver, which must not restore or give up anything again."""
+        return replace(self, options=replace(self.options, restore="latest"), gives_up=False)
+
+
+class VersionTrials:
+    """The trials of one run, each in a thread of its own.
+
+    Args:
+        running: the version that runs.
+        context: of the run.
+        runner: returns the current runner of a subtask; None if there is none.
+        frozen: source -> its frozen end.
+        logs: subtask -> its log.
+    """
+
+    def __init__(
+        self,
+        running: PreparedJob,
+        context: RunContext,
+        runner: Callable[[SubtaskId], Runner | None],
+        frozen: Mapping[str, FrozenEnd],
+        logs: dict[SubtaskId, SubtaskLog],
+    ) -> None:
+        self._running, self._context, self._runner = running, context, runner
+        self._frozen, self._logs = frozen, logs
+        self._threads: list[threading.Thread] = []
+        self._trials: QueryDryRuns | None = None
+        self._is_closed = False
+        self._found: dict[str, JobVersion] = {}
+
+    def submit(self, name: str, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
+        """See :class:`~airflow_provider_ckpt.jobmaster.job_identity.Upgrades`."""
+
+        def run() -> None:
+            try:
+                self._found[name] = self._try(request)
+            except BaseException as error:  # a user's file may raise anything, and only this thread would see it
+                tell(UpgradeTried(name, told(error)))
+            else:
+                tell(UpgradeTried(name, None))
+
+        # a daemon, so that a function that never returns does not delay the end of the driver
+        thread = threading.Thread(target=run, name="ckpt-version-trial", daemon=True)
+        self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
+        thread.start()
+
+    def found(self, name: str) -> JobVersion:
+        """Return the version that was tried for the request and fits."""
+        return self._found[name]
+
+    def close(self) -> None:
+        """Wait until no trial runs, at most for :data:`LAST_TRIAL`."""
+        self._is_closed = True
+        trials = self._trials
+        if trials is not None:
+            trials.stop()
+        for thread in self._threads:
+            thread.join(LAST_TRIAL)
+            if thread.is_alive():
+                log.warning("%s has not ended within %g s, and is abandoned", thread.name, LAST_TRIAL)
+
+    # ---- the threads
+
+    def _try(self, request: UpgradeRequest) -> JobVersion:
+        version = self._load(request)
+        try:
+            return replace(version, prepared=self._prepare(version))
+        except BaseException:
+            version.forget()
+            raise
+
+    def _prepare(self, version: JobVersion) -> PreparedJob:
+        storage, options, location = self._context.storage, version.to_prepare, self._running.location
+        refuse_root_in_output(version.job, storage, location)
+        # a journal of its own, because the JobMaster writes to the one of the run
+        state = Journal(storage, options.job_id).replay()
+        state.last_released = state.last_completed  # as it will be at the upgrade, which checks it again
+        decision = decide(storage, options, state, Reconciler(storage, options.job_id))
+        prepared = prepare(version.job, options, storage, location, decision)
+        refuse_beginning_anew(prepared)
+        context = self._context_of(prepared)
+        logs = functools.partial(CurrentLog, self._logs)
+        factory = make_streaming_factory(context, prepared.plan, prepared.sinks, self._frozen, self._logs, logs)
+        for vertex in prepared.plan.graph.vertices:
+            if not (vertex.splits or self._is_closed):
+                self._start_on_copies(context, factory, vertex, state.settings.get(vertex.uid))
+        return prepared
+
+    def _load(self, request: UpgradeRequest) -> JobVersion:
+        """Load the version that a request asks for.
+
+        Raises the errors of loading a job's file and of :meth:`Job.validate`.
+        """
+        options = JobVersion(self._running.job, self._running.options).as_later_run().options
+        running = self._running
+        places = CodePlaces.of(running.job, options, running.location, running.plan.reads)
+        check = None
+        if request.job:
+            places.check(request.job)
+            check = places.check_of(request.job)
+            # the folder of the job that was started counts for each later version, too
+            options = replace(options, job=request.job, allow_code_from=places.folders())
+        read = load_version(options.job, options.params, check)
+        cloudpickle.register_pickle_by_value(read.package)  # type: ignore[no-untyped-call]
+
+        def forget() -> None:
+            read.forget()
+            cloudpickle.unregister_pickle_by_value(read.package)  # type: ignore[no-untyped-call]
+
+        try:
+            read.job.code = code_of_version(read.job, options.job)
+            read.job.validate()
+        except BaseException:
+            forget()
+            raise
+        return JobVersion(read.job, options, request.allow_non_restored_state, forget=forget)
+
+    def _start_on_copies(
+        self, context: RunContext, factory: StreamingRunnerFactory, vertex: JobVertex, settings: VertexSettings | None
+    ) -> None:
+        """Start the vertex's query on copies of the running queries' folders.
+
+        State that does not fit makes Spark fail only when the query starts. Without a trial, that would end the job.
+        """
+        for subtask in vertex.subtasks:
+            runner = self._runner(subtask)
+            if not isinstance(runner, StreamingRunner) or _reads_more(context.graph, vertex, runner):
+                continue
+            trials = self._trials = runner.trials_of(context, vertex)
+            built = factory.builder(vertex, runner.edges, settings).build(runner.plan.without)
+            trials.start_on_copy(f"upgrade-{uuid.uuid4().hex[:8]}", settings or VertexSettings(), built)
+
+    def _context_of(self, prepared: PreparedJob) -> RunContext:
+        return replace(
+            self._context,
+            job=prepared.job,
+            graph=prepared.plan.graph,
+            options=prepared.options,
+            post=lambda report: None,
+            logic=prepared.logic,
+            declared=prepared.declared,
+            topics=prepared.plan.topics(),
+        )
+
+
+def _reads_more(graph: JobGraph, vertex: JobVertex, runner: StreamingRunner) -> bool:
+    """Return True if the version adds an input to the vertex. A copied folder has no position in such an input."""
+    sources = set(vertex.sources) - set(runner.vertex.sources)
+    edges = {edge.uid for edge in graph.inputs(vertex.uid)}
+    return bool(sources or edges - {one.edge.uid for one in runner.edges.values()})
+
+
+def refuse_beginning_anew(prepared: PreparedJob) -> None:
+    """Refuse an upgrade that would start the job from scratch, because an upgrade must keep what the job has done.
+
+    A run of a job without a checkpoint that covers something would start from scratch if it does not fit.
+
+    Raises UnfitVersionError.
+    """
+    if prepared.anew is not None:
+        raise UnfitVersionError(job=prepared.options.job, problem=prepared.anew) from prepared.refused

@@ -1,0 +1,84 @@
+"""Finished parts of a job, and decisions about it, from its journal. None of them is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.job.options.run_options import RuntimeMode
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.definition import JobDefinition
+from airflow_provider_ckpt.model.vertex_settings import Settings
+from airflow_provider_ckpt.spark.query.edge_schema import marked
+from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
+from airflow_provider_ckpt.spark.query.unions import Unions, read_unions
+
+
+@dataclass(frozen=True)
+class FinishedWork:
+    """The finished parts of a job, and decisions that stay.
+
+    Attributes:
+        over: finished sources. Their functions are not called again, because their folders may be gone.
+        inline: bounded source -> whether it is part of an unbounded vertex.
+        dropped: vertex -> sources and edges that are left out.
+        schemas: vertex at its end of data -> schema of its output, with its event time.
+        mode: the runtime mode that the job began in; None: it has not begun.
+        unions: vertex with inputs left out -> its unions with all inputs.
+        settings: settings that were changed while the job ran.
+        state_partitions: vertex that keeps state -> the number of partitions of its state.
+    """
+
+    over: frozenset[str] = frozenset()
+    inline: Mapping[str, bool] = field(default_factory=dict)
+    dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    schemas: Mapping[str, StructType] = field(default_factory=dict)
+    mode: RuntimeMode | None = None
+    unions: Mapping[str, Unions] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
+    state_partitions: Mapping[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(state: JobState) -> FinishedWork:
+        """Return the finished parts by the recorded graph. Changes of the graph are checked later."""
+        definition = state.definition
+        if definition is None:
+            return FinishedWork()
+        vertices = state.graph().vertices
+        ended = [vertex for vertex in vertices if state.end_of_data.issuperset(vertex.subtasks)]
+        over = {uid for vertex in ended for uid in vertex.sources}
+        over |= {uid for uids in state.dropped.values() for uid in uids}
+        return FinishedWork(
+            frozenset(over),
+            {uid: not vertex.bounded for vertex in vertices for uid in vertex.bounded_sources},
+            {vertex: frozenset(uids) for vertex, uids in state.dropped.items()},
+            {one.uid: _schema(one.uid, state, definition) for one in ended},
+            definition.mode,
+            {
+                vertex: read_unions(definition.vertices[vertex].unions)
+                for vertex, uids in state.dropped.items()
+                if uids and vertex in definition.vertices
+            },
+            state.settings,
+            {uid: n for uid, one in definition.vertices.items() if (n := one.shuffle_partitions) is not None},
+        )
+
+    @staticmethod
+    def again(state: JobState) -> FinishedWork:
+        """Return the decisions for a job that goes back to a checkpoint. Finished parts may be running again."""
+        known = FinishedWork.of(state)
+        return FinishedWork(
+            inline=known.inline,
+            mode=known.mode,
+            settings=known.settings,
+            state_partitions=known.state_partitions,
+        )
+
+
+def _schema(uid: str, state: JobState, definition: JobDefinition) -> StructType:
+    assert state.plan is not None
+    schema = stored_schema(state.plan.schemas[uid])
+    known = definition.vertices.get(uid)
+    return schema if known is None or known.watermark is None else marked(schema, known.watermark)

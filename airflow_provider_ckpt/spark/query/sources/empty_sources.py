@@ -1,0 +1,184 @@
+"""Sources without anything to read: a share that is not mounted, a partition that is late, a wrong path.
+
+Files in sub-folders of a source's folder, which Spark lists and does not read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.job.definition import selecting
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
+from airflow_provider_ckpt.model.words import counted
+from airflow_provider_ckpt.spark.query.errors import NothingToReadError, OnlySubFoldersError, PathNotFoundError
+from airflow_provider_ckpt.spark.query.sources.file_index import index_of
+from airflow_provider_ckpt.spark.query.sources.frozen_files import (
+    frame_of_existing,
+    list_files,
+    list_temporary,
+    unescaped_path,
+)
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from airflow_provider_ckpt.sparkfiles.temporary_names import has_temporary_name
+from airflow_provider_ckpt.storage.redaction import redact_uri
+
+_CHOOSE = frozenset({"pathglobfilter", "modifiedbefore", "modifiedafter", "recursivefilelookup"})
+"""Options that choose files. The user does not want the other files."""
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class FilesInSubFolders:
+    """The files that a source leaves out. ``folders``: sorted normal paths of the folders that hold them."""
+
+    count: int
+    folders: tuple[str, ...]
+
+    def __str__(self) -> str:
+        named = ", ".join(f"/{redact_uri(folder)}" for folder in self.folders[:_NAMED])
+        more = f" and {len(self.folders) - _NAMED} more" if len(self.folders) > _NAMED else ""
+        return f"{counted(self.count, 'file')} in {named}{more}"
+
+
+def left_below(spark: SparkSession, reads: SourceReads) -> FilesInSubFolders | None:
+    """Return the files that a file source leaves out because they are in a sub-folder; None if there are none."""
+    if not reads.is_file or any(key.lower() in _CHOOSE for key in reads.options):
+        return None
+    frame = frame_of_existing(spark, reads)
+    return None if frame is None else _left_by(frame, reads.skips_temporary)
+
+
+def leaves_out(spark: SparkSession, sources: Mapping[str, SourceReads]) -> Iterator[str]:
+    """Yield a warning for each source that leaves out files in sub-folders."""
+    for uid, reads in sources.items():
+        left = left_below(spark, reads)
+        if left is not None:
+            yield (
+                f"source {uid} leaves out {left}: Spark reads the files of a folder, and not those of the folders in "
+                "it. To read them, give the source the option recursiveFileLookup=true"
+            )
+
+
+def _left_by(frame: DataFrame, skips_temporary: bool) -> FilesInSubFolders | None:
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    index = index_of(plan.collectLeaves().head())
+    if index is None or index.leafFiles().size() == index.allFiles().size():
+        return None
+    read = {normal_path(str(uri)) for uri in index.inputFiles()}
+    listed = str(index.leafFiles().keys().mkString("\n")).splitlines()  # one call, as there may be many
+    left = [path for path in map(unescaped_path, listed) if path not in read]
+    left = [path for path in left if not (skips_temporary and has_temporary_name(path))]
+    return FilesInSubFolders(len(left), tuple(sorted({path.rpartition("/")[0] for path in left}))) if left else None
+
+
+_NO_SCHEMA = "UNABLE_TO_INFER_SCHEMA"
+"""Spark's condition for a folder without files and a reader without a schema."""
+_NO_COLUMN = "UNRESOLVED_COLUMN"
+"""Beginning of Spark's conditions for a missing column. Without a folder ``column=value`` there is no such column."""
+
+
+def nothing_in(form: str | None, paths: Iterable[str], selects: Mapping[str, str]) -> str:
+    """Return a phrase that names the missing data of a source and its place.
+
+    Args:
+        form: the format; None: files.
+        paths: paths of a file source.
+        selects: options that select topics.
+    """
+    if form is not None and form.lower() == "kafka":
+        return f"no row to read in {', '.join(selects.values()) or 'its topics'}"
+    return f"no file in {', '.join(map(redact_uri, paths))}"
+
+
+def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceReads, files: Sequence[str]) -> None:
+    """Refuse a source if one of its paths holds no file.
+
+    Args:
+        spark: the session.
+        uid: uid of the source, for messages.
+        location: place of its definition, for messages.
+        reads: its format, paths and options.
+        files: the files of all paths, as :func:`list_files` returns them.
+
+    Raises NothingToReadError.
+    """
+    if files and len(reads.paths) == 1:
+        return
+    ordered = sorted(map(unescaped_path, files))
+    for path in reads.paths:
+        if _holds_none(spark, reads, path, ordered):
+            one_path = replace(reads, paths=[path])
+            nothing = nothing_in(reads.format, [path], {}) + _left_out(spark, one_path)
+            about = {"uid": uid, "location": location, "nothing": nothing}
+            left = left_below(spark, one_path)
+            raise NothingToReadError(**about) if left is None else OnlySubFoldersError(**about, left=str(left))
+
+
+def _left_out(spark: SparkSession, reads: SourceReads) -> str:
+    left_out = list_temporary(spark, reads)
+    return f" but {len(left_out)} with the names of temporary files ({left_out[0]})" if left_out else ""
+
+
+def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Sequence[str]) -> bool:
+    """Return whether ``path`` holds no file. Spark lists the path alone if no file name begins with it."""
+    if not ordered:
+        return True
+    name = unescaped_path(path).rstrip("/")
+    for prefix in (name, f"{name}/"):
+        place = bisect_left(ordered, prefix)
+        if place < len(ordered) and (ordered[place] == name or ordered[place].startswith(f"{name}/")):
+            return False
+    return not list_files(spark, replace(reads, paths=[path]))
+
+
+def refuse_without_rows(uid: str, location: str, reads: SourceReads) -> None:
+    """Refuse a source that is known to be empty as a whole.
+
+    Raises NothingToReadError.
+    """
+    nothing = nothing_in(reads.format, reads.paths, selecting(reads.options))
+    raise NothingToReadError(uid=uid, location=location, nothing=nothing)
+
+
+def nothing_to_read(
+    spark: SparkSession, sources: Iterable[tuple[Operator, SourceReads]], failure: BaseException | None
+) -> CkptError | None:
+    """Return the error of the first bounded source without files, if ``failure`` is a missing column.
+
+    A function may use a column of folders ``column=value``. Another try finds the column when the folders are there.
+    """
+    if not (spark_condition(failure) or "").startswith(_NO_COLUMN):
+        return None
+    for operator, reads in sources:
+        must_have = operator.bounded and not operator.allow_empty and reads.is_file
+        if must_have and not list_files(spark, reads):
+            nothing = nothing_in(reads.format, reads.paths, {})
+            return NothingToReadError(uid=operator.uid, location=operator.location, nothing=nothing)
+    return None
+
+
+def not_there(operator: Operator, reads: SourceReads, failure: BaseException | None) -> CkptError | None:
+    """Return the error of a source whose reader found no folder or no file; None for any other ``failure``.
+
+    Without a schema, Spark fails at a folder without files. For a source that may be empty Spark's own error is kept,
+    because it asks for a schema.
+    """
+    about = {"uid": operator.uid, "location": operator.location}
+    if not isinstance(failure, PySparkException) or not reads.paths:
+        return None
+    condition = spark_condition(failure)
+    if condition == PATH_NOT_FOUND:
+        path = (failure.getMessageParameters() or {}).get("path") or ", ".join(reads.paths)
+        return PathNotFoundError(path=redact_uri(path), **about)
+    if condition == _NO_SCHEMA and operator.bounded and not operator.allow_empty:
+        return NothingToReadError(nothing=nothing_in(reads.format, reads.paths, {}), **about)
+    return None

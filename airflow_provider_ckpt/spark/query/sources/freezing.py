@@ -1,0 +1,116 @@
+"""Freezing of the ends of bounded sources, once for all attempts."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import freeze_splits
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.journal.events import SourceFrozen
+from airflow_provider_ckpt.model.file_status import FileStatus, awaited
+from airflow_provider_ckpt.model.split import Split
+from airflow_provider_ckpt.spark.query.errors import UnreadableNameError
+from airflow_provider_ckpt.spark.query.kafka.freezing import ask_offsets
+from airflow_provider_ckpt.spark.query.sources.empty_sources import refuse_empty, refuse_without_rows
+from airflow_provider_ckpt.spark.query.sources.file_polls import await_settled
+from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd, freeze_offsets, read_end
+from airflow_provider_ckpt.spark.query.sources.frozen_files import (
+    freeze,
+    list_files,
+    list_statuses,
+    refuse_beside_partitions,
+    refuse_colons,
+    unescaped_path,
+)
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+from airflow_provider_ckpt.sparkfiles.seen_files import glob_name, shown_path
+from airflow_provider_ckpt.storage.layout import frozen_path
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+def freeze_sources(
+    spark: SparkSession,
+    storage: Storage,
+    job_id: str,
+    journal: OwnedJournal,
+    reads: Mapping[str, SourceReads],
+    locations: Mapping[str, str] | None = None,
+    *,
+    streaming: bool = True,
+    allow_empty: Collection[str] = (),
+    waits: Collection[str] = (),
+    tell: Callable[[str], None] = lambda text: None,
+) -> dict[str, FrozenEnd]:
+    """Freeze the ends of bounded sources that no attempt has frozen, and return the ends of all.
+
+    Args:
+        reads: bounded source -> format, paths and options.
+        locations: source -> place of its definition. None: neither names nor empty paths are checked.
+        streaming: refuse a name that Spark takes for a pattern. In batch mode such names work.
+        allow_empty: sources that may have nothing to read.
+        waits: sources whose files must not have changed for some time (``unfinished_files="wait"``).
+        tell: takes a status text about a long wait.
+
+    Raises NothingToReadError, UnreadableNameError, UnreadableColonError, BesidePartitionsError, and what asking Kafka
+    raises. Nothing of the failing source is frozen then.
+    """
+    frozen: dict[str, FrozenEnd] = {}
+    state, where = journal.state, locations or {}
+    for uid, read in reads.items():
+        known = state.frozen.get(uid)
+        path = frozen_path(job_id, uid, state.since(uid))
+        inside = path[len(job_id) + 1 :]
+        if known is not None:
+            if known.path is not None:
+                frozen[uid] = read_end(storage, f"{job_id}/{known.path}")
+            continue
+        if read.is_kafka:
+            asked = ask_offsets(spark, uid, where.get(uid, ""), read.options)
+            if not asked.count and uid not in allow_empty:
+                refuse_without_rows(uid, where.get(uid, ""), read)
+            offsets = freeze_offsets(storage, path, asked)
+            frozen[uid] = offsets
+            journal.write(SourceFrozen(uid, inside, offsets.count, time.time()))
+            continue
+        if not read.is_file:
+            journal.write(SourceFrozen(uid, None, 0, time.time()))
+            continue
+        if uid in waits:
+            report = functools.partial(_report_awaited, tell, uid)
+            await_settled(functools.partial(list_statuses, spark, read), report=report)
+        files = list_files(spark, read)
+        if locations is not None:
+            if uid not in allow_empty:
+                refuse_empty(spark, uid, locations[uid], read, files)
+            if streaming and (found := glob_name(map(unescaped_path, files))) is not None:
+                raise UnreadableNameError(uid=uid, location=locations[uid], path=found)
+            refuse_colons(uid, locations[uid], files)
+            refuse_beside_partitions(spark, uid, locations[uid], read)
+        listed = freeze(storage, path, uid, files)
+        frozen[uid] = listed
+        journal.write(SourceFrozen(uid, inside, len(listed.files), time.time()))
+    return frozen
+
+
+def _report_awaited(tell: Callable[[str], None], uid: str, file: FileStatus, seconds: float) -> None:
+    tell(awaited(uid, shown_path(file.path), seconds))
+
+
+def freeze_split_lists(
+    storage: Storage, job_id: str, journal: OwnedJournal, lists: Mapping[str, Sequence[Split]]
+) -> dict[str, tuple[Split, ...]]:
+    """Return source -> its frozen splits. Lists that no attempt has frozen are frozen now."""
+    frozen: dict[str, tuple[Split, ...]] = {}
+    state = journal.state
+    for uid, splits in lists.items():
+        if uid in state.frozen:
+            frozen[uid] = tuple(splits)  # the plan already uses the frozen list
+            continue
+        path = frozen_path(job_id, uid, state.since(uid))
+        frozen[uid] = freeze_splits(storage, path, uid, splits)
+        journal.write(SourceFrozen(uid, path[len(job_id) + 1 :], len(frozen[uid]), time.time()))
+    return frozen

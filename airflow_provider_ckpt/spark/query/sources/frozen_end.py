@@ -1,0 +1,51 @@
+"""The frozen end of a bounded source of files or of Kafka.
+
+It is read from storage, or written if no other attempt has written it (R11).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
+from airflow_provider_ckpt.spark.query.kafka.offsets import KIND, FrozenOffsets
+from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles, read_frozen
+from airflow_provider_ckpt.storage.envelope import PREFIX, lost_as
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.storage.strict_json import parse_json
+
+FrozenEnd = FrozenFiles | FrozenOffsets
+
+
+def freeze_offsets(storage: Storage, path: str, asked: FrozenOffsets) -> FrozenOffsets:
+    """Write the offsets if there are none. Offsets that another attempt has written first are returned instead.
+
+    Raises what :func:`read_offsets` raises.
+    """
+    try:
+        storage.create(path, asked.encoded())
+    except AlreadyExistsError:
+        return read_offsets(storage, path)
+    return asked
+
+
+def read_offsets(storage: Storage, path: str) -> FrozenOffsets:
+    """Return stored offsets.
+
+    Raises NewerFormatError, FrozenListLostError.
+    """
+    uri = storage.full_uri(path)
+    with lost_as(FrozenListLostError, uri):
+        return FrozenOffsets.decoded(storage.read(path), uri)
+
+
+def read_end(storage: Storage, path: str) -> FrozenEnd:
+    """Return a stored end: files or offsets.
+
+    Raises NewerFormatError, FrozenListLostError.
+    """
+    kind = None
+    with suppress(MalformedDocumentError, AttributeError, ObjectNotFoundError):  # the full read below reports the error
+        kind = parse_json(storage.read(path), uri=path, what="frozen end").get("format")
+    return read_offsets(storage, path) if kind == PREFIX + KIND else read_frozen(storage, path)

@@ -1,0 +1,214 @@
+"""The end of a bounded file source: the list of its files, frozen once for all attempts (R11)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructType
+
+from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
+from airflow_provider_ckpt.model.file_status import FileStatus
+from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.spark.query.errors import (
+    BesidePartitionsError,
+    FrozenListLostError,
+    SingleFileError,
+    UnreadableColonError,
+    UnreadableNameError,
+)
+from airflow_provider_ckpt.spark.query.sources.file_index import beside_partitions, index_of, statuses
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+from airflow_provider_ckpt.sparkfiles.seen_files import (
+    colon_name,
+    glob_name,
+    normal_path,
+    shown_path,
+    without_scheme,
+)
+from airflow_provider_ckpt.sparkfiles.temporary_names import temporary_names
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document, lost_as
+from airflow_provider_ckpt.storage.errors import AlreadyExistsError
+from airflow_provider_ckpt.storage.redaction import redact_uri
+from airflow_provider_ckpt.storage.storage import Storage
+
+KIND = "frozen-files"
+VERSION = 1
+_NO_COLUMNS = StructType().add("value", StringType())
+"""A schema for listing files. With a schema, Spark infers none from the contents of files."""
+_SUSPICIOUS = re.compile(r"%5B|%5D|%7B|%7D|%3F|%5C|[*\[\]{}?\\]|:(?!/)")
+
+
+@dataclass(frozen=True)
+class FrozenFiles:
+    """The list of a source's files. ``files``: URIs as Spark spells them, with nothing escaped."""
+
+    uid: str
+    files: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.files)
+
+    @property
+    def normal(self) -> frozenset[str]:
+        return frozenset(unescaped_path(file) for file in self.files)
+
+
+def unescaped_path(uri: str) -> str:
+    """Return the normal path of a URI in which nothing is escaped."""
+    return without_scheme(uri).lstrip("/")
+
+
+def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
+    """Return the files that a file source would read now, by Spark's own listing (globs, hidden files, partitions).
+
+    A single path that does not exist holds no file. If there are several paths, and one does not exist, Spark raises an
+    AnalysisException.
+    """
+    try:
+        return tuple(sorted(unquote(uri) for uri in source_frame(spark, reads).inputFiles()))
+    except AnalysisException as error:
+        if spark_condition(error) == PATH_NOT_FOUND and len(reads.paths) == 1:
+            return ()
+        raise
+
+
+def list_statuses(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
+    """Return the files that a file source would read now, with their sizes and times. Raises as :func:`list_files`."""
+    try:
+        plan: Any = source_frame(spark, reads)._jdf.queryExecution().analyzed()
+    except AnalysisException as error:
+        if spark_condition(error) == PATH_NOT_FOUND and len(reads.paths) == 1:
+            return []
+        raise
+    index = index_of(plan.collectLeaves().head())
+    return [] if index is None else statuses(index)
+
+
+def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
+    """Return the files that a source leaves out because they have names of temporary files.
+
+    Raises what :func:`list_files` raises.
+    """
+    if not reads.name_filter():
+        return []
+    options = {**reads.options, "pathGlobFilter": temporary_names()}
+    return [shown_path(uri) for uri in list_files(spark, replace(reads, options=options, schema=_NO_COLUMNS))]
+
+
+def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
+    """Refuse a source with a file next to folders ``column=value``, because Spark reads only the files in the folders.
+
+    Raises BesidePartitionsError.
+    """
+    plan: Any = source_frame(spark, reads)._jdf.queryExecution().analyzed()
+    index = index_of(plan.collectLeaves().head())
+    if index is not None and (found := beside_partitions(index)) is not None:
+        raise BesidePartitionsError(uid=uid, location=location, path=found)
+
+
+def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
+    """Refuse a path of a streaming source that is a file. Patterns are not checked, because they may match files.
+
+    Raises SingleFileError.
+    """
+    jvm: Any = spark._jvm
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    for path in reads.paths:
+        if glob_name([path]) is not None:
+            continue
+        place = jvm.org.apache.hadoop.fs.Path(path)
+        if place.getFileSystem(conf).isFile(place):
+            raise SingleFileError(uid=uid, location=location, path=redact_uri(path))
+
+
+def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
+    """Refuse a file whose name Spark's streaming reader would take for a pattern, or cannot read because of a colon.
+
+    Only files that are there now are checked.
+
+    Raises UnreadableNameError, UnreadableColonError.
+    """
+    uris = _suspicious(spark, reads)
+    if (found := glob_name(map(normal_path, uris))) is not None:
+        raise UnreadableNameError(uid=uid, location=location, path=found)
+    refuse_colons(uid, location, uris)
+
+
+def refuse_colons(uid: str, location: str, uris: Iterable[str]) -> None:
+    """Refuse a file with a colon in its name, if it is on a local disk.
+
+    Raises UnreadableColonError.
+    """
+    if (found := colon_name(uris)) is not None:
+        raise UnreadableColonError(uid=uid, location=location, path=found)
+
+
+def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
+    """Return the URIs of the current files; none if no name has a character that may be unreadable."""
+    try:
+        found: Any = source_frame(spark, reads)._jdf.inputFiles()
+    except AnalysisException as error:
+        if spark_condition(error) == PATH_NOT_FOUND:  # the folder, or files of the pattern, may appear later
+            return []
+        raise
+    jvm: Any = spark._jvm
+    # one call for all names, as there may be many; the URIs in the braces escape all special characters but "*" and ":"
+    if not _SUSPICIOUS.search(jvm.org.apache.commons.lang3.ArrayUtils.toString(found)[1:-1]):
+        return []
+    return list(found)
+
+
+def frame_of_existing(spark: SparkSession, reads: SourceReads) -> DataFrame | None:
+    """Return the frame that a file source would read now; None if a path of it does not exist."""
+    try:
+        return source_frame(spark, reads)
+    except AnalysisException as error:
+        if spark_condition(error) == PATH_NOT_FOUND:
+            return None
+        raise
+
+
+def source_frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
+    """Return the frame that a file source would read now."""
+    reader = spark.read.format(reads.format).options(**reads.options, **reads.name_filter())
+    if reads.schema is not None:
+        reader = reader.schema(reads.schema)
+    return reader.load(list(reads.paths))
+
+
+def without(ends: Mapping[str, Any], forgotten: Collection[str]) -> dict[str, Any]:
+    """Return the frozen ends without the files that the user has given up."""
+    gone = {unescaped_path(path) for path in forgotten}
+    return {uid: _without(end, gone) if isinstance(end, FrozenFiles) and gone else end for uid, end in ends.items()}
+
+
+def _without(end: FrozenFiles, gone: Collection[str]) -> FrozenFiles:
+    return replace(end, files=tuple(file for file in end.files if unescaped_path(file) not in gone))
+
+
+def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> FrozenFiles:
+    """Write the list if there is none. A list that another attempt has written first is returned instead."""
+    frozen = FrozenFiles(uid, tuple(files))
+    try:
+        storage.create(path, encode_document(KIND, VERSION, uid=uid, files=list(frozen.files)))
+    except AlreadyExistsError:
+        return read_frozen(storage, path)
+    return frozen
+
+
+def read_frozen(storage: Storage, path: str) -> FrozenFiles:
+    """Return a stored list.
+
+    Raises NewerFormatError, FrozenListLostError.
+    """
+    uri = storage.full_uri(path)
+    with lost_as(FrozenListLostError, uri):
+        body = decode_document(storage.read(path), KIND, VERSION, uri=uri)
+        return FrozenFiles(read_field(body, "uid", reader(str)), read_field(body, "files", reader(tuple[str, ...])))

@@ -1,0 +1,97 @@
+"""The late files of a bounded source that were reported, so that each run reports only new ones.
+
+The list is kept next to the source's frozen list, and not in the journal. Each driver, sensor and ``ckpt show`` reads
+the whole journal, which would grow without limit if a folder keeps getting files.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.limits import Count
+from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.layout import late_path
+from airflow_provider_ckpt.storage.refusal import refused_as
+from airflow_provider_ckpt.storage.storage import Storage
+
+log = logging.getLogger(__name__)
+
+KIND = "late-files"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class LateFilesSeen:
+    """The result of the last check for late files.
+
+    Attributes:
+        epoch: epoch of the run that checked; 0 if no run did.
+        files: the late files that were there.
+    """
+
+    epoch: int = 0
+    files: frozenset[str] = frozenset()
+
+
+class KnownLate:
+    """Storage of a source's reported late files. ``frozen``: path of the source's frozen list in ``storage``."""
+
+    def __init__(self, storage: Storage, frozen: str, uid: str) -> None:
+        self._storage, self._path, self._uid = storage, late_path(frozen), uid
+
+    def read(self) -> LateFilesSeen:
+        """Return the result of the last check, empty if there is none or it cannot be read.
+
+        An empty result is harmless: late files are then reported again.
+
+        Raises NewerFormatError, and what the storage raises.
+        """
+        uri = self._storage.full_uri(self._path)
+        try:
+            with refused_as(lambda why: MalformedDocumentError(uri=uri, what=KIND, reason=why)):
+                body = decode_document(self._storage.read(self._path), KIND, VERSION, uri=uri)
+                files = read_field(body, "files", reader(tuple[str, ...]))
+                return LateFilesSeen(read_field(body, "epoch", reader(Count)), frozenset(files))
+        except ObjectNotFoundError:
+            return LateFilesSeen()
+        except MalformedDocumentError as error:
+            log.warning("the list of reported late files %s cannot be read, so all are reported again: %s", uri, error)
+            return LateFilesSeen()
+
+    def write(self, epoch: int, files: Collection[str]) -> None:
+        """Record a check.
+
+        Args:
+            epoch: epoch of the run that checked.
+            files: all late files that are there now. A file that is moved away and comes back is reported again.
+        """
+        document = encode_document(KIND, VERSION, uid=self._uid, epoch=epoch, files=sorted(files))
+        self._storage.replace(self._path, document)
+
+
+def file_sources(state: JobState) -> dict[str, str]:
+    """Return source uid -> path of its frozen list, for the bounded file sources whose paths are in the journal."""
+    definition = state.definition
+    found = {}
+    for uid, source in ({} if definition is None else definition.sources).items():
+        known = state.frozen.get(uid)
+        if source.format is not None and source.paths and known is not None and known.path is not None:
+            found[uid] = f"{state.job_id}/{known.path}"
+    return found
+
+
+def not_looked_at(storage: Storage, state: JobState) -> list[str]:
+    """Return the sources whose folders were not checked for late files when the job finished.
+
+    There is no check if the driver died then, or if workers ran the job.
+
+    Raises the errors of :meth:`KnownLate.read`.
+    """
+    return [
+        uid for uid, frozen in file_sources(state).items() if KnownLate(storage, frozen, uid).read().epoch < state.epoch
+    ]

@@ -1,0 +1,116 @@
+"""Files that appear in a bounded source's folder after its end was frozen."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructType
+
+from airflow_provider_ckpt.journal.events import LateFilesFound
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
+from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles, list_files, read_frozen, unescaped_path
+from airflow_provider_ckpt.spark.query.sources.known_late import KnownLate, file_sources
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+from airflow_provider_ckpt.storage.storage import Storage
+
+log = logging.getLogger(__name__)
+NAMED = 100
+"""At most this number of the files that are found at once are named in the journal."""
+_ANY_SCHEMA = StructType().add("value", StringType())
+"""A schema for listing files. With a schema, Spark infers none from the contents of files."""
+
+
+def name_late_files(
+    spark: SparkSession,
+    storage: Storage,
+    state: JobState,
+    reads: Mapping[str, SourceReads],
+    frozen: Mapping[str, FrozenEnd],
+    read: Collection[str],
+    tell: Callable[[LateFilesFound], None],
+    followers: Mapping[str, SourceReads] | None = None,
+) -> None:
+    """Report the late files that were not reported before, and whether the job has read them.
+
+    A late file was read if it appeared before the source ended. If the process dies in here, some files are reported
+    again.
+
+    Args:
+        reads: source uid -> format, paths and options.
+        frozen: source uid -> frozen end. Ends that are not files are skipped.
+        read: normal paths of the late files that queries have read.
+        tell: reports an event.
+        followers: bounded source -> reads of the live source that leaves out its files. Files of the live source are
+            not late, and the bounded source reads none of them.
+
+    Raises NewerFormatError, and what ``tell`` and the storage raise.
+    """
+    for uid, files in frozen.items():
+        if not isinstance(files, FrozenFiles):
+            continue  # messages after the end of a Kafka source are not late, because they are not part of it
+        try:
+            listed = list_files(spark, reads[uid])
+        except (PySparkException, Py4JError) as error:
+            if not _is_gone(error):
+                log.warning("bounded source %s cannot be listed for late files: %s", uid, error)
+                continue
+            listed = ()  # the folder was removed after it was read
+        late = {path for path in listed if unescaped_path(path) not in files.normal}
+        live = (followers or {}).get(uid)
+        if live is not None and late:
+            late -= {*list_files(spark, live)}
+        _tell_new(late, storage, uid, state, () if live is not None else read, tell)
+
+
+def _is_gone(error: Exception) -> bool:
+    return isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND"
+
+
+def _tell_new(
+    late: Collection[str],
+    storage: Storage,
+    uid: str,
+    state: JobState,
+    read: Collection[str],
+    tell: Callable[[LateFilesFound], None],
+) -> None:
+    of_source = state.frozen.get(uid)
+    if of_source is None or of_source.path is None:
+        return
+    kept = KnownLate(storage, f"{state.job_id}/{of_source.path}", uid)
+    looked = kept.read()
+    new = sorted({*late} - looked.files)
+    for was_read in (True, False):
+        paths = [path for path in new if (unescaped_path(path) in read) is was_read]
+        if paths:
+            count = len(paths) if len(paths) > NAMED else None
+            tell(LateFilesFound(uid, tuple(paths[:NAMED]), was_read, time.time(), count))
+    if looked.epoch <= state.epoch:  # otherwise a later driver has checked since
+        kept.write(state.epoch, late)
+
+
+def of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceReads], dict[str, FrozenFiles]]:
+    """Return uid -> reads, and uid -> frozen list, of the bounded file sources.
+
+    The functions of finished sources are not called, so the reads come from the journal. A source whose list is lost is
+    left out.
+
+    Raises NewerFormatError.
+    """
+    reads: dict[str, SourceReads] = {}
+    frozen: dict[str, FrozenFiles] = {}
+    for uid, path in file_sources(state).items():
+        source = state.definition.sources[uid]  # type: ignore[union-attr]
+        reads[uid] = SourceReads(str(source.format), dict(source.selects), list(source.paths), schema=_ANY_SCHEMA)
+        try:
+            frozen[uid] = read_frozen(storage, path)
+        except FrozenListLostError as error:  # the other sources are still checked
+            log.warning("finished source %s cannot be checked for late files: %s", uid, error)
+    return reads, frozen

@@ -1,0 +1,23 @@
+"""Tables of files that a streaming query looks up: Spark lists their files once, when the query starts."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from airflow_provider_ckpt.spark.query.analysed_plan import analysed, children_of, nodes_from
+from airflow_provider_ckpt.spark.query.sources.file_index import index_of
+from airflow_provider_ckpt.storage.redaction import redact_uri
+
+
+def lookup_tables(frame: DataFrame) -> tuple[str, ...]:
+    """Return the folders of the tables without secrets. An empty folder is marked as empty.
+
+    Tables that Spark lists again for each micro-batch are not included.
+    """
+    found = list[str]()
+    for node in nodes_from(analysed(frame)):
+        index = None if children_of(node) or node.isStreaming() else index_of(node)
+        if index is not None:
+            paths, told = index.rootPaths(), " (which holds no file)" if index.allFiles().isEmpty() else ""
+            found += [f"{redact_uri(str(paths.apply(number).toString()))}{told}" for number in range(paths.size())]
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,95 @@
+"""Columns of ORC files whose values Spark would read as nulls, because the source reads another type.
+
+Spark refuses such a Parquet file. An ORC file it converts, and a text or a large number becomes null without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+
+from airflow_provider_ckpt.spark.query.analysed_plan import each
+from airflow_provider_ckpt.spark.query.sources.file_index import index_of
+from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types, stored_schema
+from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob
+
+_WIDTH = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
+_FROM_TEXT = frozenset({*_WIDTH, "float", "double", "boolean", "date", "timestamp", "timestamp_ntz"})
+
+
+@dataclass(frozen=True)
+class OrcColumn:
+    """A column of a file that is read as another type. ``expected``, ``actual``: Spark's names of the types."""
+
+    file: str
+    column: str
+    expected: str
+    actual: str
+
+
+def unfit_orc_column(spark: SparkSession, plan: Any) -> OrcColumn | None:
+    """Return a column of an ORC file that an analysed plan reads with a lossy conversion; None if there is none.
+
+    The footers of all files are read, in one Spark job.
+    """
+    for leaf in each(plan.collectLeaves()):
+        index = index_of(leaf)
+        if index is None or str(leaf.relation().fileFormat().toString()) != "ORC":
+            continue
+        wanted = stored_schema(str(leaf.relation().dataSchema().json()))
+        files = [unquote(str(uri)) for uri in index.inputFiles()]
+        if files and _unfit(_schema_of(spark, files), wanted) is not None:
+            return next(_unfit_in(spark, files, wanted), None)
+    return None
+
+
+def _unfit_in(spark: SparkSession, files: list[str], wanted: StructType) -> Iterator[OrcColumn]:
+    for file in files:
+        found = _unfit(_schema_of(spark, [file]), wanted)
+        if found is not None:
+            yield OrcColumn(file, *found)
+
+
+def _schema_of(spark: SparkSession, files: list[str]) -> StructType | None:
+    """Return the schema of all files; None if there is none, because a column has different types in them."""
+    paths = [escaped_glob(file) for file in files]
+    try:
+        return refuse_foreign_types(spark.read.format("orc").option("mergeSchema", True).load(paths)).schema
+    except PySparkException as error:
+        if error.getCondition() is not None and "MERGE_SCHEMA" in str(error.getCondition()):
+            return None
+        raise
+
+
+def _unfit(found: StructType | None, wanted: StructType) -> tuple[str, str, str] | None:
+    """Return (column, expected type, actual type) of a lossy conversion.
+
+    The names are empty if ``found`` is None: some file has another type than the others.
+    """
+    if found is None:
+        return "", "", ""
+    there = {field.name.lower(): field.dataType for field in found.fields}
+    for field in wanted.fields:
+        actual = there.get(field.name.lower())
+        if actual is not None and _is_lossy(actual, field.dataType):
+            return field.name, field.dataType.simpleString().upper(), actual.simpleString().upper()
+    return None
+
+
+def _is_lossy(actual: DataType, wanted: DataType) -> bool:
+    if isinstance(actual, StructType) and isinstance(wanted, StructType):
+        return _unfit(actual, wanted) is not None
+    if isinstance(actual, ArrayType) and isinstance(wanted, ArrayType):
+        return _is_lossy(actual.elementType, wanted.elementType)
+    if isinstance(actual, MapType) and isinstance(wanted, MapType):
+        return _is_lossy(actual.keyType, wanted.keyType) or _is_lossy(actual.valueType, wanted.valueType)
+    kind, name = wanted.simpleString(), actual.simpleString()
+    if isinstance(actual, StringType):
+        return kind in _FROM_TEXT or kind.startswith("decimal")
+    return kind in _WIDTH and name in _WIDTH and _WIDTH[name] > _WIDTH[kind]

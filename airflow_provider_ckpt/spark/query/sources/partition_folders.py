@@ -1,0 +1,110 @@
+"""Values of folders ``column=value`` that Spark misreads, because it does not check range or scale of some types.
+
+Folders named ``column=value`` whose columns or values do not fit a source.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from urllib.parse import unquote
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.spark.query.errors import (
+    NewPartitionColumnError,
+    PartitionColumnsError,
+    PartitionValueError,
+)
+from airflow_provider_ckpt.spark.query.sources.file_index import index_of
+from airflow_provider_ckpt.storage.redaction import redact_uri
+
+_BITS = {"byte": 8, "short": 16}
+_SQL = {"byte": "TINYINT", "short": "SMALLINT"}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+def misread_folder(subject: str, plan: Any) -> PartitionValueError | None:
+    """Return the error for the first folder of a plan's files that Spark would misread; None without any.
+
+    Spark 4.2 reads ``p=300`` as the TINYINT 44, and ``p=5`` of Parquet files as the DECIMAL(10,2) 0.05.
+    """
+    leaves = plan.collectLeaves()
+    for index in map(index_of, map(leaves.apply, range(leaves.size()))):
+        for column, type_name, value in () if index is None else _folders(index):
+            expected = _expected(type_name, value)
+            if expected is not None:
+                return PartitionValueError(subject=subject, column=column, value=value, type=expected)
+    return None
+
+
+def _folders(index: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield column, type and value of the folders whose types Spark does not check."""
+    spec = index.partitionSpec()
+    fields = {one["name"]: str(one["type"]) for one in json.loads(spec.partitionColumns().json())["fields"]}
+    types = {name: type_name for name, type_name in fields.items() if type_name in _BITS or _DECIMAL.match(type_name)}
+    partitions = spec.partitions()
+    for number in range(partitions.size() if types else 0):
+        for part in partitions.apply(number).path().toString().split("/"):
+            name, _, value = part.partition("=")
+            if unquote(name) in types:
+                yield unquote(name), types[unquote(name)], unquote(value)
+
+
+def _expected(type_name: str, value: str) -> str | None:
+    """Return the type that ``value`` does not fit, in words; None if it fits, or if Spark itself refuses the value."""
+    try:
+        number = None if value == _NULL else Decimal(value)
+    except InvalidOperation:
+        return None
+    if number is None or not number.is_finite():
+        return None
+    if type_name in _BITS:
+        limit = 1 << (_BITS[type_name] - 1)
+        return None if -limit <= number < limit else _SQL[type_name]
+    precision, scale = map(int, _DECIMAL.match(type_name).groups())  # type: ignore[union-attr]
+    _, digits, exponent = number.as_tuple()
+    if exponent == -scale and len(digits) <= precision:
+        return None
+    return f"{type_name.upper()} (whose folders must have {scale} digits after the point)"
+
+
+_VALUE = re.compile(
+    r"\[INVALID_PARTITION_VALUE\] Failed to cast value '(?P<value>.*?)' to data type \"(?P<type>.+?)\" for partition "
+    r"column `(?P<column>.+?)`\."
+)
+_COLUMNS = re.compile(
+    r"\[CONFLICTING_PARTITION_COLUMN_NAMES\].*?inconsistent partition column names:\s+(?P<folders>.+?)\s+"
+    r"(?:SQLSTATE|\Z)",
+    re.DOTALL,
+)
+_NEW_COLUMN = re.compile(r"assertion failed: Invalid batch: (?P<before>\S+) != (?P<after>\S+)")
+_ID = re.compile(r"#\d+L?$")
+
+
+def unfit_folders(subject: str, text: str) -> CkptError | None:
+    """Return the error for a failure of Spark at the folders of a source; None for any other failure.
+
+    Args:
+        subject: the source or query that failed, as the message begins.
+        text: Spark's message.
+    """
+    value = _VALUE.search(text)
+    if value is not None:
+        about = {"column": value["column"], "value": value["value"], "type": value["type"]}
+        return PartitionValueError(subject=subject, **about)
+    columns = _COLUMNS.search(text)
+    if columns is not None:
+        folders = [redact_uri(line.strip()) for line in columns["folders"].splitlines()]
+        return PartitionColumnsError(subject=subject, folders=", ".join(folders))
+    batch = _NEW_COLUMN.search(text)
+    new = [] if batch is None else sorted(set(_columns(batch["after"])) - set(_columns(batch["before"])))
+    return NewPartitionColumnError(subject=subject, columns=", ".join(new)) if new else None
+
+
+def _columns(listed: str) -> list[str]:
+    """Return the names of columns that Spark lists with their ids."""
+    return [_ID.sub("", column) for column in listed.split(",")]

@@ -1,0 +1,436 @@
+"""The readers that source functions are given. They are named after the uid, and record what is read.
+
+A batch and a streaming reader take the same calls, so one source function serves both runtime modes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.types import StructType
+
+from airflow_provider_ckpt.spark.query.event_time import hold_event_time
+from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
+from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
+from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD, SELECTING
+from airflow_provider_ckpt.spark.query.sources.malformed import MalformedRule, load_treated
+from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types
+from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob
+from airflow_provider_ckpt.sparkfiles.temporary_names import has_temporary_name, other_names
+
+FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"})
+FILE_LIMITS = ("maxbytespertrigger", "maxfilespertrigger")
+KAFKA_LIMITS = ("maxoffsetspertrigger",)
+NEVER_FORGOTTEN = "100000000d"
+"""Setting of ``maxFileAge`` with which Spark never forgets a file.
+
+By default Spark forgets read files after seven days, counted from the newest file, and passes over new files that are
+older. So a file that gets a later time would be read twice, and an old file that is put back would never be read.
+"""
+
+
+@dataclass
+class SourceReads:
+    """Format, options and paths that a source function gave its reader."""
+
+    format: str = "parquet"
+    options: dict[str, str] = field(default_factory=dict)
+    paths: list[str] = field(default_factory=list)
+    loads: int = 0
+    schema: StructType | None = None
+    """Schema of the source itself, before the function selects from it; None: not known yet."""
+    topics: dict[str, str] = field(default_factory=dict)
+    """Topic name -> the id that the brokers gave it, for a Kafka source."""
+    skips_temporary: bool = True
+    """Whether a file source leaves out files with temporary names. See :meth:`name_filter` for exceptions."""
+
+    @property
+    def is_file(self) -> bool:
+        return self.format.lower() in FILE_FORMATS and bool(self.paths)
+
+    @property
+    def is_kafka(self) -> bool:
+        return self.format.lower() == "kafka"
+
+    @property
+    def has_end(self) -> bool:
+        """Return whether the end of a bounded source can be frozen before it is read."""
+        return self.is_file or self.is_kafka
+
+    def name_filter(self) -> dict[str, str]:
+        """Return the reader's option that leaves out temporary files.
+
+        Spark takes one pattern only, so a ``pathGlobFilter`` of the user's decides alone. A path that is itself named
+        so was meant.
+        """
+        given = any(key.lower() == "pathglobfilter" for key in self.options)
+        if not self.is_file or not self.skips_temporary or given or any(map(has_temporary_name, self.paths)):
+            return {}
+        return {"pathGlobFilter": other_names()}
+
+    def limits_itself(self) -> bool:
+        """Return whether the function set a limit of a micro-batch. Limits of other formats do not count."""
+        limits = KAFKA_LIMITS if self.is_kafka else FILE_LIMITS
+        return any(key.lower() in limits for key in self.options)
+
+
+def ignores_header(form: str, options: Mapping[str, str]) -> bool:
+    """Return whether Spark would read CSV columns by position although the user has not chosen it."""
+    given = {key.lower(): value.lower() for key, value in options.items()}
+    return form.lower() == "csv" and given.get("header") == "true" and "enforceschema" not in given
+
+
+def _schema_of(schema: StructType | str) -> StructType:
+    """Return the schema that a user gave to a reader. Spark has taken it."""
+    if isinstance(schema, StructType):
+        return schema
+    parsed = StructType.fromDDL(schema)
+    assert isinstance(parsed, StructType), schema
+    return parsed
+
+
+def _absolute(spark: SparkSession, path: str) -> str:
+    """Return a path as Spark resolves it, from the working directory or from the default file system.
+
+    The text of a relative path alone could later stand for another folder.
+    """
+    if path.startswith("/") or ":" in path.partition("/")[0] or not path:
+        return path
+    jvm: Any = spark._jvm
+    given = jvm.org.apache.hadoop.fs.Path(path)
+    return str(given.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).makeQualified(given).toString())
+
+
+class _Recording:
+    """Common part of the readers for streaming and for batch. It records format, options and paths."""
+
+    reads: SourceReads
+    before_load: Callable[[], None]
+    _spark: SparkSession
+    _offsets: FrozenOffsets | None = None
+    """The frozen end of a bounded Kafka source. It replaces the range in the options."""
+    _path: Any = None
+    """The path from the option ``path``. It is loaded as an argument, because recorded paths are arguments, too."""
+    _malformed: MalformedRule | None = None
+    _schema: StructType | None = None
+    """The schema that the user gave; None: Spark infers it."""
+
+    def format(self, source: str) -> Any:
+        self.reads.format = source
+        return super().format(source)  # type: ignore[misc]
+
+    def schema(self, schema: StructType | str) -> Any:
+        given = super().schema(schema)  # type: ignore[misc]
+        self._schema = _schema_of(schema)
+        return given
+
+    def option(self, key: str, value: Any) -> Any:
+        if key.lower() == "path":
+            self._path = value
+            return self
+        self.reads.options[key] = str(value)
+        if key.lower() in HELD:  # set in ``load``, because Spark cannot take an option back
+            return self
+        return super().option(key, value)  # type: ignore[misc]
+
+    def options(self, **options: Any) -> Any:
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def load(
+        self,
+        path: Any = None,
+        format: str | None = None,  # noqa: A002 - Spark's own name
+        schema: Any = None,
+        **options: Any,
+    ) -> DataFrame:
+        if format is not None:
+            self.format(format)
+        if schema is not None:
+            self.schema(schema)
+        self.options(**options)
+        if path is None:
+            path = self._path
+        elif self._path is not None:
+            super().option("path", self._path)  # type: ignore[misc]  # Spark refuses both at once, and explains it
+        self._record(path)
+        if ignores_header(self.reads.format, self.reads.options):
+            super().option("enforceSchema", False)  # type: ignore[misc]
+        for key, value in {**self._held(), **self.reads.name_filter()}.items():
+            super().option(key, value)  # type: ignore[misc]
+        frame = refuse_foreign_types(self._load(path))
+        self.reads.schema = frame.schema
+        return frame
+
+    def _held(self) -> dict[str, str]:
+        """Return the options that are set only when the format is known."""
+        return {key: value for key, value in self.reads.options.items() if key.lower() in HELD}
+
+    def _load(self, path: Any) -> DataFrame:
+        rule, reads = self._malformed, self.reads
+        treatment = None if rule is None else rule.treatment(self._spark, reads.format, reads.options, self._schema)
+        if rule is not None and treatment is None:
+            rule.refuse_choice(reads.format)
+        return load_treated(treatment, self._schema, lambda: self._read(path), self._give)
+
+    def _read(self, path: Any) -> DataFrame:
+        return super().load(path) if path is not None else super().load()  # type: ignore[misc,no-any-return]
+
+    def _give(self, schema: StructType, options: Mapping[str, str]) -> None:
+        super().schema(schema)  # type: ignore[misc]
+        for key, value in options.items():
+            super().option(key, value)  # type: ignore[misc]
+
+    def _record(self, path: Any) -> None:
+        self.reads.loads += 1
+        paths = [path] if isinstance(path, str) else path if isinstance(path, Sequence) else []
+        qualified = self.reads.format.lower() in FILE_FORMATS
+        self.reads.paths = [_absolute(self._spark, str(one)) if qualified else str(one) for one in paths]
+        self.before_load()
+
+    def _file(self, source: str, path: Any, options: dict[str, Any]) -> DataFrame:
+        named = {key: value for key, value in options.items() if value is not None and key != "schema"}
+        return self.load(path, format=source, schema=options.get("schema"), **named)
+
+    def parquet(self, path: Any, **options: Any) -> DataFrame:
+        return self._file("parquet", path, options)
+
+    def csv(self, path: Any, schema: Any = None, **options: Any) -> DataFrame:
+        return self._file("csv", path, {**options, "schema": schema})
+
+    def json(self, path: Any, schema: Any = None, **options: Any) -> DataFrame:
+        return self._file("json", path, {**options, "schema": schema})
+
+    def orc(self, path: Any, **options: Any) -> DataFrame:
+        return self._file("orc", path, options)
+
+    def text(self, path: Any, **options: Any) -> DataFrame:
+        return self._file("text", path, options)
+
+    def xml(self, path: Any, schema: Any = None, **options: Any) -> DataFrame:
+        return self._file("xml", path, {**options, "schema": schema})
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803 - Spark's own name
+        self.reads.format = "table"
+        self.reads.loads += 1
+        return super().table(tableName)  # type: ignore[misc,no-any-return]
+
+
+class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
+    """The reader for streaming.
+
+    Args:
+        spark: the session.
+        uid: uid of the source, which names the stream.
+        limit: bytes of a file source in one micro-batch, unless the user's function sets a limit.
+        offsets: the frozen range of a bounded Kafka source.
+        bounded: whether the source ends.
+        holds_event_time: whether the source holds the watermark of its query (:func:`.hold_event_time`).
+        skips_temporary: whether temporary files are left out.
+        malformed: the rule for malformed rows.
+        select: keeps some of the files of a file source.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        uid: str,
+        limit: int | None,
+        offsets: FrozenOffsets | None = None,
+        *,
+        bounded: bool = False,
+        holds_event_time: bool = False,
+        skips_temporary: bool = True,
+        malformed: MalformedRule | None = None,
+        select: Callable[[DataFrame], DataFrame] = lambda frame: frame,
+    ) -> None:
+        DataStreamReader.__init__(self, spark)
+        self._malformed = malformed
+        self.reads = SourceReads(skips_temporary=skips_temporary)
+        self._limit, self._offsets, self._bounded = limit, offsets, bounded
+        self._holds_event_time, self._select = holds_event_time, select
+        self._limits_hold = False
+        self.before_load = self._apply_limit
+        self.name(uid)
+
+    def hold_limits(self) -> None:
+        """Ignore limits that the user's function sets from here on.
+
+        The current limits were changed while the job ran, and take precedence. A limit of the function would replace
+        one of the same name, and Spark refuses a limit of bytes together with a limit of files.
+        """
+        self._limits_hold = True
+
+    def option(self, key: str, value: Any) -> Any:
+        return self if self._limits_hold and key.lower() in FILE_LIMITS else super().option(key, value)
+
+    def _apply_limit(self) -> None:
+        if self.reads.is_file and not any(key.lower() == "maxfileage" for key in self.reads.options):
+            # not recorded as an option of the source, because recorded options are used to list the files again
+            DataStreamReader.option(self, "maxFileAge", NEVER_FORGOTTEN)
+        if self._limit is not None and self.reads.is_file and not self.reads.limits_itself():
+            self.option("maxBytesPerTrigger", self._limit)
+        if self._bounded and self.reads.is_kafka and not self.reads.limits_itself():
+            DataStreamReader.option(self, "maxOffsetsPerTrigger", DEFAULT_LIMIT)
+
+    def _held(self) -> dict[str, str]:
+        held = super()._held()
+        if not (self._bounded and self.reads.is_kafka):
+            return held
+        if self._offsets is not None:
+            return self._offsets.reader_options(streaming=True)
+        # Spark's own default for a stream is "latest": a bounded source would end at once, with nothing
+        plain = {key: value for key, value in held.items() if not key.lower().startswith("ending")}
+        return {"startingOffsets": "earliest", **plain}
+
+    def _read(self, path: Any) -> DataFrame:
+        """Return the rows of the chosen files. They are chosen first, so that malformed rows of others do not count."""
+        frame = super()._read(path)
+        return self._select(frame) if self.reads.is_file else frame
+
+    def _load(self, path: Any) -> DataFrame:
+        frame = super()._load(path)
+        if self._offsets is not None and self.reads.is_kafka:
+            frame = only_frozen(frame, self._offsets)
+        return self._held_back(frame)
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803 - Spark's own name
+        return self._held_back(super().table(tableName))
+
+    def _held_back(self, frame: DataFrame) -> DataFrame:
+        return hold_event_time(frame) if self._holds_event_time else frame
+
+
+class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
+    """The reader for batch.
+
+    Args:
+        spark: the session.
+        frozen: returns the frozen file list that is read instead of the folder (R11); None: there is none.
+        offsets: the frozen range of a Kafka source.
+        skips_temporary: whether temporary files are left out.
+        malformed: the rule for malformed rows.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        frozen: Callable[[SourceReads], list[str] | None],
+        offsets: FrozenOffsets | None = None,
+        *,
+        skips_temporary: bool = True,
+        malformed: MalformedRule | None = None,
+    ) -> None:
+        DataFrameReader.__init__(self, spark)
+        self._malformed = malformed
+        self.reads = SourceReads(skips_temporary=skips_temporary)
+        self._frozen, self._offsets = frozen, offsets
+        self.before_load = lambda: None
+
+    def name(self, source_name: str) -> BatchReader:
+        return self
+
+    def _held(self) -> dict[str, str]:
+        held = super()._held()
+        if not self.reads.is_kafka:
+            return held
+        if self._offsets is not None:
+            return self._offsets.reader_options(streaming=False)
+        # nothing is read before the end is frozen, and freezing reports a wrong range by name
+        return {key: value for key, value in held.items() if key.lower() in SELECTING}
+
+    def _load(self, path: Any) -> DataFrame:
+        files = self._frozen(self.reads) if self.reads.is_file else None
+        if files is None:
+            return super()._load(path)
+        if not files:
+            return super()._load(path).where("false")  # frozen while it was empty: later files are not read
+        partitioned = any("=" in one.rpartition("/")[0] for one in files)
+        given = any(key.lower() == "basepath" for key in self.reads.options)
+        if partitioned and not given and len(self.reads.paths) == 1:
+            super().option("basePath", self._base(self.reads.paths[0]))
+        # a file may have brackets in its name (Spark's own switch for that, __globPaths__, repeats files)
+        return super()._load([escaped_glob(one) for one in files])
+
+    def _base(self, path: str) -> str:
+        """Return the folder above the partition columns: the part of the path before any glob."""
+        plain: list[str] = []
+        for part in path.split("/"):
+            if any(c in part for c in "*?[{"):
+                break
+            plain.append(part)
+        return "/".join(plain) or posixpath.sep
+
+
+class SplitReader(DataFrameReader):
+    """The reader of a source with splits: Spark's own, with a check of CSV headers and a rule for malformed rows."""
+
+    def __init__(self, spark: SparkSession, malformed: MalformedRule | None = None) -> None:
+        DataFrameReader.__init__(self, spark)
+        self._malformed = malformed
+        self._format, self._given = "", dict[str, str]()
+        self._schema: StructType | None = None
+
+    def format(self, source: str) -> SplitReader:
+        self._format = source
+        super().format(source)
+        return self
+
+    def schema(self, schema: StructType | str) -> SplitReader:
+        super().schema(schema)
+        self._schema = _schema_of(schema)
+        return self
+
+    def option(self, key: str, value: Any) -> SplitReader:
+        self._given[key] = str(value)
+        super().option(key, value)
+        return self
+
+    def options(self, **options: Any) -> SplitReader:
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
+        if format is not None:
+            self.format(format)
+        if schema is not None:
+            self.schema(schema)
+        self.options(**options)
+        if ignores_header(self._format, self._given):
+            super().option("enforceSchema", False)
+        rule, spark = self._malformed, self._spark
+        treatment = None if rule is None else rule.treatment(spark, self._format, self._given, self._schema)
+        frame = load_treated(treatment, self._schema, lambda: super(SplitReader, self).load(path), self._give)
+        return refuse_foreign_types(frame)
+
+    def csv(self, path: Any, *positional: Any, **options: Any) -> DataFrame:
+        if not isinstance(path, (str, list)):
+            return super().csv(path, *positional, **options)
+        return self._file("csv", DataFrameReader.csv, path, positional, options)
+
+    def json(self, path: Any, *positional: Any, **options: Any) -> DataFrame:
+        if not isinstance(path, (str, list)):
+            return super().json(path, *positional, **options)
+        return self._file("json", DataFrameReader.json, path, positional, options)
+
+    def _file(
+        self, form: str, method: Callable[..., Any], path: Any, positional: Sequence[Any], options: Mapping[str, Any]
+    ) -> DataFrame:
+        """Return the frame of one of Spark's methods, whose arguments but for the schema are options."""
+        given = inspect.signature(method).bind(self, path, *positional, **options).arguments
+        named = {key: value for key, value in given.items() if key not in ("self", "path") and value is not None}
+        return self.load(path, form, **named)
+
+    def _give(self, schema: StructType, options: Mapping[str, str]) -> None:
+        super().schema(schema)
+        for key, value in options.items():
+            super().option(key, value)

@@ -1,0 +1,151 @@
+"""Files that a bounded and a live source of a job would both read, because history and live share a folder."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import combinations, permutations, product
+from typing import Any
+from urllib.parse import quote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.column import Column
+
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.spark.query.errors import SharedFilesError
+from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles, list_files
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+from airflow_provider_ckpt.storage.nesting import segments
+from airflow_provider_ckpt.storage.redaction import redact_uri
+
+_LOCAL = re.compile("^file:/+")
+_STORE = re.compile(r"((?:[A-Za-z][\w+.-]*:)?(?://[^/]*)?)(.*)", re.DOTALL)
+
+
+def followers(operators: Mapping[str, Operator]) -> dict[str, str]:
+    """Return bounded source -> the live source that leaves its files out."""
+    return {one.after: one.uid for one in operators.values() if one.after is not None}
+
+
+def only_files(frame: DataFrame, files: Collection[str]) -> DataFrame:
+    """Keep the rows of these files. Spark opens no other file."""
+    return frame.where(_is_in(frame, files)) if files else frame.where("false")
+
+
+def without_files(frame: DataFrame, files: Collection[str]) -> DataFrame:
+    """Leave out the rows of these files. Spark opens none of them."""
+    return frame.where(~_is_in(frame, files)) if files else frame
+
+
+def choice_of(
+    operator: Operator, ends: Mapping[str, FrozenEnd], followed: Collection[str]
+) -> Callable[[DataFrame], DataFrame]:
+    """Return a function that keeps only the source's own files in a frame.
+
+    Without a frozen list it keeps all files, because nothing is read yet.
+
+    Args:
+        operator: the source.
+        ends: bounded source -> its frozen end.
+        followed: bounded sources whose files a live source leaves out. They read the files of their list only.
+    """
+    end = ends.get(operator.uid if operator.bounded else operator.after or "")
+    if isinstance(end, FrozenFiles) and operator.after is not None:
+        return lambda frame: without_files(frame, end.files)
+    if isinstance(end, FrozenFiles) and operator.uid in followed:
+        return lambda frame: only_files(frame, end.files)
+    return lambda frame: frame
+
+
+def metadata_path(uri: str) -> str:
+    """Return ``_metadata.file_path`` of a file, given by its URI in which nothing is escaped.
+
+    Spark escapes there what Java's URI escapes: ASCII characters that no path may hold, and other blanks and controls.
+    """
+    store, path = _STORE.fullmatch(_LOCAL.sub("file:/", uri)).groups()  # type: ignore[union-attr]
+    return store + "".join(one if _stays(one) else quote(one, safe="") for one in path)
+
+
+def _stays(character: str) -> bool:
+    if character.isascii():
+        return character.isalnum() or character in "_-!.~'()*,;:$&+=@/"
+    return unicodedata.category(character) not in ("Zs", "Zl", "Zp", "Cc")
+
+
+def _is_in(frame: DataFrame, files: Collection[str]) -> Column:
+    """Return whether the file is in a list.
+
+    The list goes to the JVM as one text, because a call for each file would take minutes.
+    """
+    util: Any = frame.sparkSession._jvm.java.util  # type: ignore[union-attr]
+    names = util.Collections.list(util.StringTokenizer("\0".join(map(metadata_path, files)), "\0"))
+    path: Any = frame.metadataColumn("_metadata").getField("file_path")
+    return Column(path._jc.isInCollection(names))
+
+
+def refuse_shared_files(spark: SparkSession, job: Job, reads: Mapping[str, SourceReads]) -> None:
+    """Refuse a union of a bounded and a live source that read the same files.
+
+    It is allowed if the live source has ``after`` or ``reads_again``.
+
+    Raises SharedFilesError.
+    """
+    for union, history, live in _united(job.operators):
+        pair = reads.get(history.uid), reads.get(live.uid)
+        if live.after == history.uid or live.reads_again or None in pair:
+            continue
+        path = _shared(spark, *pair)  # type: ignore[arg-type]
+        if path is not None:
+            raise SharedFilesError(
+                history=history.uid,
+                live=live.uid,
+                location=live.location,
+                path=redact_uri(path),
+                union=union,
+            )
+
+
+def _united(operators: Mapping[str, Operator]) -> Iterator[tuple[str, Operator, Operator]]:
+    """Yield (union, bounded source, live source) for each pair whose rows come together."""
+    for union, uids in [*_unions(operators), *_shared_folders(operators)]:
+        for one, other in permutations(uids, 2):
+            for history, live in product(_sources(operators, one), _sources(operators, other)):
+                if history.bounded and not live.bounded:
+                    yield union, history, live
+
+
+def _unions(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for operator in operators.values():
+        for uids in operator.inputs.values():
+            yield repr(operator.uid), uids
+
+
+def _shared_folders(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield pairs of sinks in one folder with their inputs, because such sinks unite rows, too."""
+    sinks = [one for one in operators.values() if isinstance(one.sink, FileSink)]
+    for one, other in combinations(sinks, 2):
+        if segments(one.sink.path) == segments(other.sink.path):
+            yield f"the folder of sinks {one.uid!r} and {other.uid!r}", (*one.input_uids, *other.input_uids)
+
+
+def _sources(operators: Mapping[str, Operator], uid: str) -> list[Operator]:
+    """Return the sources whose rows reach the operator."""
+    operator = operators[uid]
+    if operator.kind == "source":
+        return [operator]
+    return [one for above in operator.input_uids for one in _sources(operators, above)]
+
+
+def _shared(spark: SparkSession, history: SourceReads, live: SourceReads) -> str | None:
+    """Return a file that both read, or a path that both are given; None if there is none."""
+    if not (history.is_file and live.is_file):
+        return None
+    same = [path for path in live.paths if segments(path) in [segments(one) for one in history.paths]]
+    if same:
+        return same[0]
+    listed = {*list_files(spark, history)} & {*list_files(spark, live)}
+    return min(listed, default=None)

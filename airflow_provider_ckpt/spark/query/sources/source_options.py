@@ -1,0 +1,100 @@
+"""Checks for reader options and Spark settings that would lose or repeat rows silently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.spark.query.errors import (
+    EndlessSourceError,
+    LosingOptionError,
+    LosingSettingError,
+    NeedlessEndsError,
+)
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+
+_TRUE = ("ignoremissingfiles", "ignorecorruptfiles", "filenameonly")
+_WHY = {
+    "ignoremissingfiles": "the rows of a file that vanishes would be left out silently",
+    "ignorecorruptfiles": "the rows of a file that cannot be read would be left out silently",
+    "filenameonly": "of two files of one name in two folders only one would be read",
+    "failondataloss": "rows that are deleted before they are read would be left out silently",
+    "maxfileage": "files of the bounded source that are older than that would never be read",
+    "latestfirst": "rows of the older files would come late, and be dropped",
+    "modifiedbefore": "a streaming source cannot filter files by their time",
+    "modifiedafter": "a streaming source cannot filter files by their time",
+}
+_SETTINGS = {
+    "spark.sql.files.ignoremissingfiles": ("true", _WHY["ignoremissingfiles"]),
+    "spark.sql.files.ignorecorruptfiles": ("true", _WHY["ignorecorruptfiles"]),
+    "spark.sql.files.ignoreinvalidpartitionpaths": ("true", "folders that are no partitions would be left out"),
+    "spark.sql.orc.ignorecorruptfiles": ("true", _WHY["ignorecorruptfiles"]),
+    "spark.sql.streaming.unsupportedoperationcheck": ("false", "queries that give wrong results would be run"),
+    "spark.sql.streaming.statefuloperator.checkcorrectness.enabled": (
+        "false",
+        "queries that drop rows between two stateful operators would be run",
+    ),
+    "spark.sql.sources.partitioncolumntypeinference.enabled": (
+        "true",
+        "a new folder would change the type of a column, and the job could not resume. The values in the names of "
+        "folders are text, unless the schema of the source has the column in another type",
+    ),
+    # Spark would keep only the state of the running batch, and a killed driver resumes from the one before
+    "spark.sql.streaming.minbatchestoretain": ("1", "a driver that is killed may find its state deleted by Spark"),
+}
+_MODES = ("asyncprogresstracking", "continuous", "realtimemode")
+_ASYNC = "batches would not end at a point that a checkpoint can name"
+
+
+def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming: bool, watermark: bool) -> None:
+    """Refuse options that would lose rows.
+
+    Args:
+        operator: the source.
+        options: options of its reader.
+        streaming: whether the reader is a streaming one.
+        watermark: whether the source has a watermark in streaming mode, so that its rows can be late.
+
+    Raises LosingOptionError.
+    """
+    for key, value in options.items():
+        name, given = key.lower(), value.strip().lower()
+        refused = (
+            (name in _TRUE and given == "true")
+            or (name == "failondataloss" and given == "false")
+            or (streaming and name == "maxfileage" and operator.bounded)
+            or (streaming and name == "latestfirst" and given == "true" and (operator.bounded or watermark))
+            or (streaming and name in ("modifiedbefore", "modifiedafter"))
+        )
+        if refused:
+            raise LosingOptionError(uid=operator.uid, location=operator.location, key=key, value=value, why=_WHY[name])
+
+
+def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -> None:
+    """Refuse a bounded source whose end would be chosen again at each start (R11).
+
+    Raises EndlessSourceError, NeedlessEndsError.
+    """
+    if not (streaming and operator.bounded):
+        return
+    shown = {"uid": operator.uid, "location": operator.location, "format": reads.format}
+    if operator.ends is None and not reads.has_end:
+        raise EndlessSourceError(**shown)
+    if operator.ends is not None and reads.has_end:
+        raise NeedlessEndsError(**shown, ends=operator.ends)
+
+
+def refuse_settings(conf: Mapping[str, str]) -> None:
+    """Refuse Spark settings that would lose rows.
+
+    ``conf``: settings that the user set, in the session or for spark-submit.
+
+    Raises LosingSettingError.
+    """
+    for key, value in conf.items():
+        wrong, why = _SETTINGS.get(key.lower(), ("", ""))
+        if wrong and str(value).strip().lower() == wrong:
+            raise LosingSettingError(key=key, value=value, why=why)
+        rest = key.lower().removeprefix("spark.sql.streaming.")
+        if rest != key.lower() and rest.startswith(_MODES):
+            raise LosingSettingError(key=key, value=value, why=_ASYNC)

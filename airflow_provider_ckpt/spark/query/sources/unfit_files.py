@@ -1,0 +1,63 @@
+"""Files that Spark reads as nothing, or as rows of nulls, although it should not.
+
+Spark leaves out an empty file of a format that always has a footer. And it reads the bytes of an archive as text,
+because it does not know the archive's compression.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.spark.query.analysed_plan import each
+from airflow_provider_ckpt.spark.query.errors import EmptyFileError, UnknownCompressionError
+from airflow_provider_ckpt.spark.query.sources.file_index import index_of
+from airflow_provider_ckpt.storage.redaction import redact_uri
+
+_WITH_FOOTER = frozenset({"Parquet", "ORC"})
+_OF_TEXT = frozenset({"CSV", "JSON", "Text", "XML"})
+_EMPTY = re.compile(r"^\w+\{path=(?P<path>.*?); isDirectory=false; length=0;", re.MULTILINE)
+"""An empty file, in Hadoop's text of its status."""
+_ARCHIVE = re.compile(
+    r"^\w+\{path=(?P<path>[^\n;]*?(?P<kind>\.tar|\.t[gbx]z2?|\.tar\.\w+|\.zip|\.7z|\.rar|\.xz|\.lzma|\.lzo|\.br|\.z)); "
+    r"isDirectory=false;",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A file that is packed in a way which Spark does not know by itself."""
+
+
+def unfit_file(spark: SparkSession, subject: str, plan: Any) -> CkptError | None:
+    """Return the error for a file that a plan reads and Spark would misread; None if there is no such file.
+
+    Args:
+        subject: the source or query that reads, as the message begins.
+        plan: an analysed plan of Spark's.
+    """
+    relations = [(index_of(leaf), leaf.relation()) for leaf in each(plan.collectLeaves()) if index_of(leaf) is not None]
+    found = (_unfit_file(spark, subject, index, relation) for index, relation in relations)
+    return next((one for one in found if one is not None), None)
+
+
+def _unfit_file(spark: SparkSession, subject: str, index: Any, relation: Any) -> CkptError | None:
+    form = str(relation.fileFormat().toString())
+    if form not in _WITH_FOOTER | _OF_TEXT:
+        return None
+    listed = str(index.allFiles().mkString("\n"))  # one call, as there may be many
+    if form in _WITH_FOOTER:
+        empty = _EMPTY.search(listed)
+        return None if empty is None else EmptyFileError(subject=subject, file=redact_uri(empty["path"]), format=form)
+    for archive in _ARCHIVE.finditer(listed):
+        if ".t" in archive["kind"].lower() or not _has_codec(spark, archive["path"]):
+            return UnknownCompressionError(subject=subject, file=redact_uri(archive["path"]), kind=archive["kind"])
+    return None
+
+
+def _has_codec(spark: SparkSession, path: str) -> bool:
+    """Return whether a codec for the name was added to Hadoop. No codec helps with an archive of several files."""
+    jvm: Any = spark._jvm
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    factory = jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(conf)
+    return factory.getCodec(jvm.org.apache.hadoop.fs.Path(path)) is not None

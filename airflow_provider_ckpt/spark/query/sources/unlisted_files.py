@@ -1,0 +1,90 @@
+"""Local files and folders that exist, and that Spark's listing silently leaves out."""
+
+from __future__ import annotations
+
+import codecs
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.spark.query.errors import UnlistedFileError
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def refuse_unlisted(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
+    """Refuse a file or folder that Hadoop's local file system does not list, because its rows would be lost.
+
+    Java cannot decode the bytes of its name (in the C locale, any name that is not ASCII), or may not enter the folder.
+    Only current files are checked. The listings of other file systems are taken as complete.
+
+    Raises UnlistedFileError.
+    """
+    encoding = _encoding(spark)
+    for root in _local(spark, reads.paths):
+        for path, problem in _unlisted(root, encoding):
+            raise UnlistedFileError(uid=uid, location=location, path=ascii(path)[1:-1], problem=problem)
+
+
+def _encoding(spark: SparkSession) -> str:
+    """Return the encoding in which Java decodes file names."""
+    jvm: Any = spark._jvm
+    name = jvm.java.lang.System.getProperty("sun.jnu.encoding") or "UTF-8"
+    try:
+        return codecs.lookup(name).name
+    except LookupError:  # Python does not know the encoding
+        return "utf-8"
+
+
+def _local(spark: SparkSession, paths: Iterable[str]) -> Iterator[str]:
+    """Yield the folders on local disks. A pattern yields the folders that it matches."""
+    context: Any = spark._jsc
+    default = context.hadoopConfiguration().get("fs.defaultFS", "file:///")
+    for path in paths:
+        if not _SCHEME.match(path) and not default.startswith("file:"):
+            continue
+        if _SCHEME.match(path) and not path.startswith("file:"):
+            continue
+        place = re.sub(r"^file:/*", "/", path)  # Spark's paths are not escaped, so "#" begins no fragment
+        yield from glob.glob(place) if glob.has_magic(place) else [place]
+
+
+def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
+    """Yield (path, problem). ``within``: the folders around ``folder``, to detect links back to them."""
+    real = os.path.realpath(folder)
+    if real in within or not os.path.isdir(folder):
+        return
+    if not os.access(folder, os.R_OK | os.X_OK):
+        yield folder, "this user may not list and enter it"
+        return
+    try:
+        with os.scandir(folder) as found:
+            entries = [entry for entry in found if not _is_hidden(entry.name)]
+    except FileNotFoundError:
+        return  # it was deleted in the meantime
+    except OSError as error:
+        yield folder, f"it cannot be listed ({error.strerror})"
+        return
+    for entry in entries:
+        if not _is_text(entry.name, encoding):
+            yield entry.path, f"its name cannot be read in Java's encoding of file names, {encoding}"
+        elif entry.is_dir():
+            yield from _unlisted(entry.path, encoding, within | {real})
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether Spark passes over the name (``HadoopFSUtils.shouldFilterOutPathName``)."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _is_text(name: str, encoding: str) -> bool:
+    try:
+        os.fsencode(name).decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,110 @@
+"""Base of the runners of a batch vertex and of a source with splits. Both read all of their input, and then end.
+
+The driver's loop calls the commands. A thread of the runner reads, stages and publishes. Both threads use one
+:class:`BoundedReading`. Neither holds its lock while Spark works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from airflow_provider_ckpt.coordinator.protocol.reports import FilesChanged, ReconfigurationUnfit
+from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
+from airflow_provider_ckpt.spark.task.outputs import Outputs
+from airflow_provider_ckpt.subtasklog.prepared_store import Prepared
+from airflow_provider_ckpt.subtasklog.records import Batch
+from airflow_provider_ckpt.task.bounded_reading import BoundedReading
+from airflow_provider_ckpt.task.publication import Publication
+
+
+class BoundedRunner:
+    """One attempt of one subtask. ``reading`` must use :func:`publication_of` the same context."""
+
+    def __init__(self, context: AttemptContext, vertex: JobVertex, outputs: Outputs, reading: BoundedReading) -> None:
+        self.vertex, self.subtask, self.attempt, self.log = vertex, context.subtask, context.attempt, context.log
+        self._context, self._run, self._outputs = context, context.run, outputs
+        self._reading = reading
+
+    # ---- the driver's loop: commands
+
+    def trigger(self, checkpoint: int) -> None:
+        self._reading.publication.trigger(checkpoint)
+
+    def pause(self, reason: PauseReason) -> None:
+        raise AssertionError(f"{reason}: a task with bounded input is never paused")
+
+    def resume(self, plan: VertexPlan) -> None:
+        raise AssertionError(f"{plan}: a task with bounded input is never paused")
+
+    def prepare(self, trial: str, plan: VertexPlan) -> None:
+        cause = "it reads all of its input once, and then ends"
+        self._run.post(ReconfigurationUnfit(*self._context.task_id, trial, cause))
+
+    def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
+        raise AssertionError(f"{splits}: {self.subtask} reads no splits")
+
+    def drain(self, *, at_once: bool = False) -> None:
+        """Do nothing, because all inputs end by themselves."""
+
+    def finish(self) -> None:
+        self._reading.finish()
+
+    # ---- the driver's loop: the rest
+
+    def pull_inputs(self) -> None:
+        """Do nothing, because its inputs, if there are any, were complete at its start."""
+
+    def check(self) -> None:
+        """Do nothing, because its own thread reports failures."""
+
+    def late_files(self) -> set[str]:
+        """Return an empty set, because it reads frozen files or the files of the user's function."""
+        return set()
+
+    def changed_files(self) -> list[FilesChanged]:
+        """Return an empty list, because files are compared before their rows are published."""
+        return []
+
+    # ---- the runner's thread
+
+    def _staged(self, stage: Callable[[], Prepared]) -> Prepared:
+        """Stage the output, with a check of the fences before and after (R8).
+
+        Raises FencedError, LogFencedError.
+        """
+        self._context.check_fenced()
+        prepared = stage()
+        self._context.check_fenced()
+        return prepared
+
+
+def publication_of(context: AttemptContext) -> Publication:
+    return Publication(context.log, context.task_id, tell=context.run.post, notify=context.notify_consumers)
+
+
+def batch_of(
+    prepared: Prepared,
+    *,
+    inputs: Mapping[str, int] | None = None,
+    ended: tuple[str, ...] = (),
+) -> Batch:
+    """Return the log entry for a staged batch. It has no offsets, because the input was read as a whole.
+
+    Args:
+        inputs: channel -> the position up to which it was read.
+        ended: sources that have ended with the batch.
+    """
+    handles = {uid: dict(handle) for uid, handle in prepared.handles.items()}
+    return Batch(
+        prepared.batch_id,
+        {},
+        inputs or {},
+        prepared.files,
+        handles,
+        ended=ended,
+        rows=prepared.rows,
+        malformed=prepared.malformed,
+    )

@@ -1,0 +1,68 @@
+"""Idle live sources. After ``idle_timeout`` without a row they no longer hold the watermark of their query.
+
+Spark uses the lowest watermark of a query's inputs, and knows no idleness. But its tracker accepts a higher watermark
+between two micro-batches, as it does from a checkpoint when a query resumes. The next micro-batch is planned with that
+watermark, and so is its retry. An idle source that gets rows again holds the watermark again. Its rows that are older
+than the watermark are late.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from airflow_provider_ckpt.model.progress import SourceTimes, TimesByInput
+
+
+class IdleSources:
+    """The idle sources of one query.
+
+    Args:
+        timeouts: source -> its ``idle_timeout`` in seconds.
+        raise_watermark: sets the watermark of the running query, in epoch milliseconds, if it is higher than the
+            current one.
+        clock: returns the time in seconds.
+    """
+
+    def __init__(
+        self,
+        timeouts: Mapping[str, float],
+        raise_watermark: Callable[[int], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.timeouts, self._raise, self._clock = timeouts, raise_watermark, clock
+        self._inputs: frozenset[str] = frozenset()
+        self._since = 0.0
+        self._raised = 0
+
+    def begin(self, inputs: Collection[str]) -> None:
+        """Begin to watch a query that starts. No source counts as idle at that time. ``inputs``: those of the query."""
+        self._inputs, self._since, self._raised = frozenset(inputs), self._clock(), 0
+
+    def look(self, times: TimesByInput) -> None:
+        """Raise the watermark if idle sources hold it. ``times``: event times of the published batches."""
+        if not self.timeouts:
+            return
+        watermark = self.watermark(times)
+        if watermark is not None and watermark > self._raised:
+            self._raise(watermark)
+            self._raised = watermark
+
+    def watermark(self, times: TimesByInput) -> int | None:
+        """Return the lowest watermark of the active sources. If all sources are idle, return their highest watermark.
+
+        Return None if no source is idle, or if an active source has shown no event time.
+        """
+        active = {uid for uid in self._inputs if not self._is_idle(uid, times)}
+        marks = [times.get(uid, SourceTimes()).watermark for uid in active or self._inputs]
+        known = [mark for mark in marks if mark is not None]
+        if active == self._inputs or not known:
+            return None
+        if not active:
+            return max(known)
+        return min(known) if len(known) == len(marks) else None
+
+    def _is_idle(self, uid: str, times: TimesByInput) -> bool:
+        timeout = self.timeouts.get(uid)
+        last = times.get(uid, SourceTimes()).last_row_at or 0.0
+        return timeout is not None and self._clock() - max(last, self._since) >= timeout

@@ -1,0 +1,288 @@
+"""Publication of micro-batches: each batch that Spark has committed becomes an entry of the subtask's log (R1).
+
+A micro-batch is published in this order:
+
+1. ``stage`` stages outputs under fresh names and writes the *prepared* record;
+2. Spark commits the batch (``commits/<b>``);
+3. ``publish_committed`` appends the only entry that makes the batch count. It runs after the query's progress
+   event, and at the latest before the next batch stages anything.
+
+Before and after it stages a batch, the attempt checks that no later driver or attempt has fenced it (R8).
+:class:`GatedPublication` decides what is appended, and in which order. :class:`RunningQuery` decides when it is
+appended, and how the query ends.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame
+
+from airflow_provider_ckpt.coordinator.protocol.reports import FileAwaited
+from airflow_provider_ckpt.model.file_status import FileStatus
+from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.progress import SourceTimes
+from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
+from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
+from airflow_provider_ckpt.spark.task.batch_files import (
+    files_of_batch,
+    largest_of_batch,
+    refuse_other_files,
+    refuse_unfit_files,
+    refuse_unreadable_names,
+    refuse_unsettled,
+)
+from airflow_provider_ckpt.spark.task.errors import LateRowsError, unfit_event_time
+from airflow_provider_ckpt.spark.task.outputs import Outputs
+from airflow_provider_ckpt.spark.task.streaming.late_rows import late_rows_of_batch
+from airflow_provider_ckpt.spark.task.streaming.source_times import source_times_of_batch
+from airflow_provider_ckpt.sparkfiles.seen_files import normal_path, shown_path
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.subtasklog.errors import PreparedLostError
+from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
+from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
+from airflow_provider_ckpt.task.gated_publication import GatedPublication
+from airflow_provider_ckpt.task.inputs import Inputs
+from airflow_provider_ckpt.task.read_files import ReadFiles
+
+
+class Publisher:
+    """The publisher of one attempt of a subtask.
+
+    It keeps the batch that is staged and not published. ``recover`` sets this batch when the attempt is made, and
+    ``stage`` sets it in Spark's thread. Any thread may publish it, under ``lock``.
+    """
+
+    def __init__(
+        self,
+        context: AttemptContext,
+        vertex: JobVertex,
+        *,
+        folder: SparkFolder,
+        inputs: Inputs,
+        outputs: Outputs,
+        prepared: PreparedStore,
+        plan: VertexPlan,
+        stateful: bool,
+        strict: Mapping[str, str] = MappingProxyType({}),
+        waits: frozenset[str] = frozenset(),
+    ) -> None:
+        """Make the publisher.
+
+        Args:
+            folder: the Spark folder of the attempt.
+            prepared: keeps the records of staged batches.
+            stateful: the query keeps state.
+            strict: input -> a source of its rows that has ``late_rows="fail"``.
+            waits: sources whose files must have settled before they are read (``unfinished_files="wait"``).
+        """
+        self.vertex, self.subtask, self.attempt = vertex, context.subtask, context.attempt
+        self.folder = folder
+        self.publication = GatedPublication(
+            context.log,
+            context.task_id,
+            inputs,
+            plan=plan,
+            tell=context.run.post,
+            notify=context.notify_consumers,
+        )
+        self._context, self._outputs, self._prepared = context, outputs, prepared
+        self._stateful = stateful
+        self._strict = strict
+        self._waits = waits
+        self._awaits_since = -1, 0.0
+        """The last batch that waited for its files, and the start of the wait."""
+        self._pending: Prepared | None = None
+        self._taken: dict[int, tuple[int, int]] = {}
+        self.read_files = ReadFiles()
+        self._reading: tuple[int, Mapping[str, Sequence[FileStatus]]] = -1, {}
+        """The current batch, and source -> the files that the batch reads."""
+        self.being_read: tuple[str, ...] = ()
+        """Normal paths of the files that the current or last batch reads."""
+
+    @property
+    def lock(self) -> threading.RLock:
+        return self.publication.lock
+
+    @property
+    def log(self) -> SubtaskLog:
+        return self.publication.log
+
+    @property
+    def inputs(self) -> Inputs:
+        return self.publication.inputs
+
+    def recover(self, before: Iterable[Prepared | None]) -> None:
+        """Publish the batch that Spark committed and the previous attempt did not publish (R1). Catch up with the logs.
+
+        The last attempt need not have prepared the batch. It may have died after it copied the commit from an earlier
+        attempt and before it published.
+
+        Args:
+            before: the last prepared record of each earlier attempt, newest first.
+
+        Raises PreparedLostError.
+        """
+        with self.lock:
+            commit = self.folder.newest_commit()
+            self.publication.resume()
+            if commit is None or commit <= self.publication.last_batch() or self.folder.is_cut_anew(commit):
+                return
+            prepared = next((one for one in before if one is not None and one.batch_id == commit), None)
+            if prepared is None:
+                uri = f"{self._prepared.uri}/<attempt>.json"
+                raise PreparedLostError(uri=uri, problem=f"of batch {commit} is gone")
+            self._pending = prepared
+            self.publish_committed()
+
+    def check_fenced(self) -> None:
+        """Check that the attempt is not fenced, before it handles a batch (R8).
+
+        Raises FencedError, LogFencedError.
+        """
+        self._context.check_fenced()
+
+    def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool], *, only_final: bool = False) -> None:
+        """Stage the batch and write its prepared record. The previous batch is already published.
+
+        Spark's thread calls this without the lock, because it takes as long as the batch.
+
+        Args:
+            is_over: returns whether the run is over.
+            only_final: publish only the last batch of the query.
+
+        Raises FencedError or LogFencedError before Spark can commit the batch (R8).
+        """
+        self._check_planned(batch_id, is_over)
+        if only_final and self.folder.planned_watermark(batch_id) != MAX_WATERMARK:
+            prepared = self._outputs.keep_state_of(frame, batch_id, is_over)
+        else:
+            prepared = self._outputs.stage(frame, batch_id, is_over)
+        if self._stateful:
+            prepared = replace(prepared, times=self._times(), late_rows=self._late_rows())
+        self._prepared.write(prepared)
+        with self.lock:
+            self._pending = prepared
+        self._context.check_fenced()
+
+    def publish_committed(self) -> bool:
+        """Append the entry of the prepared batch if Spark has committed it. Return whether it was appended.
+
+        Any thread may call this.
+        """
+        with self.lock:
+            prepared = self._pending
+            if prepared is None or not self.folder.is_committed(prepared.batch_id):
+                return False
+            self.publication.publish_batch(
+                prepared.batch_id,
+                self.folder.offsets(prepared.batch_id),
+                files=prepared.files,
+                handles=prepared.handles,
+                watermark=self._watermark(prepared.batch_id),
+                rows=prepared.rows,
+                late_rows=prepared.late_rows,
+                times=prepared.times,
+                malformed=prepared.malformed,
+                follows=self._follows(prepared.batch_id),
+            )
+            self._pending = None
+            batch_id, read = self._reading
+            for uid, files in read.items() if batch_id == prepared.batch_id else ():
+                self.read_files.add(uid, files, time.monotonic(), time.time())
+            return True
+
+    def _late_rows(self) -> int:
+        """Return the number of late rows of the current batch.
+
+        Raises LateRowsError if a source fails at them.
+        """
+        late = late_rows_of_batch(self._context.run.spark, self.vertex.uid)
+        if late and self._strict:
+            raise LateRowsError(vertex=self.vertex.uid, rows=late, source=min(self._strict.values()))
+        return late
+
+    def _times(self) -> dict[str, SourceTimes]:
+        """Return the event times of the current batch, by input.
+
+        Raises UnfitEventTimeError if a source fails at unfit event times.
+        """
+        times = source_times_of_batch(self._context.run.spark, self.vertex.uid)
+        for uid in times.keys() & self._strict.keys():
+            if times[uid].unfit:
+                raise unfit_event_time(self.vertex.uid, self._strict[uid], times[uid])
+        return times
+
+    def _follows(self, batch_id: int) -> int:
+        """Return the batch before this one. Read the folder only if a batch is missing, because that takes requests."""
+        before = batch_id - 1
+        return before if before <= self.publication.last_batch() else self.folder.follows(batch_id)
+
+    def _watermark(self, batch_id: int) -> int | None:
+        """Return the watermark of a batch in epoch milliseconds; None if there is none.
+
+        In a query with state it is the watermark that the batch was planned with, because that one closes windows. The
+        previous batch has reached it.
+        """
+        if self._stateful:
+            return self.folder.planned_watermark(batch_id) or None
+        return self.folder.watermark_after(batch_id)
+
+    def _check_planned(self, batch_id: int, is_over: Callable[[], bool]) -> None:
+        """Check the planned files before they are read, because Spark silently leaves out files that are gone."""
+        with self.lock:
+            uris = self.inputs.planned(self.folder.offsets(batch_id))
+        if uris:
+            refuse_unreadable_names(uris)
+            planned = {uid: [*map(normal_path, files)] for uid, files in uris.items()}
+            self.being_read = tuple(file for uid in sorted(planned) for file in planned[uid])
+            self._refuse_unfit_files()
+            there = files_of_batch(self._context.run.spark, self.vertex.uid)
+            read = refuse_other_files(self.vertex.uid, uris, there)
+            self.inputs.refuse_damaged(planned)
+            for uid in self._waits & read.keys():
+                self._await_settled(batch_id, uid, read[uid], is_over)
+            self._reading = batch_id, {uid: of_it for uid, of_it in read.items() if uid in self.vertex.sources}
+        if self._context.run.measures:
+            files = max(map(len, uris.values()), default=0)
+            size = largest_of_batch(self._context.run.spark, self.vertex.uid) if files else 0
+            with self.lock:
+                self._taken = {batch_id - 1: self._taken.get(batch_id - 1, (0, 0)), batch_id: (files, size)}
+
+    def _await_settled(self, batch_id: int, uid: str, files: Sequence[FileStatus], is_over: Callable[[], bool]) -> None:
+        """Wait until the files have settled. Earlier waits of a restarted batch count.
+
+        Raises FilesSettledError.
+        """
+        if self._awaits_since[0] != batch_id:
+            self._awaits_since = batch_id, time.monotonic()
+        waited = time.monotonic() - self._awaits_since[1]
+        report = functools.partial(self._report_awaited, uid)
+        refuse_unsettled(self._context.run.spark, self.vertex.uid, files, is_over, report, waited=waited)
+
+    def _report_awaited(self, uid: str, file: FileStatus, seconds: float) -> None:
+        self.publication.tell(FileAwaited(*self.publication.task_id, uid, shown_path(file.path), seconds))
+
+    def _refuse_unfit_files(self) -> None:
+        """Refuse files that Spark would misread.
+
+        Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError.
+        """
+        spark, vertex = self._context.run.spark, self.vertex.uid
+        if self.vertex.sources:
+            refuse_unfit_files(spark, vertex, execution_of_batch(spark, vertex).logical())
+
+    def taken(self, batch_id: int) -> tuple[int, int]:
+        """Return the most files and the most bytes that an input gave to a batch; 0 if nothing is measured.
+
+        Only the last two batches are known.
+        """
+        with self.lock:
+            return self._taken.get(batch_id, (0, 0))

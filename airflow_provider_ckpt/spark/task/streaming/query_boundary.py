@@ -1,0 +1,90 @@
+"""The boundary between two micro-batches. A query stops there before its plan changes, and at its end.
+
+Detection of a machine's clock that was set back, because Spark's triggers use that clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from airflow_provider_ckpt.spark.plan.builder import BuiltQuery
+from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.subtasklog.records import EndMode
+
+
+class QueryBoundary:
+    """The boundary of one attempt's query. The runner's own thread calls all methods.
+
+    A batch that is planned and not committed runs under the plan that it was made for.
+
+    Args:
+        build: builds the query of the current plan. Its argument says whether history holds event time.
+    """
+
+    def __init__(self, query: RunningQuery, folder: SparkFolder, build: Callable[[bool], BuiltQuery]) -> None:
+        self._query, self._folder, self._build = query, folder, build
+
+    def stand_still(self) -> None:
+        """Stop the query at a boundary: its newest planned batch is its newest committed one (R2)."""
+        self._query.stop_after_batch()
+        if not self._folder.at_boundary():
+            self._run_planned()
+
+    def end(self, mode: EndMode, built: BuiltQuery) -> None:
+        """End the query. Read nothing more, and fire the windows (R12). ``built``: the query that has run."""
+        if mode == "finish" or self._folder.is_final():
+            self._query.stop_after_batch()
+            self._finish_planned()
+        else:
+            self.stand_still()
+        self._fire_windows(built)
+
+    def _finish_planned(self) -> None:
+        if self._folder.at_boundary():
+            return
+        if self._folder.is_final():
+            self._run_planned()
+        else:
+            self._folder.forget_planned()  # all sources are at their ends, so only late files can be planned
+
+    def _fire_windows(self, built: BuiltQuery) -> None:
+        """Run a final batch at the maximal watermark, which closes the last windows, as Flink's MAX_WATERMARK does.
+
+        Spark's ``availableNow`` would leave these windows in the state. This batch also outputs the answer of a query
+        that publishes only its final answer.
+        """
+        commit = self._folder.newest_commit()
+        has_last_rows = built.final or (built.watermark and built.stateful)
+        if commit is None or not has_last_rows or self._folder.is_final():
+            return
+        self._folder.plan_final_batch(commit, int(time.time() * 1000))
+        self._run_planned()
+
+    def _run_planned(self) -> None:
+        """Run the planned batch. In the final batch history does not hold event time, because the batch reads nothing.
+
+        With a hold, rows would have two watermarks, and Spark refuses that once event time has passed its start.
+        """
+        self._query.run_planned(self._build(not self._folder.is_final()))
+
+
+class WallClock:
+    """A watch for a clock that was set back.
+
+    Spark's trigger waits by this clock for the next interval. So no micro-batch would begin for the time by which the
+    clock was set back, and nothing would report that.
+    """
+
+    def __init__(self, wall: Callable[[], float] | None = None, steady: Callable[[], float] = time.monotonic) -> None:
+        self._wall, self._steady = wall or (lambda: time.time()), steady
+        self._ahead = self._now()
+
+    def set_back(self) -> float:
+        """Return by how many seconds the clock was set back since the last call; negative if it was set forward."""
+        before, self._ahead = self._ahead, self._now()
+        return before - self._ahead
+
+    def _now(self) -> float:
+        return self._wall() - self._steady()

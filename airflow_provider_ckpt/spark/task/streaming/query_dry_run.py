@@ -1,0 +1,275 @@
+"""Trials of queries that may replace the running one. A trial builds, compares and runs a query invisibly (R21)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from airflow_provider_ckpt.coordinator.protocol.reports import ReconfigurationPrepared, ReconfigurationUnfit, Report
+from airflow_provider_ckpt.job.reconfigured import read_anew
+from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.ids import TaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.spark.app.causes import told
+from airflow_provider_ckpt.spark.app.jvm_state import is_gone
+from airflow_provider_ckpt.spark.app.session_settings import starting
+from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder
+from airflow_provider_ckpt.spark.plan.replacement_query import check_fits
+from airflow_provider_ckpt.spark.query.errors import UnfitQueryError
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.streaming.batch_function import BatchFunction
+from airflow_provider_ckpt.spark.task.streaming.state_repartition import cut_anew
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.storage.removal import best_effort
+
+log = logging.getLogger(__name__)
+
+LAST_TRIAL = 10.0
+"""Seconds to wait for a trial when its attempt is over or the next trial waits. Its user function may never return."""
+
+MakeBuilder = Callable[[VertexSettings | None], QueryBuilder]
+
+
+@dataclass(frozen=True)
+class DryRunQuery:
+    """A query that was tried, with the ``settings`` and ``without`` of its plan."""
+
+    settings: VertexSettings
+    without: frozenset[str]
+    builder: QueryBuilder
+    built: BuiltQuery
+
+    def is_of(self, plan: VertexPlan) -> bool:
+        return (self.settings, self.without) == (plan.settings or VertexSettings(), plan.without)
+
+
+class QueryDryRuns:
+    """The trials of one attempt of a subtask. They run one after the other, in threads of their own.
+
+    Args:
+        folder: the Spark folder of the running query.
+        path: prefix of the paths of its copies.
+        reads_whole: batches of result partitions are read as a whole, so no read limit holds for them.
+    """
+
+    def __init__(
+        self, context: RunContext, vertex: JobVertex, folder: SparkFolder, path: str, *, reads_whole: bool
+    ) -> None:
+        self._context, self._vertex, self._folder, self._path = context, vertex, folder, path
+        self._reads_whole = reads_whole
+        self._threads: list[threading.Thread] = []
+        self._one_at_a_time = threading.Lock()
+        self._query: StreamingQuery | None = None
+        self._is_stopped = False
+        self._tried: DryRunQuery | None = None
+
+    def submit(
+        self,
+        task_id: TaskId,
+        trial: str,
+        plan: VertexPlan,
+        now: BuiltQuery,
+        before: VertexSettings | None,
+        make_builder: MakeBuilder,
+        tell: Callable[[Report], None],
+    ) -> None:
+        """Try the query of a plan, and return at once.
+
+        Args:
+            task_id: of the attempt.
+            trial: names the trial in the answer.
+            plan: the plan to try.
+            now: the running query.
+            before: the settings of the running query; None if requests have changed none.
+            make_builder: returns the builder of a query with the given settings.
+            tell: called with ReconfigurationPrepared or ReconfigurationUnfit.
+        """
+
+        def run() -> None:
+            try:
+                with self._turn():
+                    digests = self._try(trial, plan, now, before or VertexSettings(), make_builder)
+            except BaseException as error:  # a user's file may raise anything, and only this thread would see it
+                tell(ReconfigurationUnfit(*task_id, trial, told(error)))
+            else:
+                tell(ReconfigurationPrepared(*task_id, trial, digests))
+
+        if not self._is_stopped:
+            # a daemon, so that a hanging trial delays neither the next attempt nor the end of the driver
+            thread = threading.Thread(target=run, name=f"ckpt-trial-{self._vertex.uid}", daemon=True)
+            self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
+            thread.start()
+
+    def take(self, plan: VertexPlan) -> DryRunQuery | None:
+        """Return the last tried query if it belongs to the plan, and forget it.
+
+        It can start as it is. So its functions need not be called again while the subtask is paused.
+        """
+        tried, self._tried = self._tried, None
+        return tried if tried is not None and tried.is_of(plan) else None
+
+    def stop(self) -> None:
+        """Stop the running trial, and start no more trials, because the attempt is over."""
+        self._is_stopped = True
+        query = self._query
+        if query is not None and not is_gone() and query.isActive:
+            query.stop()
+
+    def close(self) -> None:
+        """Wait until no trial runs, at most for :data:`LAST_TRIAL`."""
+        self._is_stopped = True
+        until = time.monotonic() + LAST_TRIAL
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                log.warning("%s has not ended within %g s, and is abandoned", thread.name, LAST_TRIAL)
+
+    def of(self, context: RunContext, vertex: JobVertex) -> QueryDryRuns:
+        """Return trials for another version of the job, on copies of this query's folder."""
+        return QueryDryRuns(context, vertex, self._folder, self._path, reads_whole=self._reads_whole)
+
+    # ---- the threads
+
+    def start_on_copy(self, trial: str, settings: VertexSettings, other: BuiltQuery) -> None:
+        """Run one batch without rows on a copy of the current state.
+
+        This batch fails if the state does not fit. It also fails at an unfit option of a source, because Spark reads
+        options when a query starts.
+        """
+        copy = SparkFolder(self._folder.storage, f"{self._path}-{trial}")
+        try:
+            copy.copy_from(self._folder)
+            copy.forget_planned()
+            if copy.newest_commit() is None:
+                return
+            copy.call(str(uuid.uuid4()))
+            cut_anew(self._context.spark, copy, settings.state_partitions)
+            copy.plan_empty_batch()
+            self._run(copy, settings, other)
+            self._check_parts(copy, settings.state_partitions)
+        finally:
+            with best_effort(copy.path):
+                copy.storage.delete_tree(copy.path)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for the end of the previous trial. Fail if it does not return, so that the next one is not blamed.
+
+        Raises UnfitQueryError.
+        """
+        if not self._one_at_a_time.acquire(timeout=LAST_TRIAL):
+            problem = "an earlier trial has not ended: try again, or stop the job and change its next run"
+            raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+        try:
+            yield
+        finally:
+            self._one_at_a_time.release()
+
+    def _try(
+        self, trial: str, plan: VertexPlan, now: BuiltQuery, before: VertexSettings, make_builder: MakeBuilder
+    ) -> Mapping[str, str]:
+        """Try the query, and return the digests of its functions. Raise the reason against it."""
+        settings = read_anew(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
+        self._context.check_declared([uid for uid in before.logic if uid not in settings.logic])
+        builder = make_builder(settings)
+        other = builder.build(plan.without)
+        is_read = bool(self._context.graph.outputs(self._vertex.uid))
+        is_another = (settings.logic, settings.digests) != (before.logic, before.digests)
+        check_fits(self._vertex.uid, now, other, is_read=is_read, is_edited=is_another)
+        # check only limits that change: the file source of an existing limit may have ended since
+        if _limits(settings) != _limits(before):
+            self._check_limits(other)
+        if settings.state_partitions != before.state_partitions:
+            self._check_state(other)
+        if settings.executors is not None and settings.executors != before.executors:
+            self._check_executors()
+        if is_another and other.stateful:
+            self._check_committed()
+        if (is_another or other.stateful) and not self._is_stopped:
+            self.start_on_copy(trial, settings, other)
+        self._tried = DryRunQuery(settings, plan.without, builder, other)
+        return settings.digests
+
+    def _check_limits(self, other: BuiltQuery) -> None:
+        edges = self._context.graph.inputs(self._vertex.uid)
+        if any(reads.is_file for reads in other.reads.values()) or (edges and not self._reads_whole):
+            return
+        problem = (
+            "it reads batches of its producers as a whole, because the job uses event time: no limit holds for them"
+            if edges
+            else "it reads no files, and no limit of bytes or files holds for anything else"
+        )
+        raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+
+    def _check_executors(self) -> None:
+        executors = self._context.executors
+        problem = None if executors is None else executors.problem()
+        if problem is not None:
+            raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+
+    def _check_committed(self) -> None:
+        """Refuse another function before the first committed batch, because there is no state to try it on.
+
+        Without a trial, a refusal by Spark would end the job.
+
+        Raises UnfitQueryError.
+        """
+        if self._folder.newest_commit() is None:
+            problem = (
+                "it has committed no micro-batch, so there is no state to try another function on; try again later"
+            )
+            raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+
+    def _check_state(self, other: BuiltQuery) -> None:
+        if not other.stateful:
+            raise UnfitQueryError(vertex=self._vertex.uid, problem="it keeps no state that could be repartitioned")
+        if self._folder.state_partitions() is None:
+            problem = "it has committed no micro-batch, so there is no state to repartition; try again later"
+            raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+
+    def _check_parts(self, copy: SparkFolder, wanted: int | None) -> None:
+        """Refuse a number of state parts that Spark does not use.
+
+        Spark repartitions any state. But an operator that uses only one part would lose the state in the others.
+
+        Raises UnfitQueryError.
+        """
+        if wanted is not None and not self._is_stopped and copy.parts_of_state() != {wanted}:
+            shown = " and ".join(map(str, sorted(copy.parts_of_state())))
+            problem = (
+                f"Spark runs it on state in {shown} parts, not {wanted}: an operator without keys uses only one part"
+            )
+            raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
+
+    def _run(self, folder: SparkFolder, settings: VertexSettings, other: BuiltQuery) -> None:
+        context = self._context
+        with starting(context.spark, context.state_partitions_of(self._vertex.uid, settings)):
+            query = (
+                other.frame.writeStream.queryName(f"{context.job_id}:{self._vertex.uid}:trial-{uuid.uuid4().hex[:8]}")
+                .outputMode(other.output_mode)
+                .option("checkpointLocation", folder.location)
+                .foreachBatch(BatchFunction(self._read_and_forget))
+                .trigger(once=True)
+                .start()
+            )
+        self._query = query
+        if self._is_stopped:
+            query.stop()
+        query.awaitTermination()
+        self._query = None
+
+    def _read_and_forget(self, frame: DataFrame, batch_id: int) -> None:
+        frame.write.format("noop").mode("overwrite").save()
+
+
+def _limits(settings: VertexSettings) -> tuple[int | None, int | None]:
+    return settings.max_bytes_per_batch, settings.max_files_per_batch

@@ -1,0 +1,290 @@
+"""The Spark query of one runner: its start, its batches, and its stop at a micro-batch boundary."""
+
+from __future__ import annotations
+
+import copy
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from airflow_provider_ckpt.errors import CkptError, OvertakenError
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.spark.app.causes import Cause, find_cause
+from airflow_provider_ckpt.spark.app.jvm_state import is_gone
+from airflow_provider_ckpt.spark.app.known_warnings import INTERRUPTED
+from airflow_provider_ckpt.spark.app.session_settings import starting
+from airflow_provider_ckpt.spark.plan.builder import BuiltQuery
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.crashes import report_crash
+from airflow_provider_ckpt.spark.task.errors import FileNotReadError, FilesSettledError, QueryFailedError
+from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
+from airflow_provider_ckpt.spark.task.streaming.batch_function import BatchFunction
+from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
+from airflow_provider_ckpt.spark.task.streaming.query_end import QueryEnd
+from airflow_provider_ckpt.spark.task.terminal_errors import hopeless
+
+_STOPPED_WITHIN = 10.0
+"""Seconds that a batch of an overtaken driver waits until the driver's loop stops the query."""
+_POLL = 0.02
+
+
+def query_failed(vertex: str, error: BaseException, files: Sequence[str] = ()) -> BaseException:
+    """Return an error whose message begins with the cause. The original error is its ``__cause__``.
+
+    Args:
+        vertex: named in the message.
+        error: raised by the query. An error of this package is returned as it is.
+        files: normal paths of the files that the batch reads.
+    """
+    if isinstance(error, CkptError):
+        return error
+    failed = hopeless(vertex, error, files) or _may_pass(vertex, find_cause(error))
+    failed.__cause__ = error
+    return failed
+
+
+def _may_pass(vertex: str, cause: Cause) -> QueryFailedError:
+    if cause.file is not None:
+        return FileNotReadError(vertex=vertex, file=cause.file, cause=cause.message)
+    return QueryFailedError(vertex=vertex, cause=cause.message)
+
+
+def _another(error: CkptError) -> CkptError:
+    """Return a copy of the error, with its traceback and its causes."""
+    other = copy.copy(error).with_traceback(error.__traceback__)
+    other.__cause__, other.__context__ = error.__cause__, error.__context__
+    other.__suppress_context__ = error.__suppress_context__
+    return other
+
+
+class RunningQuery:
+    """The queries of an attempt, at most one at a time, over the publisher's folder.
+
+    The runner's own thread starts queries, and stops them at a boundary: ``run``, ``stop_after_batch``,
+    ``run_planned``. The driver's loop polls them: ``wait_for_batch``, ``ended``, ``ran_out``, ``failure``. The loop
+    or the thread of a restart ends them for good: ``stop``. Spark calls ``foreach_batch`` in a thread of its own. Any
+    thread may call ``publish_committed``, ``cause`` and ``is_stopped``.
+
+    Attributes:
+        id: Spark's id of the last query; None before the first one starts.
+    """
+
+    def __init__(self, context: RunContext, publisher: Publisher, after_publish: Callable[[], None]) -> None:
+        self.id: str | None = None
+        self._context, self._publisher, self._after_publish = context, publisher, after_publish
+        self._published = threading.Condition(publisher.lock)
+        self._end = QueryEnd()
+        self._query: StreamingQuery | None = None
+        self._state_rows = 0
+        self._begins_again = False
+        """A batch waits for a restart of the query."""
+        self._only_final = False
+        """Only the last batch of the running query is published."""
+        self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
+        """The previous query and its error, if a batch of it failed. The driver's loop may still ask for them."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """True if the run is over, so that no query starts again."""
+        return self._end.is_for_good
+
+    def run(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> None:
+        self._launch(built, trigger)
+        self._end.going_on()
+
+    def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
+        """Publish the previous batch and stage this one. An overtaken driver does neither (R8).
+
+        Spark calls this in a thread of its own.
+        """
+        try:
+            self._publisher.check_fenced()
+            self.publish_committed()
+            self._publisher.stage(frame, batch_id, lambda: self._end.is_interrupted, only_final=self._only_final)
+        except FilesSettledError:
+            self._begins_again = True
+            self._sleep_until_stopped()
+            raise RuntimeError(f"{INTERRUPTED}: files of the batch have become complete") from None
+        except BaseException as error:
+            self._end.batch_failed(error)
+            if isinstance(error, OvertakenError):
+                self._await_stop(error)
+            if self._end.is_interrupted:
+                # keep the message short, because Spark overflows its stack on a long one
+                raise RuntimeError(f"{INTERRUPTED}: the query was stopped in a batch") from None
+            raise
+
+    def _await_stop(self, error: OvertakenError) -> None:
+        """Report the error, and wait until the driver's loop has stopped the query.
+
+        The driver then logs one line that names the new owner of the job. If the batch raised the error earlier, Spark
+        would log it with all stack traces.
+        """
+        report_crash(self._context, self._publisher.subtask, self._publisher.attempt, error)
+        self._sleep_until_stopped()
+
+    def _sleep_until_stopped(self) -> None:
+        until = time.monotonic() + _STOPPED_WITHIN
+        while not self._end.is_interrupted and time.monotonic() < until:
+            time.sleep(_POLL)
+
+    def publish_committed(self) -> None:
+        """Publish the batch that Spark has committed, if there is one."""
+        with self._publisher.lock:
+            if self._publisher.publish_committed():
+                self._published.notify_all()
+                self._after_publish()
+
+    def wait_for_batch(self, until: float) -> None:
+        """Wait for the time between two batches, when the previous batch is published.
+
+        This may raise the errors of publishing. Then the next attempt publishes the batch.
+
+        Args:
+            until: latest time to return, of ``time.monotonic``.
+        """
+        query, publisher = self._query, self._publisher
+        if query is None:
+            return
+        with publisher.lock:
+            before = publisher.log.state.last_batch
+            while time.monotonic() < until and query.isActive and query.status["isTriggerActive"]:
+                if publisher.log.state.last_batch is not before:
+                    return
+                self._published.wait(_POLL)
+            self.publish_committed()  # the event of the commit comes after the end of the trigger
+
+    def stop(self) -> None:
+        """Stop the query at once. An unpublished batch runs again in the next attempt."""
+        self._end.give_up()  # before the query is read, because a thread that starts a query checks this afterwards
+        query = self._query
+        if query is not None and not is_gone() and query.isActive:
+            query.stop()
+
+    def raise_watermark(self, watermark: int) -> None:
+        """Plan the next micro-batch with this watermark, in epoch milliseconds, if the query has a lower one."""
+        query = self._query
+        if query is None or not query.isActive:
+            return
+        tracker: Any = query._jsq.streamingQuery().watermarkTracker()
+        if tracker is not None and tracker.currentWatermark() < watermark:  # None while the query reads its checkpoint
+            tracker.setWatermark(watermark)
+
+    def ended(self) -> StreamingQuery | None:
+        """Return the query if it has ended by itself; otherwise None."""
+        query = self._query
+        if query is None or query.isActive:
+            return None
+        # read this after the query has ended, because the runner's thread sets it before it stops a query
+        return None if self._end.is_expected or query is not self._query else query
+
+    @property
+    def is_active(self) -> bool:
+        query = self._query
+        return query is not None and bool(query.isActive)
+
+    def stop_to_begin_batch_again(self) -> bool:
+        """Stop the query if files of its batch have become complete. Only a new query lists them again.
+
+        Return whether it was stopped.
+        """
+        query = self._query
+        if not self._begins_again or query is None:
+            return False
+        self._begins_again = False
+        self._end.expect()
+        self._end.interrupt()
+        query.stop()
+        return True
+
+    def state_rows(self) -> int:
+        """Return how many rows of state the query had after the last micro-batch of this attempt."""
+        progress = None if self._query is None else self._query.lastProgress
+        operators = [] if progress is None else progress["stateOperators"]
+        if operators:  # a query without new data lists none
+            self._state_rows = sum(int(one["numRowsTotal"]) for one in operators)
+        return self._state_rows
+
+    def ran_out(self) -> None:
+        """Note that the query has read all available data (``availableNow``) and ended."""
+        self._end.expect()
+        self.publish_committed()
+
+    def stop_after_batch(self) -> None:
+        """Stop between two batches if possible: right after one is published, or while none runs."""
+        query, publisher = self._query, self._publisher
+        if query is None:
+            return
+        with publisher.lock:
+            self.wait_for_batch(math.inf)
+            self._end.expect()
+        self._end.interrupt()
+        query.stop()
+        self.publish_committed()
+
+    def run_planned(self, built: BuiltQuery) -> None:
+        """Run exactly the batch that is planned but not committed. ``built``: the query that it was planned for."""
+        folder = self._publisher.folder
+        planned = folder.newest_offsets()
+        self._launch(built, {"once": True}).awaitTermination()
+        self._end.expect()
+        self.publish_committed()
+        if planned != folder.newest_commit():
+            # the driver was stopped meanwhile; without this batch there is neither a boundary nor an end of data
+            uid = self._publisher.vertex.uid
+            raise QueryFailedError(vertex=uid, cause=f"it was stopped in the planned batch {planned}")
+
+    def failure(self, query: StreamingQuery) -> BaseException:
+        error = query.exception()
+        ending = error if error is not None else RuntimeError("it ended without an exception")
+        inside = self._end.failure
+        before, failure = self._failed  # read this last, because it is set before the current failure is reset
+        return self._told(ending, failure if query is before else inside)
+
+    def cause(self, error: BaseException) -> BaseException:
+        """Return the original error for a failure: the error that ``foreachBatch`` raised, without Spark's wrapper."""
+        return self._told(error, self._end.failure)
+
+    def _told(self, error: BaseException, inside: BaseException | None) -> BaseException:
+        if isinstance(inside, CkptError):
+            return _another(inside)  # a copy, because an error that is raised again keeps more and more frames alive
+        failure = error if inside is None else inside
+        return query_failed(self._publisher.vertex.uid, failure, self._publisher.being_read)
+
+    def _launch(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> StreamingQuery:
+        context, publisher = self._context, self._publisher
+        uid = publisher.vertex.uid
+        plan = publisher.publication.plan
+        settings = plan.settings or VertexSettings()
+        pool = add_pool(context.spark, uid, settings.pool_weight)
+        context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+        if context.executors is not None:
+            context.executors.want(uid, settings.executors)
+        failure = self._end.failure
+        self._failed = (None, None) if failure is None else (self._query, failure)
+        self._end.begin()
+        self._only_final = built.final
+        output_mode = "complete" if built.final and publisher.folder.is_final() else built.output_mode
+        state_partitions = context.state_partitions_of(uid, settings) if built.stateful else None
+        is_consumer = not set(publisher.vertex.sources) - plan.without
+        folders = [path for read in built.reads.values() for path in read.paths]
+        if context.graph.inputs(uid):
+            folders.append(publisher.folder.location)  # it lies under the same root as the result partitions
+        with starting(context.spark, state_partitions, is_consumer=is_consumer, folders=folders):
+            query = (
+                built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
+                .outputMode(output_mode)
+                .option("checkpointLocation", publisher.folder.location)
+                .foreachBatch(BatchFunction(self.foreach_batch))
+                .trigger(**trigger)
+                .start()
+            )
+        self._query, self.id = query, str(query.id)
+        if self._end.is_for_good:  # the run ended while the query started
+            query.stop()
+        return query

@@ -1,0 +1,513 @@
+"""Runner of one vertex in STREAMING mode: the life of its Spark query, from its start to the end of data.
+
+The machine (``task.machine``) decides the next step, and this runner carries it out. These threads call it:
+
+* the driver's loop: ``deploy``, ``trigger``, ``pull_inputs``, ``pause``, ``resume``, ``drain``, ``finish``, ``stop``;
+* Spark's callback threads: ``on_progress``, and the query's ``foreach_batch``;
+* one thread of its own for long work: building, stopping at a boundary, restarting and ending a query.
+
+:class:`RunningQuery` holds the query, :class:`QueryBoundary` stops it, and :class:`Publisher` publishes its
+micro-batches.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
+
+from airflow_provider_ckpt.coordinator.protocol.reports import (
+    BatchPublished,
+    FilesChanged,
+    InputLeftUnread,
+    QueryMeasured,
+    ReadingBegun,
+    ReconfigurationUnfit,
+    SourceAtEnd,
+    SourceLogGrown,
+)
+from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.pause_reason import PauseReason
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.model.words import counted
+from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder, can_drop
+from airflow_provider_ckpt.spark.plan.kept_state import kept_state
+from airflow_provider_ckpt.spark.query.analysed_plan import leaf_ids, watermark_over
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+from airflow_provider_ckpt.spark.task.context import RunContext
+from airflow_provider_ckpt.spark.task.crashes import report_crash
+from airflow_provider_ckpt.spark.task.streaming.file_watch import FileWatch
+from airflow_provider_ckpt.spark.task.streaming.idle_sources import IdleSources
+from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
+from airflow_provider_ckpt.spark.task.streaming.query_boundary import QueryBoundary, WallClock
+from airflow_provider_ckpt.spark.task.streaming.query_dry_run import QueryDryRuns
+from airflow_provider_ckpt.spark.task.streaming.query_progress import SparkProgress
+from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
+from airflow_provider_ckpt.spark.task.streaming.source_watch import SourceWatch
+from airflow_provider_ckpt.spark.task.streaming.unread_input import left_input
+from airflow_provider_ckpt.subtasklog.records import EndMode
+from airflow_provider_ckpt.task.actions import (
+    Action,
+    AnnounceEnd,
+    BuildQuery,
+    EndData,
+    EndPartition,
+    PauseQuery,
+    PostReport,
+    ReadWhatIsThere,
+    RunQuery,
+)
+from airflow_provider_ckpt.task.inputs import EdgeInput
+from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from airflow_provider_ckpt.task.phase import TaskPhase
+
+log = logging.getLogger(__name__)
+
+LEAST_SET_BACK = 1.0
+"""Seconds. A clock that is set back by less delays a micro-batch by less, which is acceptable."""
+
+
+class StreamingRunner:
+    """One attempt of one subtask.
+
+    Args:
+        make_builder: returns the builder of the query with the given settings.
+        trials: tries queries that may replace the current one.
+        forget_earlier: deletes Spark folders of earlier attempts. It is called once, after the first published batch.
+            Until then a person may need them, for example if Spark refuses the query or its schema.
+        widen: adds inputs that the plan has and the attempt lacks. It is called with the lock held before a query is
+            built.
+        idle_timeouts: source -> its ``idle_timeout``; see :class:`IdleSources`.
+    """
+
+    def __init__(
+        self,
+        context: RunContext,
+        publisher: Publisher,
+        make_builder: Callable[[VertexSettings | None], QueryBuilder],
+        trials: QueryDryRuns,
+        forget_earlier: Callable[[], None] | None = None,
+        add_channels: Callable[[VertexPlan], None] = lambda plan: None,
+        idle_timeouts: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
+        self.vertex, self.subtask, self.attempt = publisher.vertex, publisher.subtask, publisher.attempt
+        self._publisher = publisher
+        self._context, self._make_builder, self._trials = context, make_builder, trials
+        self._builder: QueryBuilder | None = None
+        self._settings: VertexSettings | None = None
+        self._log, self._folder, self._inputs = publisher.log, publisher.folder, publisher.inputs
+        self._lock, self._publication = publisher.lock, publisher.publication
+        self._machine = TaskMachine(self._publication.task_id, self._inputs.names)
+        self._forget_earlier, self._widen = forget_earlier, add_channels
+        self._query = RunningQuery(context, publisher, self._published)
+        self._idle = IdleSources(idle_timeouts, self._query.raise_watermark)
+        self._with_event_time: frozenset[str] = frozenset()
+        self._boundary = QueryBoundary(self._query, self._folder, self._build_anew)
+        self._built: BuiltQuery | None = None
+        self._sources = SourceWatch(context, self.vertex, self._inputs)
+        self._files = FileWatch(context, publisher, lambda: self._query.is_stopped)
+        self._reads: dict[str, SourceReads] = {}
+        """Source -> its files, for all queries of this attempt, because files of ended sources are compared, too."""
+        self._looks_at_files = False
+        self._wall = WallClock()
+        self._told_published: bool | None = None
+        """The value of the last ReadingBegun; None before the first one."""
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
+
+    @property
+    def query_id(self) -> str | None:
+        return self._query.id
+
+    # ---- for trials of another version of the job; any thread
+
+    @property
+    def edges(self) -> Mapping[str, EdgeInput]:
+        """Channel -> the input that it reads from another vertex."""
+        return self._inputs.edges
+
+    @property
+    def plan(self) -> VertexPlan:
+        with self._lock:
+            return self._publication.plan
+
+    def trials_of(self, context: RunContext, vertex: JobVertex) -> QueryDryRuns:
+        """Return trials of queries that resume from the state of this one."""
+        return self._trials.of(context, vertex)
+
+    # ---- the driver's loop: commands
+
+    def deploy(self, plan: VertexPlan) -> None:
+        """Start the query, or end the data at once if nothing is left to read."""
+        self._submit(functools.partial(self._deploy, plan))
+
+    def trigger(self, checkpoint: int) -> None:
+        self._publication.trigger(checkpoint)
+
+    def pause(self, reason: PauseReason) -> None:
+        with self._lock:
+            self._carry_out(self._machine.pause(reason))
+
+    def resume(self, plan: VertexPlan) -> None:
+        with self._lock:
+            self._carry_out(self._machine.resume(plan))
+
+    def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
+        raise AssertionError(f"{self.subtask}: a query is handed no splits")
+
+    def prepare(self, trial: str, plan: VertexPlan) -> None:
+        """Try the query of another plan in a separate thread, so that the current query does not wait for it."""
+        with self._lock:
+            now, before, task_id = self._built, self._publication.plan.settings, self._publication.task_id
+        if now is None:
+            self._publication.tell(ReconfigurationUnfit(*task_id, trial, "it has not started yet"))
+            return
+        self._trials.submit(task_id, trial, plan, now, before, self._make_builder, self._publication.tell)
+
+    def drain(self, *, at_once: bool = False) -> None:
+        with self._lock:
+            self._carry_out(self._machine.drain(self._seen(), at_once=at_once))
+
+    def finish(self) -> None:
+        with self._lock:
+            self._carry_out(self._machine.finish())
+        self.close()
+
+    # ---- the driver's loop: the rest
+
+    def pull_inputs(self) -> None:
+        """Read new entries of the producers' logs. Take a snapshot at a barrier, and feed batches that may be read."""
+        if not self._inputs.edges:
+            return
+        with self._lock:
+            self._publication.act_on_inputs()
+            self._advance()
+
+    def wait_for_batch(self, until: float) -> None:
+        """Wait for the time between two batches, at most until ``until`` (of ``time.monotonic``)."""
+        self._query.wait_for_batch(until)
+
+    def stop(self) -> None:
+        """Stop the query at once. An unpublished batch runs again in the next attempt."""
+        self._query.stop()
+        self._trials.stop()
+
+    def close(self) -> None:
+        """Wait until the runner's threads have ended, so that nothing of this attempt outlives the driver."""
+        self._trials.close()
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def check(self) -> None:
+        """Check the query, its sources and its files. Raise the error of a query that has ended by itself.
+
+        The driver's loop calls this repeatedly. It also publishes a committed batch whose event was lost, because
+        Spark's queue of events drops events when it is full.
+        """
+        if not self._query.is_stopped:
+            self._query.publish_committed()
+        self._look_at_sources(time.monotonic())
+        self._look_at_files(time.monotonic())
+        self._look_at_the_clock()
+        if self._query.stop_to_begin_batch_again():
+            self._submit(self._begin_batch_again)
+        self._look_for_idle_sources()
+        ended = self._query.ended()
+        if ended is None:
+            return
+        if ended.exception() is None and self._ends_by_itself:
+            self._query.ran_out()
+            with self._lock:
+                self._carry_out(self._machine.ran_out())
+            return
+        raise self._query.failure(ended)
+
+    def _look_at_the_clock(self) -> None:
+        """Restart the query if the machine's clock was set back. Spark's trigger would wait until the old time is
+        reached.
+        """
+        back = self._wall.set_back()
+        if self._trigger_interval and not self._ends_by_itself and back > max(self._trigger_interval, LEAST_SET_BACK):
+            self._submit(functools.partial(self._run_again, back))
+
+    def _look_for_idle_sources(self) -> None:
+        if self._machine.phase is TaskPhase.RUNNING:
+            self._idle.look(self._publication.times)
+
+    def _look_at_sources(self, now: float) -> None:
+        built = self._built
+        if built is None or self._machine.phase not in (TaskPhase.WAITING, TaskPhase.RUNNING):
+            return
+        for source, reads in self._sources.stuck(built, now):
+            self._submit(functools.partial(self._sources.refuse, source, reads))
+
+    def _look_at_files(self, now: float) -> None:
+        if not self._looks_at_files and self._machine.phase is TaskPhase.RUNNING and self._files.is_due(now):
+            self._looks_at_files = True
+            self._submit(self._compare_due_files)
+
+    def changed_files(self) -> list[FilesChanged]:
+        """Return reports of files that have changed since they were read. For a stopped run, when no thread works."""
+        return self._files.changes(self._reads)
+
+    def late_files(self) -> set[str]:
+        """Return normal paths of files that bounded sources read although the frozen lists do not name them."""
+        return {path for source in self._inputs.bounded_files.values() for path in source.late}
+
+    # ---- Spark's callback threads
+
+    def on_progress(self) -> None:
+        """Publish the committed batch. After the end of the run, leave that to the next attempt."""
+        if not self._query.is_stopped:
+            self._guard(self._query.publish_committed)
+
+    def on_idle(self) -> None:
+        """Report once that the query has nothing to read, unless it has published a batch before."""
+        if not self._query.is_stopped:
+            self._tell_begun(published=False)
+
+    def measured(self, progress: SparkProgress | None) -> None:
+        """Report measurements, after :meth:`on_progress`. None: the query has had nothing to do for a while."""
+        if self._query.is_stopped:
+            return
+        found = None
+        if progress is not None:
+            files, size = self._publisher.taken(progress.batch_id)
+            with self._lock:
+                behind = self._inputs.behind()
+            found = progress.told(self._trigger_interval, files, size, behind)
+        self._publication.tell(QueryMeasured(*self._publication.task_id, found))
+
+    # ---- from facts to actions; the lock is held
+
+    def _published(self) -> None:
+        forget, self._forget_earlier = self._forget_earlier, None
+        if forget is not None:
+            self._submit(forget)
+        self._tell_begun(published=True)
+        if self._hastens_checkpoints:
+            self._publication.tell(BatchPublished(*self._publication.task_id))
+        if self._inputs.has_grown():
+            self._publication.tell(SourceLogGrown(*self._publication.task_id))
+        self._advance()
+
+    def _tell_begun(self, *, published: bool) -> None:
+        is_news = self._told_published is None or (published and not self._told_published)
+        if self._context.in_master_process and is_news:
+            self._told_published = published
+            self._publication.tell(ReadingBegun(*self._publication.task_id, published))
+
+    @property
+    def _hastens_checkpoints(self) -> bool:
+        """True if published batches bring the next checkpoint forward, so that rows of a live source are released soon.
+
+        This holds only for a query without result partitions as inputs, because those inputs bring the barriers
+        otherwise.
+        """
+        is_live = set(self.vertex.sources) - set(self.vertex.bounded_sources)
+        return bool(self._context.in_master_process and is_live and not self._inputs.edges)
+
+    def _advance(self) -> None:
+        self._carry_out(self._machine.advance(self._seen()))
+
+    def _seen(self) -> Seen:
+        return Seen(self._inputs.ended(), self._edges_ended(), self._publication.last_batch())
+
+    def _edges_ended(self) -> bool:
+        """Return True if all inputs from other vertices have ended and were fed.
+
+        With ``availableNow``, Spark takes the available data for the end.
+        """
+        without = self._publication.plan.without
+        return all(edge.ended for edge in self._inputs.edges.values() if edge.edge.uid not in without)
+
+    @property
+    def _runs_out(self) -> bool:
+        """True for a bounded source without a frozen end. Spark's ``availableNow`` sets its end at each start."""
+        return bool(set(self.vertex.bounded_sources) - set(self._inputs.bounded) - self._publication.plan.without)
+
+    @property
+    def _ends_by_itself(self) -> bool:
+        return self._runs_out or self._machine.reads_what_is_there
+
+    def _carry_out(self, actions: Iterable[Action]) -> None:
+        """Carry out the actions in order. Long ones run in the runner's own thread."""
+        for action in actions:
+            match action:
+                case BuildQuery(plan):
+                    self._submit(functools.partial(self._build, plan))
+                case RunQuery():
+                    self._submit(self._run)
+                case PauseQuery():
+                    self._submit(self._stand_still)
+                case ReadWhatIsThere():
+                    self._submit(self._read_what_is_there)
+                case EndData(mode):
+                    self._submit(functools.partial(self._end, mode))
+                case EndPartition():
+                    self._publication.end_of_partition()
+                    self._carry_out(self._machine.partition_ended())
+                case AnnounceEnd(uid, batch_id):
+                    self._submit(functools.partial(self._look_at_ended, uid))
+                    droppable = can_drop(self._current_builder(), uid, self._publication.plan.without)
+                    self._publication.tell(SourceAtEnd(*self._publication.task_id, uid, batch_id, droppable))
+                case PostReport(report):
+                    self._publication.tell(report)
+
+    # ---- the runner's own thread
+
+    def _deploy(self, plan: VertexPlan) -> None:
+        end_of_data = self._log.state.end_of_data
+        planned = end_of_data is None and self._folder.is_final()
+        with self._lock:
+            self._carry_out(self._machine.deploy(plan, end_of_data, final_batch_planned=planned))
+
+    def _build(self, plan: VertexPlan) -> None:
+        with self._lock:
+            self._publication.resumes(plan)
+            self._widen(plan)
+        tried = self._trials.take(plan)
+        if tried is not None:
+            self._builder, self._settings, built = tried.builder, plan.settings, tried.built
+        else:
+            if plan.settings != self._settings:
+                self._builder = None
+            built = self._current_builder().build(plan.without)
+        self._sources.refuse_made_again(built)
+        self._with_event_time = self._followed_inputs(built) if self._idle.timeouts else frozenset()
+        with self._lock:
+            self._built, self._reads = built, {**self._reads, **built.reads}
+            reads = {*built.reads, *self._inputs.edge_sources}
+            self._carry_out(self._machine.planned(reads, runs_out=self._runs_out, seen=self._seen()))
+
+    def _followed_inputs(self, built: BuiltQuery) -> frozenset[str]:
+        """Return the inputs whose watermarks the query uses; none while it reads a bounded input."""
+        without = self._publication.plan.without
+        edges = [edge for edge in self._context.graph.inputs(self.vertex.uid) if edge.uid not in without]
+        ends = set(self.vertex.bounded_sources) - without
+        if ends or any(self._context.graph.vertex(edge.producer).bounded for edge in edges):
+            return frozenset()  # the bounded input holds event time
+        inputs = self._current_builder().inputs
+        return frozenset(uid for uid, frame in inputs.items() if watermark_over(built.frame, leaf_ids(frame)))
+
+    def _run(self) -> None:
+        self._begin()
+        with self._lock:
+            self._carry_out(self._machine.started(self._seen()))
+
+    def _begin(self) -> None:
+        assert self._built is not None
+        self._idle.begin(self._with_event_time)
+        interval = f"{int(self._trigger_interval * 1000)} milliseconds"
+        self._query.run(self._built, {"availableNow": True} if self._ends_by_itself else {"processingTime": interval})
+
+    def _run_again(self, back: float) -> None:
+        """Restart the query at a boundary. Pauses and ends run in this thread, too, so they cannot interfere.
+
+        Args:
+            back: seconds by which the machine's clock was set back.
+        """
+        with self._lock:
+            if self._machine.phase is not TaskPhase.RUNNING:
+                return
+        log.warning("the machine's clock was set back by %.0f s: the query of %s is restarted", back, self.subtask)
+        self._boundary.stand_still()
+        self._begin()
+
+    def _read_what_is_there(self) -> None:
+        with self._lock:
+            if self._machine.phase is not TaskPhase.RUNNING:  # a paused query does so when it resumes
+                return
+        self._query.state_rows()  # keep the number, because the next query has none before its first batch
+        self._boundary.stand_still()
+        self._begin()
+
+    def _begin_batch_again(self) -> None:
+        with self._lock:
+            if self._machine.phase is not TaskPhase.RUNNING:  # a pause runs the planned batch itself
+                return
+        if not self._query.is_active:  # a drain may have restarted it already
+            self._begin()
+
+    def _stand_still(self) -> None:
+        self._boundary.stand_still()
+        commit = self._folder.newest_commit()
+        with self._lock:
+            self._carry_out(self._machine.paused_at(-1 if commit is None else commit))
+
+    def _end(self, mode: EndMode) -> None:
+        """End the data: read nothing more, fire the windows, and append the end to the log (R11)."""
+        if self._built is None:
+            self._built = self._build_anew()
+            self._reads = {**self._reads, **self._built.reads}
+        self._boundary.end(mode, self._built)
+        self._look_back(mode, self._built)
+        with self._lock:
+            self._publication.end_of_data(mode)
+            self._carry_out(self._machine.data_ended())
+
+    def _look_back(self, mode: EndMode, built: BuiltQuery) -> None:
+        """Report unread input, and state that is lost with the end.
+
+        Raises UnfinishedFilesError.
+        """
+        self._files.look_at_all(self._reads, wait=True)
+        if mode == "drain":
+            self._report_left()
+        self._report_timers(built)
+
+    def _report_left(self) -> None:
+        last, live = self._log.state.last_batch, set(self.vertex.sources) - set(self.vertex.bounded_sources)
+        for uid in sorted(live & self._reads.keys()):
+            offset = None if last is None else last.offsets.get(uid)
+            left = left_input(self._context.spark, self._folder, uid, self._reads[uid], offset)
+            if left is not None:
+                self._leave(f"the drain has ended source {uid}, and left {left}")
+
+    def _report_timers(self, built: BuiltQuery) -> None:
+        """Report state that waits for processing time, because the end discards it."""
+        rows = self._query.state_rows() if built.stateful else 0
+        if rows and any(one.has_timers for one in kept_state(built.frame)):
+            self._leave(
+                f"the end of {self.subtask} discards {counted(rows, 'row')} of state that waited for processing time"
+            )
+
+    def _leave(self, what: str) -> None:
+        self._publication.tell(InputLeftUnread(*self._publication.task_id, what))
+
+    def _compare_due_files(self) -> None:
+        self._looks_at_files = False
+        self._files.look(self._reads)
+
+    def _look_at_ended(self, uid: str) -> None:
+        """Compare the files of a bounded source that has ended while its query continues."""
+        if uid in self._reads:
+            self._files.look_at_all({uid: self._reads[uid]}, wait=False)
+
+    @property
+    def _trigger_interval(self) -> float:
+        settings = self._publication.plan.settings
+        chosen = None if settings is None else settings.trigger_interval
+        return self._context.options.trigger_interval if chosen is None else chosen
+
+    def _current_builder(self) -> QueryBuilder:
+        """Return the builder for the current plan. Make it if none exists, as in an attempt that ends at once."""
+        if self._builder is None:
+            settings = self._publication.plan.settings
+            self._builder, self._settings = self._make_builder(settings), settings
+        return self._builder
+
+    def _build_anew(self, hold: bool = True) -> BuiltQuery:
+        """Build the query of the current plan again. ``hold``: history holds event time."""
+        return self._current_builder().build(self._publication.plan.without, hold=hold)
+
+    def _submit(self, work: Callable[[], None]) -> None:
+        self._thread.submit(self._guard, work)
+
+    def _guard(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            report_crash(self._context, self.subtask, self.attempt, self._query.cause(error))

@@ -1,0 +1,192 @@
+"""Texts about the event time of a job's queries: its progress, the source that holds it, and rows that do not
+fit it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.progress import SourceTimes
+from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
+from airflow_provider_ckpt.model.words import counted
+
+CLOCKS_DIFFER = 60.0
+"""Seconds that a watermark may be ahead of the clock without a warning."""
+IS_QUIET = 60.0
+"""Seconds without a row after which a source that holds windows is named."""
+_REASONS = (
+    ("without", "without an event time"),
+    ("before_1970", "before 1970"),
+    ("ahead", "further ahead of the clock than max_ahead"),
+)
+
+Unfit = Mapping[tuple[str, str, str], int]
+"""(Reason, source, vertex) -> rows since the job began."""
+
+
+def unfit_rows(state: JobState, checkpoint: int | None = None) -> dict[tuple[str, str, str], int]:
+    """Return the numbers of rows with an event time that their query cannot use. Zeros are left out."""
+    return {
+        (reason, source, vertex): rows
+        for name, reason in _REASONS
+        for vertex, times in state.times(checkpoint).items()
+        for source, of_source in times.items()
+        if (rows := getattr(of_source, name))
+    }
+
+
+def new_unfit_rows(before: Unfit, now: Unfit) -> str:
+    """Return the addition to a release line about unfit rows that came since the previous line."""
+    more = {key: rows - before.get(key, 0) for key, rows in now.items()}
+    texts = []
+    for _, reason in _REASONS:
+        new = sum(rows for key, rows in more.items() if key[0] == reason and rows > 0)
+        if new:
+            texts.append(f"; {counted(new, 'more row')} came {reason} (since the job began: {_of(reason, now)})")
+    return "".join(texts)
+
+
+def all_unfit_rows(rows: Unfit) -> list[str]:
+    """Return one text for each reason, such as ``rows before 1970: 3 of live in counts``."""
+    return [f"rows {reason}: {_of(reason, rows)}" for _, reason in _REASONS if any(key[0] == reason for key in rows)]
+
+
+def _of(reason: str, rows: Unfit) -> str:
+    return ", ".join(f"{count} of {key[1]} in {key[2]}" for key, count in rows.items() if key[0] == reason)
+
+
+@dataclass(frozen=True)
+class HeldWindows:
+    """A query whose windows wait for rows of one source.
+
+    ``last_row_at`` is when that source had its last row, in epoch seconds, or None if it had none.
+    """
+
+    vertex: str
+    source: str
+    watermark: int | None
+    last_row_at: float | None
+
+    def shown(self, now: float) -> str:
+        since = "has had no row" if self.last_row_at is None else f"has had no row for {_long(now - self.last_row_at)}"
+        at = "" if self.watermark is None else f" at {shown_time(self.watermark)}"
+        return f"the windows of {self.vertex} wait{at}, because source {self.source} {since}"
+
+
+def held_windows(state: JobState, now: float) -> list[HeldWindows]:
+    """Return the queries that could close windows if one of their live sources had newer rows.
+
+    A query that still reads a bounded source waits for its end, and is left out.
+    """
+    found = []
+    marks = state.watermarks()
+    for vertex, times in state.times().items():
+        inputs = [uid for uid in _live_inputs(state, vertex) if uid in times or _has_watermark(state, uid)]
+        if len(inputs) < 2:
+            continue
+        last = min(inputs, key=lambda uid: _mark(times.get(uid)))
+        slowest, others = times.get(last, SourceTimes()), [_mark(times.get(uid)) for uid in inputs if uid != last]
+        is_passed = marks.get(vertex, 0) > _mark(slowest)
+        is_quiet = slowest.last_row_at is None or now - slowest.last_row_at >= IS_QUIET
+        if is_quiet and not is_passed and max(others) > _mark(slowest):
+            found.append(HeldWindows(vertex, last, marks.get(vertex), slowest.last_row_at))
+    return found
+
+
+def _live_inputs(state: JobState, vertex: str) -> list[str]:
+    """Return the sources and producers of the vertex.
+
+    The list is empty while one of them has an end that is not reached, and if the vertex is no longer part of the job.
+    """
+    graph, left_out = state.graph(), state.dropped.get(vertex, ())
+    of_vertex = next((one for one in graph.vertices if one.uid == vertex), None)
+    if of_vertex is None:
+        return []
+    edges = [edge for edge in graph.inputs(vertex) if edge.uid not in left_out]
+    sources = [uid for uid in of_vertex.sources if uid not in left_out]
+    ends = {*of_vertex.bounded_sources, *(edge.producer for edge in edges if graph.vertex(edge.producer).bounded)}
+    inputs = [*sources, *(edge.producer for edge in edges)]
+    return [] if ends.intersection(inputs) else inputs
+
+
+def _has_watermark(state: JobState, uid: str) -> bool:
+    """Return whether the plan declares event time for a source.
+
+    For another query's rows only the rows themselves show it.
+    """
+    recorded = None if state.plan is None else state.plan.definition
+    source = None if recorded is None else recorded.sources.get(uid)
+    return source is not None and source.watermark is not None
+
+
+def _mark(times: SourceTimes | None) -> int:
+    return 0 if times is None or times.watermark is None else times.watermark
+
+
+def ahead_of_clock(state: JobState, now: float) -> dict[str, int]:
+    """Return the watermarks of queries with state that are ahead of the clock, by vertex.
+
+    The watermark of a drain is left out.
+    """
+    marks = {uid: mark for uid, mark in state.watermarks().items() if mark < MAX_WATERMARK}
+    return {uid: marks[uid] for uid in state.times() if marks.get(uid, 0) / 1000 > now + CLOCKS_DIFFER}
+
+
+def shown_ahead(vertex: str, watermark: int) -> str:
+    return (
+        f"the watermark of {vertex} is ahead of the clock, at {shown_time(watermark)}: rows of the present are late "
+        "and are dropped. Look for rows with a wrong event time, and give their source a smaller max_ahead"
+    )
+
+
+def shown_times(state: JobState) -> Iterator[str]:
+    """Yield, for each query with state and event time, its watermark and the event time of each source."""
+    marks = state.watermarks()
+    for vertex, times in state.times().items():
+        at = shown_time(marks[vertex]) if vertex in marks else "the start"
+        yield f"{vertex} at {at} ({', '.join(_shown_source(*one) for one in times.items())})"
+
+
+def _shown_source(uid: str, times: SourceTimes) -> str:
+    if times.watermark is None or times.last_row_at is None:
+        return f"{uid}: no event time so far"
+    return f"{uid} at {shown_time(times.watermark)}, last row {shown_time(round(times.last_row_at * 1000))}"
+
+
+def shown_time(milliseconds: int) -> str:
+    try:
+        at = datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+    except (OverflowError, ValueError):  # Spark knows years that Python does not
+        return f"{milliseconds} ms since 1970"
+    return at.strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _long(seconds: float) -> str:
+    minutes = int(seconds // 60)
+    return f"{int(seconds)} s" if minutes < 2 else f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
+
+
+def event_time_view(state: JobState) -> dict[str, Any]:
+    """Return the event time of the queries with state, as ``ckpt show --json`` prints it (docs/cli.md)."""
+    marks = state.watermarks()
+    return {
+        vertex: {
+            "watermark": marks.get(vertex),
+            "sources": {uid: _source_view(one) for uid, one in times.items()},
+        }
+        for vertex, times in state.times().items()
+    }
+
+
+def _source_view(times: SourceTimes) -> dict[str, Any]:
+    return {
+        "watermark": times.watermark,
+        "last_row_at": times.last_row_at,
+        "rows_without_event_time": times.without,
+        "rows_before_1970": times.before_1970,
+        "rows_ahead": times.ahead,
+    }

@@ -1,0 +1,78 @@
+"""The exit codes of a driver and of ``ckpt``. Driver processes set them, and supervisors read them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.status.status_line import LineKind
+from airflow_provider_ckpt.storage.errors import ForeignRootError, NoRootError
+
+
+class ExitCode(IntEnum):
+    """The exit code of a driver.
+
+    ``ckpt`` itself ends with one of the first three (:attr:`coarse`), or with 130 when it was interrupted.
+    """
+
+    FINISHED = 0
+    """The job is finished or stopped. For another command: the answer was printed."""
+    FAILED = 1
+    """A retry may help."""
+    REFUSED = 2
+    """The input was refused, and nothing was written."""
+    TERMINAL = 3
+    """A retry would fail again."""
+    FENCED = 4
+    """A later driver owns the job."""
+    INTERRUPTED = 130
+    """The code that a shell uses for SIGINT."""
+
+    @classmethod
+    def of_run(cls, status: JobStatus) -> ExitCode:
+        """Return the code of a run that ended with this status of the job."""
+        if status.ended_well:
+            return cls.FINISHED
+        return cls.TERMINAL if status.is_terminal else cls.FAILED
+
+    @classmethod
+    def of_error(cls, error: Exception) -> ExitCode:
+        """Return the code of a run that an error ended. An error from outside this package may be temporary."""
+        if isinstance(error, OvertakenError):
+            return cls.FENCED
+        if isinstance(error, _REFUSALS):
+            return cls.REFUSED
+        return cls.TERMINAL if isinstance(error, CkptError) and not error.retryable else cls.FAILED
+
+    @property
+    def line_kind(self) -> LineKind:
+        """Return the kind of the last status line of a failed run."""
+        return _TOLD.get(self, LineKind.FAILED)
+
+    @property
+    def coarse(self) -> ExitCode:
+        """Return the code with which ``ckpt run`` ends. The finer codes are for the Airflow operator."""
+        return self if self in (ExitCode.FINISHED, ExitCode.REFUSED) else ExitCode.FAILED
+
+
+_REFUSALS = (InvalidInputError, ForeignRootError, NoRootError)
+_TOLD = {ExitCode.REFUSED: LineKind.REFUSED, ExitCode.FENCED: LineKind.FENCED}
+_FOR_GOOD = {
+    ExitCode.REFUSED: (LineKind.REFUSED, LineKind.FAILED),
+    ExitCode.TERMINAL: (LineKind.FAILED,),
+    ExitCode.FENCED: (LineKind.FENCED,),
+}
+
+
+def is_for_good(code: int | None, told: str) -> bool:
+    """Return whether a retry of the driver would fail in the same way.
+
+    The exit code and the last status line must agree, because a JVM without memory ends itself with code 3, too, and is
+    worth a retry.
+
+    Args:
+        code: exit code of the driver's process.
+        told: kind of its last status line.
+    """
+    return any(code == known and told in kinds for known, kinds in _FOR_GOOD.items())

@@ -1,0 +1,134 @@
+"""Windows that hold rows back, and the reasons why a run has released no row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
+from airflow_provider_ckpt.status.event_time import HeldWindows, shown_time
+
+
+@dataclass(frozen=True)
+class OpenWindows:
+    """A query whose newest rows lie in windows that are not closed.
+
+    Attributes:
+        vertex: the query.
+        watermark: its watermark in epoch milliseconds.
+        newest: event time of its newest row in epoch milliseconds.
+        unread: inputs whose end the windows wait for.
+        awaited: live inputs whose next row moves event time for the first time. The rows that they gave while an input
+            held event time do not move it later.
+    """
+
+    vertex: str
+    watermark: int | None
+    newest: int
+    unread: tuple[str, ...]
+    awaited: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.unread:
+            return f"windows of {self.vertex} are open until {' and '.join(self.unread)} is read to its end"
+        if self.awaited:
+            return (
+                f"windows of {self.vertex} are open until the next row of {' and '.join(self.awaited)} comes: rows "
+                f"that were read beside history do not move event time (newest row: {shown_time(self.newest)})"
+            )
+        after = f" that end after {shown_time(self.watermark)}" if self.watermark else ""
+        closing = "a window closes when event time passes its end"
+        return f"windows of {self.vertex}{after} are open: {closing} (newest row: {shown_time(self.newest)})"
+
+
+def open_windows(state: JobState, held: Iterable[HeldWindows] = ()) -> list[OpenWindows]:
+    """Return the queries with open windows at the last completed checkpoint, without those in ``held``.
+
+    The window of the newest row is open, because the watermark never passes that row while the query runs.
+    """
+    marks, going = state.watermarks(), _going(state) - {one.vertex for one in held}
+    found = []
+    for vertex, times in state.times().items():
+        newest = max((one.newest for one in times.values() if one.newest is not None), default=None)
+        mark = marks.get(vertex)
+        is_closed = mark is not None and mark >= MAX_WATERMARK
+        if newest is not None and vertex in going and not is_closed and _has_windows(state, vertex):
+            unread = _unread(state, vertex)
+            awaited = () if mark or unread else _awaited(state, vertex)
+            found.append(OpenWindows(vertex, mark, newest, unread, awaited))
+    return found
+
+
+def _going(state: JobState) -> set[str]:
+    """Return the vertices with a subtask that is not at its end."""
+    done = state.checkpoints.get(state.last_completed)
+    return set() if done is None else {name.vertex for name, shot in done.subtasks.items() if not shot.finished}
+
+
+def _has_windows(state: JobState, vertex: str) -> bool:
+    """Return whether the query outputs each group once, when event time has passed it."""
+    recorded = None if state.plan is None else state.plan.definition
+    query = None if recorded is None else recorded.vertices.get(vertex)
+    if query is None or query.output_mode != "append" or not query.event_time:
+        return False
+    return any(one.kind == "Aggregate" for one in query.kept)
+
+
+def _unread(state: JobState, vertex: str) -> tuple[str, ...]:
+    """Return the bounded inputs that hold the watermark of the query at its start."""
+    ended = {*state.dropped.get(vertex, ()), *state.ended.get(vertex, ())}
+    return tuple(producer for uid, producer in _holding(state, vertex).items() if uid not in ended)
+
+
+def _awaited(state: JobState, vertex: str) -> tuple[str, ...]:
+    """Return the live inputs of a query that was last read with an input that held its watermark.
+
+    Empty if the query has had a batch since, or if no input ever held the watermark.
+    """
+    dropped, holding = state.dropped.get(vertex, {}), _holding(state, vertex)
+    done = state.checkpoints.get(state.last_completed)
+    batches = [shot.batch_id for name, shot in done.subtasks.items() if name.vertex == vertex] if done else []
+    newest = max((one for one in batches if one is not None), default=-1)
+    if not any(newest <= dropped.get(uid, newest) for uid in holding):
+        return ()
+    graph = state.graph()
+    live = [uid for uid in graph.vertex(vertex).sources if uid not in graph.vertex(vertex).bounded_sources]
+    return (*live, *(one.producer for one in graph.inputs(vertex) if not graph.vertex(one.producer).bounded))
+
+
+def _holding(state: JobState, vertex: str) -> dict[str, str]:
+    """Return the bounded inputs that hold the watermark of the query while they are read: uid -> producer."""
+    graph, recorded = state.graph(), None if state.plan is None else state.plan.definition
+    of_vertex = next((one for one in graph.vertices if one.uid == vertex), None)
+    if of_vertex is None:
+        return {}
+    in_order = {uid for uid, source in recorded.sources.items() if source.in_order} if recorded else set()
+    bounded = [edge for edge in graph.inputs(vertex) if graph.vertex(edge.producer).bounded]
+    edges = {edge.uid: edge.producer for edge in bounded if set(graph.upstream_sources(edge.producer)) - in_order}
+    return {**{uid: uid for uid in of_vertex.bounded_sources if uid not in in_order}, **edges}
+
+
+def batches(state: JobState) -> Mapping[str, int]:
+    """Return the last micro-batch of each subtask at the last completed checkpoint, to compare two checkpoints."""
+    done = state.checkpoints.get(state.last_completed)
+    snapshots = {} if done is None else done.subtasks
+    return {str(subtask): shot.batch_id for subtask, shot in snapshots.items() if shot.batch_id is not None}
+
+
+def why_no_row(state: JobState, before: Mapping[str, int], completed: int) -> str:
+    """Return why a run has released no row.
+
+    Args:
+        state: the job at the end of the run.
+        before: :func:`batches` at the start of the run.
+        completed: the last completed checkpoint at the start of the run.
+    """
+    if state.last_completed == completed:
+        return "no checkpoint completed"
+    windows = "; ".join(map(str, open_windows(state)))
+    if windows:
+        return windows
+    if batches(state) == before:
+        return "no micro-batch ended: there was nothing new to read, or the run was too short"
+    return "no query gave a row"

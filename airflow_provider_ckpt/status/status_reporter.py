@@ -1,0 +1,332 @@
+"""The reporter that writes the status lines of a run for users and for the Airflow operator.
+
+Every event that changes the progress is a line. A line with ``quiet`` is for programs only (the pointer in Airflow).
+Users see one line for each checkpoint that released something, and a sign of life every ten minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.journal.events import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    CheckpointReleased,
+    Event,
+    FilesForgotten,
+    GraphChanged,
+    JobReconciled,
+    LateFilesFound,
+    ReconfigurationEnded,
+    Reconfigured,
+    SinkReleased,
+    SourceDropped,
+    SourceEnded,
+    SourceFilesChanged,
+    SubtaskFinished,
+    SubtaskRestarting,
+)
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.words import counted
+from airflow_provider_ckpt.status.changed_files import WAY_OUT, changed_files, not_read_whole
+from airflow_provider_ckpt.status.event_time import (
+    Unfit,
+    ahead_of_clock,
+    all_unfit_rows,
+    held_windows,
+    new_unfit_rows,
+    shown_ahead,
+    unfit_rows,
+)
+from airflow_provider_ckpt.status.open_windows import OpenWindows, batches, open_windows, why_no_row
+from airflow_provider_ckpt.status.reconciled import short_table, told_of
+from airflow_provider_ckpt.status.settings import shown
+from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
+
+OnStatus = Callable[[StatusLine], None]
+IDLE_SECONDS = 600.0
+"""Seconds between two lines about checkpoints if none of them releases anything."""
+
+
+class StatusReporter:
+    """The writer of status lines.
+
+    The data of each line are ``job_id``, ``application_id``, ``epoch`` and further fields for the kind. ``quiet`` is
+    true or absent. ``root`` is the root for display, for the commands that a line names.
+    """
+
+    def __init__(self, on_status: OnStatus, job_id: str, application_id: str | None, root: str) -> None:
+        self._on_status = on_status
+        self._job_id = job_id
+        self._application_id = application_id
+        self._root = root
+        self._shown_at: float | None = None
+        self._late_rows = 0
+        """Rows dropped as late since the job began, as far as a line has reported them."""
+        self._unfit: Unfit = {}
+        """Rows with an unfit event time, as far as a line has reported them."""
+        self._ahead: set[str] = set()
+        """Vertices whose watermark was reported to be ahead of the clock."""
+        self._malformed_rows = 0
+        """Rows since the job began that do not fit the schema of their source, as far as a line has reported them."""
+        self._rows: int | None = 0
+        """Rows released in this run, or None if a sink does not count rows."""
+        self._batches: Mapping[str, int] = {}
+        """Subtask -> its last micro-batch at the checkpoint from which this run started."""
+        self._completed = 0
+        """The checkpoint from which this run started."""
+        self._open: set[tuple[str, bool]] = set()
+        """Vertices whose open windows a line has reported. True marks windows that wait for the end of an input."""
+
+    def say(self, kind: LineKind, message: str, state: JobState | None = None, **more: Any) -> None:
+        shown = cause_first(message)
+        if "\n" in message.strip():
+            more.setdefault("traceback", message)  # the full text, in addition to the cause
+        data: dict[str, Any] = {"job_id": self._job_id, "application_id": self._application_id}
+        if state is not None:
+            data["epoch"] = state.epoch
+            data["checkpoint"] = state.last_completed
+            data["released"] = state.last_released
+            data["finished_operators"] = state.finished_operators()
+            data["late_rows"] = sum(state.late_rows().values())
+            data["changed_files"] = state.changed_file_count()
+            data["unfit_rows"] = state.unfit_rows()
+            data["malformed_rows"] = sum(state.malformed_rows().values())
+        self._on_status(StatusLine(kind, shown, {**data, **more}))
+
+    def started(self, state: JobState, before: str, resumed: bool, **places: Any) -> None:
+        """Report that the run has started.
+
+        ``places`` are for programs: ``spark_ui`` is a URL, and ``outputs`` maps each sink to the URI of its folder.
+        """
+        self._late_rows = sum(state.late_rows().values())
+        self._unfit = unfit_rows(state)
+        self._malformed_rows = sum(state.malformed_rows().values())
+        self._batches, self._completed = batches(state), state.last_completed
+        if not resumed:
+            self.say(LineKind.STARTED, f"job {self._job_id} starts (epoch {state.epoch})", state, **places)
+            return
+        skipped = ", ".join(state.finished_operators())
+        where = f"from checkpoint {state.last_completed}" if state.last_completed else "before any checkpoint"
+        parts = [f"resumed {where}", f"epoch {state.epoch}", f"the driver before: {_BEFORE.get(before, before)}"]
+        if skipped:
+            parts.insert(1, f"skipped finished operators: {skipped}")
+        self.say(LineKind.RESUMED, "; ".join(parts), state, driver_before=before, **places)
+
+    def running(self, state: JobState) -> None:
+        self.say(LineKind.RUNNING, f"job {self._job_id} is RUNNING", state)
+
+    def ended(self, state: JobState, status: JobStatus, cause: str | None) -> None:
+        """Report how the run ended. This is its last line."""
+        kind = _ENDED.get(status, LineKind.FAILED)
+        late = state.late_rows()
+        dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
+        dropped += "".join(f"; {one}" for one in all_unfit_rows(unfit_rows(state)))
+        malformed = _malformed(state.malformed_rows())
+        dropped += f"; malformed rows since the job began: {malformed}" if malformed else ""
+        short = not_read_whole(state)
+        changed = f"; {'; '.join(short)}" if short else ""
+        abandoned = (
+            f"; files given up since the job began: {len(state.forgotten_files)}" if state.forgotten_files else ""
+        )
+        left = self._left(state, status) + abandoned
+        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{left}{dropped}{changed}"
+        self.say(kind, message, state, status=status, terminal=status is JobStatus.FAILED)
+
+    def _left(self, state: JobState, status: JobStatus) -> str:
+        """Return the input that a successful run has not read, and the output that it has not released."""
+        if not status.ended_well:
+            return ""
+        bounded = {uid for vertex in state.graph().vertices for uid in vertex.bounded_sources}
+        unread = sorted(bounded - set(state.finished_operators())) if status is JobStatus.STOPPED else []
+        left = [f"not read to the end: {', '.join(unread)}; the next run reads the rest"] if unread else []
+        if state.has_unreleased:
+            left.append(f"checkpoint {state.last_completed} is not released in every sink")
+        if self._rows == 0 and not state.driver_since:
+            left.append(f"this run released no row: {why_no_row(state, self._batches, self._completed)}")
+        else:
+            left += map(str, open_windows(state))
+        return "".join(f"; {one}" for one in left)
+
+    def event(self, event: Event, state: JobState) -> None:
+        if isinstance(event, CheckpointCompleted):
+            self._shown_at = event.at if self._shown_at is None else self._shown_at
+            self.say(LineKind.CHECKPOINT, f"{_name(event)} completed in {_took(event)}", state, quiet=True)
+        elif isinstance(event, CheckpointReleased):
+            self._released(event, state)
+        elif isinstance(event, SinkReleased):
+            self._released_in_one(event, state)
+        elif isinstance(event, JobReconciled):
+            self.say(
+                LineKind.RECONCILED, told_of(event), state, recovery=list(short_table(event, self._job_id, self._root))
+            )
+        elif isinstance(event, SourceEnded):
+            self.say(LineKind.SOURCE_ENDED, _source_ended(event, state), state)
+        elif isinstance(event, SourceDropped):
+            left_out = f"finished source {_producer(event.uid, state) or event.uid} is left out of the running query"
+            self.say(LineKind.SOURCE_DROPPED, left_out, state)
+        elif told := _describe(event):
+            kind, message = told
+            self.say(kind, message, state)
+
+    def _released(self, event: CheckpointReleased, state: JobState) -> None:
+        done = state.checkpoints.get(event.checkpoint)
+        name = f"checkpoint {event.checkpoint}" if done is None else _name(done)
+        took = "" if done is None else f" ({_took(done)})"
+        rows = [int(sink["rows"]) for sink in event.sinks.values() if "rows" in sink]
+        late = self._late_since(state, event.checkpoint) + self._unfit_since(state, event.checkpoint)
+        late += self._malformed_since(state, event.checkpoint)
+        waiting = held_windows(state, event.at)
+        held = "".join(f"; {one.shown(event.at)}" for one in waiting)
+        self._warn_of_clock(state, event.at)
+        counts_all = len(rows) == len(event.sinks)
+        self._rows = self._rows + sum(rows) if self._rows is not None and counts_all else None
+        if late or any(rows) or (not rows and any(_counts_something(sink) for sink in event.sinks.values())):
+            self._shown_at = event.at
+            what = f"released {counted(sum(rows), 'row')}" if rows else "released"
+            self.say(LineKind.RELEASED, f"{name} {what}{took}{_progress(state)}{late}{held}", state)
+        elif self._is_due(event, windows := open_windows(state, waiting)):
+            self._shown_at = event.at
+            self._open.update((one.vertex, bool(one.unread)) for one in windows)
+            nothing = f"released no row: {'; '.join(map(str, windows))}" if windows else "released nothing new"
+            self.say(LineKind.RELEASED, f"{name} {nothing}{held}", state)
+        else:
+            self.say(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
+
+    def _is_due(self, event: CheckpointReleased, windows: Sequence[OpenWindows]) -> bool:
+        """Return whether users are shown a checkpoint that released nothing.
+
+        They are shown one for newly open windows, and then one as a sign of life.
+        """
+        is_late = self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS
+        return is_late or any((one.vertex, bool(one.unread)) not in self._open for one in windows)
+
+    def _late_since(self, state: JobState, checkpoint: int) -> str:
+        """Return the addition to a release line if rows were dropped as late since the previous line."""
+        late = state.late_rows(checkpoint)
+        new, self._late_rows = sum(late.values()) - self._late_rows, max(self._late_rows, sum(late.values()))
+        return f"; dropped {counted(new, 'more late row')} (since the job began: {_counts(late)})" if new > 0 else ""
+
+    def _unfit_since(self, state: JobState, checkpoint: int) -> str:
+        """Return the addition to a release line for rows with an unfit event time since the previous line."""
+        before, now = self._unfit, unfit_rows(state, checkpoint)
+        self._unfit = {**before, **now}
+        return new_unfit_rows(before, now)
+
+    def _warn_of_clock(self, state: JobState, now: float) -> None:
+        """Warn once about each query whose watermark is ahead of the clock."""
+        for vertex, watermark in ahead_of_clock(state, now).items():
+            if vertex not in self._ahead:
+                self._ahead.add(vertex)
+                self.say(LineKind.WARNING, shown_ahead(vertex, watermark), state)
+
+    def _malformed_since(self, state: JobState, checkpoint: int) -> str:
+        """Return the addition to a release line if malformed rows were read since the previous line."""
+        rows = state.malformed_rows(checkpoint)
+        total = sum(rows.values())
+        new, self._malformed_rows = total - self._malformed_rows, max(self._malformed_rows, total)
+        return (
+            f"; read {counted(new, 'more malformed row')} (since the job began: {_malformed(rows)})" if new > 0 else ""
+        )
+
+    def _released_in_one(self, event: SinkReleased, state: JobState) -> None:
+        """Report a sink's release if another sink lags. Otherwise the line about the checkpoint follows."""
+        others, rows = len(state.unreleased) > 1, int(event.counts.get("rows", 0))
+        text = f"{event.sink} released {counted(rows, 'row')}, up to checkpoint {event.checkpoint}"
+        last = f"only up to checkpoint {state.last_released}" if state.last_released else "no checkpoint so far"
+        behind = f"; another sink has released {last}"
+        self.say(LineKind.RELEASED, f"{text}{behind}", state, quiet=not (others and rows))
+
+
+_ENDED = {JobStatus.FINISHED: LineKind.FINISHED, JobStatus.STOPPED: LineKind.STOPPED}
+_BEFORE = {
+    "upgraded": "this one, with another version of the job",
+    "left": "TAKEN OVER FROM, it was running and has left",
+    "killed": "TAKEN OVER FROM, it was running, did not leave, and was killed",
+    "unreachable": "out of reach from here (another host or boot, a triggerer), it can no longer write",
+}
+
+
+def _name(done: CheckpointCompleted) -> str:
+    return f"checkpoint {done.checkpoint}" if done.kind == "checkpoint" else f"{done.kind} checkpoint {done.checkpoint}"
+
+
+def _progress(state: JobState) -> str:
+    """Return the progress of the sources with splits that have some left."""
+    return "".join(f"; {one.source}: {one.done} of {one.total} splits" for one in state.split_progress() if one.open)
+
+
+def _counts(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} by {vertex}" for vertex, count in rows.items())
+
+
+def _malformed(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} in {source}" for source, count in rows.items())
+
+
+def _took(done: CheckpointCompleted) -> str:
+    return f"{round((done.at - done.triggered_at) * 1000)} ms"
+
+
+def _counts_something(sink: Mapping[str, Any]) -> bool:
+    """Return whether a count is positive. Sinks choose freely what they count."""
+    return any(isinstance(count, int | float) and count > 0 for count in sink.values())
+
+
+def _read_by(event: GraphChanged) -> str:
+    return ", ".join(f"{uid} will be read by {count}" for uid, count in event.rescaled.items())
+
+
+def _source_ended(event: SourceEnded, state: JobState) -> str:
+    when = f"with batch {event.batch_id}" if event.batch_id >= 0 else "before the first batch"
+    producer = _producer(event.uid, state)
+    if producer is not None:
+        return f"{event.vertex} has read all of {producer} ({when})"
+    return f"bounded source {event.uid} has ended {when}"
+
+
+def _producer(uid: str, state: JobState) -> str | None:
+    """Return the producer of an edge, because the edge's own name is only known in Spark.
+
+    None if ``uid`` is a source.
+    """
+    return next((edge.producer for edge in state.graph().edges if edge.uid == uid), None)
+
+
+def _describe(event: Event) -> tuple[LineKind, str] | None:
+    if isinstance(event, CheckpointAborted):
+        return LineKind.ABORTED, f"checkpoint {event.checkpoint} aborted: {event.reason}"
+    if isinstance(event, SubtaskFinished):
+        return LineKind.OPERATOR_FINISHED, f"{event.subtask} FINISHED"
+    if isinstance(event, SubtaskRestarting) and not event.number:
+        return LineKind.SUBTASK_RESTARTING, f"{event.subtask} waits for a worker, the others continue: {event.cause}"
+    if isinstance(event, SubtaskRestarting):
+        after = f"restarts in {event.delay:g} s ({event.number} of {event.limit}), the others continue"
+        return LineKind.SUBTASK_RESTARTING, f"{event.subtask} {after}: {event.cause}"
+    if isinstance(event, GraphChanged):
+        return LineKind.RESCALED, f"rescaled: {_read_by(event)} (plan {event.number})"
+    if isinstance(event, Reconfigured):
+        changed = [f"{uid}: {shown(one)}" for uid, one in sorted(event.settings.items())]
+        changed += [] if event.graph is None else [_read_by(event.graph)]
+        asked = "" if event.by is None else f", asked for by {event.by},"
+        told = f"reconfiguration {event.number}{asked} is decided; from here on {'; '.join(changed)}"
+        return LineKind.RECONFIGURED, told
+    if isinstance(event, ReconfigurationEnded):
+        what = f"reconfiguration {event.number}" if event.number else "the reconfiguration"
+        return LineKind.RECONFIGURED, f"{what}: {event.outcome}"
+    if isinstance(event, FilesForgotten):
+        named = ", ".join(event.files[:5])
+        return (
+            LineKind.WARNING,
+            f"gave up {counted(len(event.files), 'file')}, whose rows are not in the output: {named}",
+        )
+    if isinstance(event, SourceFilesChanged):
+        return LineKind.CHANGED_FILES, f"source {event.uid}: {changed_files(event)}. {WAY_OUT}"
+    if isinstance(event, LateFilesFound):
+        which = "which the job read" if event.read else "which the job does not read"
+        found = f"found {counted(event.total, 'file')} in {event.uid} that came after it was frozen"
+        return LineKind.LATE_FILES, f"{found}, {which}: {', '.join(event.paths[:5])}"
+    return None

@@ -1,0 +1,449 @@
+"""An append log: numbered entries, each created only if it is absent (R3, R4, R17).
+
+1. An entry is never changed, and the tail is never deleted.
+2. An appender creates only the number after the last entry that it has *read*. If the number is taken, it has lost the
+   race. If the entry carries the appender's own nonce, only the reply was lost.
+3. The head moves by a record of its own, ``head-<number>.json``. It is created if absent, *before* the entries below it
+   are deleted, upwards. The highest record counts, so a late truncation by a paused writer cannot move the head back.
+4. The head record lists the entries below it that are kept: every entry that took the log over. They hold exactly the
+   numbers that a paused writer tries next. Entries that sum up the deleted ones may also stay until the next record.
+5. A reader below the head fails and never skips. A deleted entry looks like one that is not written yet, so the reader
+   checks for the last entry that it has read (``watchful``), or for the head.
+
+The entries of an append log that stay below its head.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import Any
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.storage.errors import (
+    AlreadyExistsError,
+    BelowHeadError,
+    CorruptLogError,
+    LostRaceError,
+    NoSuchHeadError,
+    StorageTransientError,
+)
+from airflow_provider_ckpt.storage.log.log_files import LogFiles
+from airflow_provider_ckpt.storage.log.log_listing import Entry, Listing
+from airflow_provider_ckpt.storage.log.log_packs import PackWriter
+from airflow_provider_ckpt.storage.log.log_reading import WholeLog, read_whole
+from airflow_provider_ckpt.storage.storage import Storage
+
+KeepRule = Callable[[Entry], bool]
+
+
+class KeptEntries:
+    """The entries that the log's own rule keeps.
+
+    They are remembered when they are read, so that a truncation need not read them again.
+
+    A truncation must read entries before the first one read, and all entries if it has another rule.
+    """
+
+    # An entry outside the rule stays only until the next truncation, which names its own.
+
+    def __init__(self, files: LogFiles, rule: KeepRule | None) -> None:
+        self._files = files
+        self._rule = rule
+        self._seen_from = 0
+        self._kept: set[int] = set()
+        self._passing: set[int] = set()
+        """Entries below the head that stay only until the next truncation."""
+
+    def start(self, head: int, entries: Iterable[Entry]) -> None:
+        """Record that the log was loaded. ``entries`` are all from ``head`` on, and those kept below it."""
+        self._seen_from = head
+        self._kept.clear()
+        self._passing.clear()
+        for entry in entries:
+            self.note(entry)
+
+    def note(self, entry: Entry) -> None:
+        if self.keeps(entry):
+            self._kept.add(entry.number)
+        elif entry.kept and self._rule is not None:
+            self._passing.add(entry.number)
+
+    def keeps(self, entry: Entry) -> bool:
+        """Return whether the log's own rule keeps the entry for ever."""
+        return self._rule is not None and self._rule(entry)
+
+    def below(
+        self, head: int, listing: Listing, rule: KeepRule | None, besides: Collection[int] = ()
+    ) -> tuple[int, ...]:
+        """Return the numbers that stay below ``head``.
+
+        Args:
+            head: the new head.
+            listing: the current list of the folder.
+            rule: a rule instead of the log's own.
+            besides: entries that stay until the next truncation, unless a truncation in between has deleted them.
+
+        Raises CorruptLogError if an entry is missing that must be checked and might be kept.
+        """
+        there = set(listing.kept)
+        kept = there - self._passing
+        kept |= {one for one in besides if one in there or listing.head <= one < head}
+        for number in range(listing.head, head):
+            if rule is None and number >= self._seen_from:
+                keeps = number in self._kept
+            else:
+                keeps = self._is_kept(number, rule or self._rule)
+            if keeps:
+                kept.add(number)
+        return tuple(sorted(kept))
+
+    def _is_kept(self, number: int, rule: KeepRule | None) -> bool:
+        if rule is None:
+            return False
+        entry = self._files.read(number)
+        if entry is None and self._files.newest_head() <= number:
+            raise self._files.corrupt(number, "it is missing, though later entries are there")
+        return entry is not None and rule(entry)
+
+
+__all__ = ["AppendLog", "Entry"]
+
+_TRIES = 3
+_LOOK_FOR_HEAD_EVERY = 16
+
+
+class AppendLog:
+    """The log in the folder ``path`` of ``storage``. It is thread-safe, with one lock.
+
+    Every method may raise StorageTransientError and the other errors of the storage.
+
+    Args:
+        storage: the storage.
+        path: folder of the log.
+        format: short name of the entries' format (``journal`` is written ``airflow-provider-ckpt/journal``).
+        version: the newest known version of the format.
+        keep: the rule for entries that a truncation never deletes. If the rule is given to :meth:`truncate` instead,
+            each entry is read again.
+        parse: makes :attr:`Entry.value` of a body that is read. If it raises DamagedFormError, the entry counts as
+            damaged.
+        pack: number of entries that are copied into one object (:mod:`.log_packs`); 0 for no packs.
+        skip_kept: do not read the entries below the head, because this reader does not need them.
+        watchful: the log is truncated even if some readers lag. Each :meth:`tail` that finds nothing checks this with
+            one more request.
+        begins_at_head: each truncation leaves an entry at the head, so a head record proves that this entry exists.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        *,
+        format: str,  # noqa: A002 - the word of the file
+        version: int = 1,
+        keep: KeepRule | None = None,
+        parse: Callable[[Any], Any] = lambda body: None,
+        pack: int = 0,
+        skip_kept: bool = False,
+        watchful: bool = False,
+        begins_at_head: bool = False,
+    ) -> None:
+        self._files = LogFiles(storage, path, format, version, parse)
+        self._packs = PackWriter(self._files, pack)
+        self._kept = KeptEntries(self._files, keep)
+        self._lock = threading.RLock()
+        self._loaded = False
+        self._head = 0
+        self._next = 0
+        self._damage: CorruptLogError | None = None
+        self._unsettled: dict[str, str] = {}
+        """Nonce -> body of own attempts at the next number whose outcome is unknown."""
+        self._empty_tails = 0
+        self._is_cut_short = False
+        self._skip_kept, self._is_watchful, self._begins_at_head = skip_kept, watchful, begins_at_head
+        self._witness: int | None = None
+        """The last entry read that a truncation would delete.
+
+        Entries are deleted upwards, so while it exists no later one is gone.
+        """
+
+    @property
+    def uri(self) -> str:
+        return self._files.uri
+
+    @property
+    def loaded(self) -> bool:
+        """Return whether the log was read, so that :meth:`tail` returns only new entries."""
+        return self._loaded
+
+    @property
+    def next_number(self) -> int:
+        """Return the number of the next entry, one more than the last one read. Load the log if necessary."""
+        with self._lock:
+            self._ensure_loaded()
+            return self._next
+
+    @property
+    def head(self) -> int:
+        """Return the first number that is not truncated, as far as this reader knows."""
+        with self._lock:
+            self._ensure_loaded()
+            return self._head
+
+    # ---- reading
+
+    def load(self) -> list[Entry]:
+        """List once, then read in order: the kept entries below the head, unless it skips them, then all from the head
+        on.
+
+        Raises CorruptLogError, whose ``data["intact"]`` holds the entries before the damage. Nothing can be appended
+        until a load succeeds.
+
+        Raises NewerFormatError.
+        """
+        with self._lock:
+            whole = read_whole(self._files, skip_kept=self._skip_kept, begins_at_head=self._begins_at_head)
+            self._settle(whole)
+            if whole.damage is not None:
+                raise whole.damage
+            return whole.entries
+
+    def tail(self) -> list[Entry]:
+        """Return the entries since the last read, by reading the next numbers until one is absent (no list).
+
+        The first empty call in a row, and each sixteenth, also checks whether the head has passed this reader. A
+        ``watchful`` log checks it in each empty call.
+
+        If another error follows entries that could be read, it is left to the next call, because raising it would lose
+        these entries. Then :attr:`is_cut_short` is true, because it is unknown what follows.
+
+        Raises BelowHeadError.
+
+        Raises CorruptLogError, whose ``intact`` holds the entries before the damage.
+        """
+        with self._lock:
+            self._is_cut_short = False
+            if not self._loaded:
+                return self.load()
+            self._refuse_damaged()
+            entries: list[Entry] = []
+            while (entry := self._read_on(entries)) is not None:
+                self._advance(entry)
+                entries.append(entry)
+            if entries:
+                self._empty_tails = 0
+            else:
+                if self._may_be_below_head():
+                    self.check_head()
+                self._empty_tails += 1
+            return entries
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Return whether the last :meth:`tail` has suppressed an error, so that it is unknown what follows its
+        entries.
+        """
+        return self._is_cut_short
+
+    def _may_be_below_head(self) -> bool:
+        if self._is_watchful:
+            return self._witness is None or not self._files.exists(self._witness)
+        return self._empty_tails % _LOOK_FOR_HEAD_EVERY == 0
+
+    def _read_on(self, before: list[Entry]) -> Entry | None:
+        try:
+            return self._read_next(before)
+        except CorruptLogError:
+            raise
+        except CkptError:
+            if not before:
+                raise
+            self._is_cut_short = True
+            return None
+
+    def _read_next(self, before: list[Entry]) -> Entry | None:
+        try:
+            return self._files.read(self._next)
+        except CorruptLogError as error:
+            last = not self._files.exists(self._next + 1)
+            self._damage = CorruptLogError(**{**error.data, "intact": before, "last": last})
+            raise self._damage from error
+
+    def check_head(self) -> None:
+        """Check the head (two requests).
+
+        Raises BelowHeadError if the log was truncated beyond the next entry to read.
+
+        Raises CorruptLogError if the last entry read is gone. It is never deleted, so an empty folder is damage.
+        """
+        with self._lock:
+            self._ensure_loaded()
+            head = self._files.head_above(self._next - 1)
+            if head is None:
+                reason = "it was read before and is gone, like what followed it"
+                self._damage = self._files.corrupt(self._next - 1, reason)
+                raise self._damage
+            if head > self._next:
+                raise BelowHeadError(uri=self.uri, next_number=self._next, head=head)
+            self._head = max(self._head, head)
+
+    def is_overtaken(self) -> bool:
+        """Return whether another writer wrote the next number (one request).
+
+        This check is enough for a writer that took over.
+
+        False means that the storage reports the number as free. A storage that cannot answer raises an error.
+        """
+        with self._lock:
+            self._ensure_loaded()
+            return self._files.exists(self._next)
+
+    def writer_of(self, number: int) -> str | None:
+        """Return the writer of an entry as it is now, or None if it is absent (one request)."""
+        entry = self._files.read(number)
+        return None if entry is None else entry.writer
+
+    def damaged(self, number: int, reason: str) -> CorruptLogError:
+        """Return the error of an entry that was read and cannot be used."""
+        return self._files.corrupt(number, reason)
+
+    # ---- writing
+
+    def append(self, body: Any) -> Entry:
+        """Append a JSON value at the number after the last entry read.
+
+        After a StorageTransientError it is unknown whether the entry landed. Appending the same body again settles it,
+        and never writes twice.
+
+        Raises LostRaceError if another writer holds that number (``tail`` reads on).
+        """
+        return self.append_text(json.dumps(body, allow_nan=False))
+
+    def append_text(self, body: str) -> Entry:
+        """Append a body that is already JSON text, like :meth:`append`."""
+        with self._lock:
+            self._ensure_loaded()
+            self._refuse_damaged()
+            while True:
+                there = self._create(body)
+                if there.writer not in self._unsettled:
+                    uri = self._files.entry_uri(there.number)
+                    raise LostRaceError(uri=uri, writer=there.writer, entry=there)
+                landed = self._unsettled[there.writer] == body
+                self._advance(there)
+                self._packs.write()
+                if landed:
+                    return there
+                # An append that failed earlier did land, with another body: continue after it.
+
+    def _create(self, body: str) -> Entry:
+        """Return the entry that is at the next number afterwards: the own one, or that of a faster writer."""
+        number = self._next
+        writer = next((nonce for nonce, text in self._unsettled.items() if text == body), None)
+        writer = writer or secrets.token_hex(8)
+        self._unsettled[writer] = body
+        for attempt in range(_TRIES):
+            try:
+                self._files.create(number, writer, body)
+                return Entry(number, writer, json.loads(body))
+            except AlreadyExistsError:
+                break
+            except StorageTransientError:
+                if attempt == _TRIES - 1:
+                    raise
+        there = self._read_next([])
+        if there is None:
+            raise BelowHeadError(uri=self.uri, next_number=number, head=self._files.newest_head())
+        return there
+
+    def take_over(self, body: Any) -> Entry:
+        """Append the first entry of a writer (``open``, an epoch claim), and then list again (R3).
+
+        A writer that was paused between reading and appending may have created a number that was truncated meanwhile.
+        Only an entry of ``keep`` is safe from truncation.
+
+        Raises LostRaceError without an entry if the new entry is not the last one of the log. The caller must load
+        again.
+        """
+        with self._lock:
+            entry = self.append(body)
+            listing = self._files.list()
+            if listing.end != entry.number + 1 or listing.head > entry.number:
+                self._loaded = False
+                if listing.end <= entry.number:
+                    raise self._files.corrupt(entry.number, "it was written just now, but no list shows it")
+                uri = self._files.entry_uri(listing.end - 1)
+                raise LostRaceError(uri=uri, writer="a later writer", entry=None)
+            return entry
+
+    # ---- truncation
+
+    def truncate(self, head: int, keep: KeepRule | None = None, besides: Collection[int] = ()) -> frozenset[int]:
+        """Move the head up to ``head`` and delete what lies below. Return the numbers below the head that stay.
+
+        Nothing happens if the head is already there or beyond. A crash during the deletion leaves entries below the
+        head, which no reader sees and the next truncation deletes.
+
+        Args:
+            head: the new head.
+            keep: the rule for entries that are never deleted, instead of the log's own.
+            besides: numbers of entries that stay until the next truncation.
+
+        Raises NoSuchHeadError if ``head`` is beyond the entries read.
+        """
+        with self._lock:
+            self._ensure_loaded()
+            self._refuse_damaged()
+            if head > self._next:
+                raise NoSuchHeadError(uri=self.uri, head=head, next_number=self._next)
+            listing = self._files.list()
+            if head > listing.head:
+                kept = self._kept.below(head, listing, keep, besides)
+                if self._files.write_head(head, kept):
+                    listing = replace(listing, head=head, kept=kept, head_records=(*listing.head_records, head))
+                else:
+                    listing = self._files.list()  # the existing record decides what is kept
+            self._head = max(self._head, listing.head)
+        # without the lock, because a thousand deletions in an object store take a minute and writers must not wait
+        self._files.delete_below_head(listing)
+        return frozenset(listing.kept_below)
+
+    def kept_now(self) -> frozenset[int]:
+        """Return the numbers that stay below the current head (two requests)."""
+        return frozenset(self._files.list().kept_below)
+
+    # ---- bookkeeping
+
+    def _ensure_loaded(self) -> None:
+        if not self._loaded:
+            self.load()
+
+    def _refuse_damaged(self) -> None:
+        if self._damage is not None:
+            raise self._damage
+
+    def _settle(self, whole: WholeLog) -> None:
+        head = whole.listing.head
+        self._loaded, self._damage, self._head = True, whole.damage, head
+        self._next = max((head, *(entry.number + 1 for entry in whole.entries if not entry.kept)))
+        self._kept.start(head, whole.entries)
+        self._witness = None
+        for entry in whole.entries:
+            self._see(entry)
+        self._packs.start(whole.entries, self._next)
+        self._unsettled.clear()
+        self._empty_tails = 0
+
+    def _advance(self, entry: Entry) -> None:
+        self._next = entry.number + 1
+        self._unsettled.clear()
+        self._kept.note(entry)
+        self._packs.note(entry)
+        self._see(entry)
+
+    def _see(self, entry: Entry) -> None:
+        if not entry.kept and not self._kept.keeps(entry):
+            self._witness = entry.number

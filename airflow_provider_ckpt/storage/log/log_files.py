@@ -1,0 +1,246 @@
+"""The objects of an append log: its entries, its head records and its packs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader, shown
+from airflow_provider_ckpt.model.limits import Count
+from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document, sealed
+from airflow_provider_ckpt.storage.errors import (
+    AlreadyExistsError,
+    CorruptLogError,
+    MalformedDocumentError,
+    ObjectNotFoundError,
+    StorageTransientError,
+)
+from airflow_provider_ckpt.storage.log.log_listing import Entry, Listing, Pack
+from airflow_provider_ckpt.storage.paths import join
+from airflow_provider_ckpt.storage.refusal import UNREADABLE, described, refused_as
+from airflow_provider_ckpt.storage.storage import Storage
+
+_ENTRY = re.compile(r"(\d{8,})\.json")
+_HEAD = re.compile(r"head-(\d{8,})\.json")
+_PACK = re.compile(r"pack-(\d{8,})-(\d{8,})\.json")
+_LISTS = 20
+_COUNT = reader(Count)
+_COUNTS = reader(tuple[Count, ...])
+
+
+class LogFiles:
+    """The single objects of a log. It keeps no state."""
+
+    def __init__(
+        self, storage: Storage, path: str, kind: str, version: int, parse: Callable[[Any], Any] = lambda body: None
+    ) -> None:
+        self._storage = storage
+        self._path = path
+        self._kind = kind.removeprefix(PREFIX)
+        self._version = version
+        self._parse = parse
+
+    @property
+    def uri(self) -> str:
+        return self._storage.full_uri(self._path)
+
+    def entry_uri(self, number: int) -> str:
+        return self._storage.full_uri(self._entry_path(number))
+
+    def create(self, number: int, writer: str, body: str) -> None:
+        """Create an entry. ``body`` is JSON text.
+
+        Raises AlreadyExistsError.
+        """
+        start = json.dumps(
+            {"format": PREFIX + self._kind, "version": self._version, "number": number, "writer": writer}
+        )
+        self._storage.create(self._entry_path(number), sealed(f'{start[:-1]}, "body": {body}}}'))
+
+    def read(self, number: int, *, kept: bool = False) -> Entry | None:
+        """Return an entry, or None if it is absent.
+
+        Raises CorruptLogError (with nothing intact), NewerFormatError, and the errors of ``parse``.
+        """
+        try:
+            data = self._storage.read(self._entry_path(number))
+        except ObjectNotFoundError:
+            return None
+        try:
+            document = decode_document(data, self._kind, self._version, uri=self.entry_uri(number))
+            there, writer, body = (document[name] for name in ("number", "writer", "body"))
+        except KeyError as error:
+            raise self.corrupt(number, f"it has no {error.args[0]!r}") from None
+        except MalformedDocumentError as error:
+            raise self.corrupt(number, error.data["reason"]) from None
+        if type(there) is not int or there != number:
+            raise self.corrupt(number, f"it says that it is number {shown(there)}")
+        return self._entry(number, str(writer), body, kept)
+
+    def _entry(self, number: int, writer: str, body: Any, kept: bool = False) -> Entry:
+        try:
+            return Entry(number, writer, body, kept, self._parse(body))
+        except DamagedFormError as error:
+            raise self.corrupt(number, error.data["what"]) from None
+        except UnknownFormError as error:
+            raise UnknownFormError(what=f"{self.entry_uri(number)}: {error.data['what']}") from None
+        except UNREADABLE as error:
+            raise self.corrupt(number, described(error)) from None
+        except CkptError as error:
+            if "where" not in error.data:
+                raise
+            raise type(error)(**{**error.data, "where": self.entry_uri(number)}) from None
+
+    def create_pack(self, pack: Pack, lines: list[str]) -> None:
+        """Create a pack of ``lines``, each made by :meth:`packed`.
+
+        An existing pack is left: it is equal, or will not be believed.
+        """
+        start = json.dumps({"format": f"{PREFIX}{self._kind}-pack", "version": self._version})
+        entries = ",\n".join(lines)
+        with contextlib.suppress(AlreadyExistsError):
+            self._storage.create(self._pack_path(pack), sealed(f'{start[:-1]}, "entries": [\n{entries}\n]}}'))
+
+    @staticmethod
+    def packed(entry: Entry) -> str:
+        return json.dumps({"number": entry.number, "writer": entry.writer, "body": entry.body}, allow_nan=False)
+
+    def read_pack(self, pack: Pack) -> Callable[[int], Entry] | None:
+        """Return a function from an entry's number to the entry, or None if the pack cannot be used.
+
+        A pack cannot be used if it is missing, unreadable, damaged, of a later release, or of other entries than the
+        log has. The entries are read themselves then. Two requests suffice, because numbers are reused only from some
+        entry to the end of the log. So if the last entry of a pack matches, those before it do, too.
+
+        The function raises CorruptLogError and the errors of ``parse``.
+        """
+        path = self._pack_path(pack)
+        try:
+            data = self._storage.read(path)
+            document = decode_document(data, f"{self._kind}-pack", self._version, uri=self._storage.full_uri(path))
+            packed = {int(one["number"]): (str(one["writer"]), one["body"]) for one in document["entries"]}
+            last = self.read(pack.last)
+        except (CkptError, *UNREADABLE):
+            return None
+        if [*packed] != [*range(pack.first, pack.last + 1)]:
+            return None
+        if last is None or last.writer != packed[pack.last][0]:
+            return None
+        return lambda number: self._entry(number, *packed[number])
+
+    @property
+    def requests_at_once(self) -> int:
+        return self._storage.requests_at_once
+
+    def corrupt(self, number: int, reason: str) -> CorruptLogError:
+        uri = self.entry_uri(number)
+        return CorruptLogError(uri=uri, number=number, reason=reason, intact=[], last=False)
+
+    def exists(self, number: int) -> bool:
+        return self._storage.exists(self._entry_path(number))
+
+    def list(self) -> Listing:
+        for _ in range(_LISTS):
+            listing = self._list_once()
+            if listing is not None:
+                return listing
+        reason = "its head record is listed and cannot be read"
+        raise StorageTransientError(verb="list", uri=self.uri, reason=reason)
+
+    def _list_once(self) -> Listing | None:
+        """Return a list of the folder, or None if the head moved meanwhile.
+
+        No storage lists a large folder at a single moment. Such a list may have the newest head record without the
+        entry at the head. A reader of it would take the beginning of the log for missing.
+        """
+        names = self._storage.list(self._path)
+        numbers = sorted(int(found[1]) for name in names if (found := _ENTRY.fullmatch(name)))
+        heads = sorted(int(found[1]) for name in names if (found := _HEAD.fullmatch(name)))
+        packs = tuple(Pack(int(found[1]), int(found[2])) for name in names if (found := _PACK.fullmatch(name)))
+        head, kept = (heads[-1], self._kept_below(heads[-1])) if heads else (0, ())
+        if kept is None or (heads and numbers[-1:] < heads[-1:] and self.exists(head)):
+            return None
+        return Listing(head, kept, tuple(numbers), tuple(heads), packs)
+
+    def newest_head(self) -> int:
+        found = (_HEAD.fullmatch(name) for name in self._storage.list(self._path))
+        return max((int(match[1]) for match in found if match), default=0)
+
+    def has_moved(self, head: int) -> bool:
+        """Return whether the head is no longer at ``head``.
+
+        It is checked twice, because a list that was made during another truncation may show neither the written nor the
+        deleted names.
+        """
+        return any(self.newest_head() != head for _ in range(2))
+
+    def head_above(self, number: int) -> int | None:
+        """Return the newest head if it lies above the entry ``number``, or if the entry exists.
+
+        None means that the log is damaged.
+        """
+        head = self.newest_head()
+        if head > number or self.exists(number):
+            return head
+        # The log may have been truncated since the list. That record was written before the deletion.
+        head = self.newest_head()
+        return head if head > number else None
+
+    def write_head(self, head: int, kept: tuple[int, ...]) -> bool:
+        """Create a head record.
+
+        Return False if one exists: an own one from before a crash, or that of another truncation with *its* kept
+        entries.
+        """
+        data = encode_document(f"{self._kind}-head", self._version, head=head, kept=[*kept])
+        try:
+            self._storage.create(self._head_path(head), data)
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def delete_below_head(self, listing: Listing) -> None:
+        """Delete, upwards, the entries, head records and packs that no reader needs any longer."""
+        kept = frozenset(listing.kept)  # thousands, if a gate is closed for long
+        for number in listing.numbers:
+            if number < listing.head and number not in kept:
+                self._storage.delete(self._entry_path(number))
+        for number in listing.head_records:
+            if number < listing.head:
+                self._storage.delete(self._head_path(number))
+        for pack in listing.packs:
+            if pack.last < listing.head:
+                self._storage.delete(self._pack_path(pack))
+
+    def _kept_below(self, head: int) -> tuple[int, ...] | None:
+        path = self._head_path(head)
+        uri = self._storage.full_uri(path)
+        try:
+            data = self._storage.read(path)
+        except ObjectNotFoundError:
+            return None
+        with refused_as(lambda problem: self._corrupt_head(uri, head, problem)):
+            record = decode_document(data, f"{self._kind}-head", self._version, uri=uri)
+            if read_field(record, "head", _COUNT) != head:
+                raise DamagedFormError(what=f"it says that the head is {record['head']}")
+            kept: tuple[int, ...] = read_field(record, "kept", _COUNTS)
+            return kept
+
+    @staticmethod
+    def _corrupt_head(uri: str, head: int, problem: str) -> CorruptLogError:
+        reason = f"the head record cannot be read ({problem})"
+        return CorruptLogError(uri=uri, number=head, reason=reason, intact=[], last=False)
+
+    def _entry_path(self, number: int) -> str:
+        return join(self._path, f"{number:08d}.json")
+
+    def _head_path(self, number: int) -> str:
+        return join(self._path, f"head-{number:08d}.json")
+
+    def _pack_path(self, pack: Pack) -> str:
+        return join(self._path, f"pack-{pack.first:08d}-{pack.last:08d}.json")

@@ -1,0 +1,80 @@
+"""Packs of an append log: copies of consecutive entries, as many as fit well into one object.
+
+A log of a hundred thousand entries is read in two hundred requests with packs. They help on a local disk, too, where
+opening a small file takes longer than reading it. The word is git's, whose objects are loose until they are packed.
+
+1. A pack is a copy. The entries remain, because they hold their numbers. If a pack is wrong or cannot be written, the
+   entries are read instead.
+2. An appender writes a pack of entries that it has appended or read. An entry is never changed, so any writer may write
+   it at any time, even after it was overtaken.
+3. An entry counts only if it is listed itself. A missing entry is damage even if a pack has it.
+4. A storage may lose the end of a log and keep its packs (a live root was copied name by name, a bucket replicated).
+   The numbers are then used again for other entries. So a pack counts only if its last entry has the same nonce as in
+   the log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from airflow_provider_ckpt.storage.log.log_files import LogFiles
+from airflow_provider_ckpt.storage.log.log_listing import Entry, Pack
+
+MOST = 4_000_000
+"""Most characters of a pack.
+
+A pack is in memory until it is full, for each log with a writer, and is written while the log is locked. Larger
+entries, of batches with hundreds of files, are not packed.
+"""
+
+
+class PackWriter:
+    """The packs of one log, for its writer. It is not thread-safe.
+
+    It raises no error, because the append before it has succeeded. A caller that got an error would append the same
+    entry again.
+
+    Args:
+        files: the objects of the log.
+        size: number of entries in a pack; 0 for no packs.
+    """
+
+    def __init__(self, files: LogFiles, size: int) -> None:
+        self._files, self._size = files, size
+        self._lines: list[str] = []
+        """The entries since the beginning of the current pack. Empty if they are too large."""
+        self._length = 0
+        self._end = 0
+
+    def start(self, entries: list[Entry], end: int) -> None:
+        """Record that the log was loaded. ``end`` is the next number."""
+        self._forget()
+        if self._size:
+            for entry in entries:
+                if entry.number >= end - end % self._size and not entry.kept:
+                    self.note(entry)
+
+    def note(self, entry: Entry) -> None:
+        """Note the next entry, of any writer."""
+        if not self._size:
+            return
+        if entry.number % self._size == 0:
+            self._forget()
+        self._end = entry.number + 1
+        if self._length <= MOST:
+            with contextlib.suppress(Exception):
+                self._lines.append(self._files.packed(entry))
+                self._length += len(self._lines[-1])
+        if self._length > MOST:
+            self._lines = []
+
+    def write(self) -> None:
+        """Write a pack, if the last noted entry completes one and the entries before it are known."""
+        if self._size and len(self._lines) == self._size:
+            lines, pack = self._lines, Pack(self._end - self._size, self._end - 1)
+            self._forget()
+            with contextlib.suppress(Exception):
+                self._files.create_pack(pack, lines)
+
+    def _forget(self) -> None:
+        self._lines, self._length = [], 0

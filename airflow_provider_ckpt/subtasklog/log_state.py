@@ -1,0 +1,152 @@
+"""The fold of a subtask log: the state to which its records add up."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field
+
+from airflow_provider_ckpt.model.progress import Snapshot
+from airflow_provider_ckpt.model.split import Range, is_in, union
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
+from airflow_provider_ckpt.subtasklog.records import (
+    Barrier,
+    Batch,
+    EndMode,
+    EndOfData,
+    EndOfPartition,
+    Open,
+    Record,
+)
+
+Numbered = tuple[int, Record]
+
+
+@dataclass
+class LogState:
+    """The state of one log, which changes while the log is read; one per :class:`~.subtask_log.SubtaskLog`."""
+
+    opened: Open | None = None
+    last_batch: Batch | None = None
+    last_batch_position: int = -1
+    barriers: dict[tuple[int, int], Snapshot] = field(default_factory=dict)
+    """(epoch, checkpoint) → snapshot."""
+    end_of_data: EndMode | None = None
+    """Mode of the end of data; None while more batches may follow."""
+    closed: bool = False
+    tries: dict[str, int] = field(default_factory=dict)
+    """:attr:`SupervisedTry.of` → the latest try that has opened the log."""
+
+    def has_later_try(self, than: SupervisedTry | None) -> bool:
+        """Return True if a later try of the same task has opened the log, even if other attempts opened it since."""
+        return than is not None and self.tries.get(than.of, than.number) > than.number
+
+    def apply(self, record: Record, number: int) -> None:
+        if isinstance(record, Open):
+            self.opened = record
+            if record.supervised is not None:
+                of, number = record.supervised.of, record.supervised.number
+                self.tries[of] = max(number, self.tries.get(of, number))
+        elif isinstance(record, Batch):
+            self.last_batch = record
+            self.last_batch_position = number
+        elif isinstance(record, Barrier):
+            self.barriers[record.epoch, record.checkpoint] = record.snapshot
+        elif isinstance(record, EndOfData):
+            self.end_of_data = record.mode
+        elif isinstance(record, EndOfPartition):
+            self.closed = True
+
+    def forget(self, head: int) -> None:
+        """Drop the barriers below ``head``, because they are no longer needed."""
+        self.barriers = {key: one for key, one in self.barriers.items() if one.position >= head}
+
+    def snapshot_at(self, position: int) -> Snapshot:
+        """Return the snapshot of a barrier at ``position``: the fold of everything published before it."""
+        batch = self.last_batch
+        finished = self.end_of_data is not None
+        if batch is None:
+            return Snapshot(position=position, batch_id=None, finished=finished)
+        return Snapshot(
+            position=position,
+            batch_id=batch.batch_id,
+            offsets=batch.offsets,
+            inputs=batch.inputs,
+            watermark=batch.watermark,
+            late_rows=batch.late_rows,
+            times=batch.times,
+            malformed=batch.malformed,
+            ended=batch.ended,
+            finished=finished,
+        )
+
+
+def void_ranges(records: Iterable[Numbered]) -> list[Range]:
+    """Return half-open ranges of entry numbers that a later Open has rewound (R4) or named as void."""
+    found: list[Range] = []
+    for number, record in records:
+        if isinstance(record, Open):
+            found += record.voids
+            if record.continues_at is not None:
+                found.append((record.continues_at, number))
+    return found
+
+
+def live(records: Iterable[Numbered]) -> list[Numbered]:
+    """Return the records without the void ones. Open records are never void, because they fence (R3)."""
+    kept = list(records)
+    voids = union(void_ranges(kept), ())
+    return [(number, record) for number, record in kept if isinstance(record, Open) or not is_in(voids, number)]
+
+
+def from_number(records: list[Numbered], start: int) -> list[Numbered]:
+    """Return the live records with number >= ``start``, in order. ``records`` must be complete."""
+    if void_ranges(records):
+        return [(number, record) for number, record in live(records) if number >= start]
+    return records[bisect.bisect_left(records, start, key=lambda one: one[0]) :]
+
+
+def from_epoch(records: list[Numbered], epoch: int) -> list[Numbered]:
+    """Return the records written by attempts of ``epoch`` or later; 0 returns all.
+
+    ``records`` must begin with the log's first record, because Open records stay in a log for ever.
+    """
+    opened = (number for number, one in records if isinstance(one, Open) and one.epoch >= epoch)
+    start = 0 if epoch == 0 else next(opened, None)
+    return [] if start is None else from_number(records, start)
+
+
+def is_awaited(record: Record) -> bool:
+    """Return True if a reader of the subtask's output, or a release of it, needs the record."""
+    return isinstance(record, (Batch, EndOfData, EndOfPartition))
+
+
+def kept_below(records: Iterable[Numbered], head: int, unreleased_from: int | None) -> list[int]:
+    """Return the numbers of live entries below ``head`` that a truncation keeps (R7), however old they are.
+
+    The log is folded from these entries at later positions: the last batch and the ends. An idle subtask appends only
+    barriers, and a subtask that returns to a checkpoint knows its last batch from them. The last batch with rows is
+    kept because a consumer may be reading it. Batches from ``unreleased_from`` on are kept because a sink must still
+    release them.
+    """
+    before = [(number, record) for number, record in live(records) if number < head and is_awaited(record)]
+    batches = [number for number, record in before if isinstance(record, Batch)]
+    ends = [number for number, record in before if not isinstance(record, Batch)]
+    unreleased = [] if unreleased_from is None else [number for number in batches if number >= unreleased_from]
+    with_rows = [number for number, record in before if isinstance(record, Batch) and record.files]
+    return sorted({*batches[-1:], *with_rows[-1:], *ends, *unreleased})
+
+
+def without_forgotten(records: list[Numbered], head: int, kept: Container[int]) -> list[Numbered]:
+    """Return the records that remain after a truncation at ``head`` that kept the numbers ``kept``.
+
+    Open records remain, too (R3).
+    """
+    return [one for one in records if one[0] >= head or one[0] in kept or isinstance(one[1], Open)]
+
+
+def fold(records: Iterable[Numbered]) -> LogState:
+    state = LogState()
+    for number, record in live(records):
+        state.apply(record, number)
+    return state

@@ -1,0 +1,38 @@
+"""Truncation of a subtask's log by the JobMaster, which does not write the log (R3, R7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.codec import numbered, subtask_entries
+from airflow_provider_ckpt.subtasklog.log_state import kept_below
+
+
+class LogTruncation:
+    """The truncation of one log. Its writer may be in any process and may append meanwhile.
+
+    Args:
+        storage: The checkpoint root.
+        path: The folder of the log under the root.
+        check_fenced: Checks that this process still owns the journal. A process that has lost the job must not
+            truncate, because the next driver may return to an entry that this one considers obsolete.
+    """
+
+    def __init__(self, storage: Storage, path: str, check_fenced: Callable[[], None]) -> None:
+        self._storage, self._path, self._check_fenced = storage, path, check_fenced
+
+    def truncate(self, head: int, unreleased_from: int | None) -> frozenset[int]:
+        """Delete the entries below ``head`` and return the numbers of kept entries.
+
+        Open records stay. The entries with the log's state and the unreleased batches (:func:`.kept_below`) stay until
+        the next truncation. Each call reads the log from its head on to find them: two requests a pack, and one for
+        each other entry.
+
+        Raises FencedError, NoSuchHeadError if ``head`` is beyond the log, and the errors of the storage.
+        """
+        entries = subtask_entries(self._storage, self._path)
+        records = numbered(entries.load())
+        self._check_fenced()
+        kept = kept_below(records, head, unreleased_from)
+        return entries.truncate(head, besides=kept)

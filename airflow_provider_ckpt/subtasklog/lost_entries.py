@@ -1,0 +1,46 @@
+"""Entries of a subtask's log whose files are lost.
+
+A check of a result partition's data files against their published sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from posixpath import dirname
+
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.errors import PartitionFilesDamagedError
+from airflow_provider_ckpt.subtasklog.log_state import Numbered
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
+
+
+def lost_entries(storage: Storage, partition: str, records: Iterable[Numbered]) -> list[int]:
+    """Return the positions of live entries with a file that is missing or has another size than it was published
+    with.
+
+    The size matters because Spark takes an empty file for a file without rows. Lists the partition once.
+
+    Raises the storage's errors, because an unlisted partition is not a lost one.
+    """
+    named = [(number, record.files) for number, record in records if isinstance(record, Batch) and record.files]
+    if not named:
+        return []
+    found = dict(storage.files(partition))
+    return [number for number, files in named if any(found.get(file.path) != file.size for file in files)]
+
+
+def refuse_damaged(storage: Storage, partition: str, files: Iterable[PartitionFile]) -> None:
+    """Refuse files that are missing or have another size than the log records. Call it before the files are read.
+
+    The size matters because Spark takes an empty file for a file without rows. Costs one LIST for each folder.
+
+    Raises PartitionFilesDamagedError.
+    """
+    wanted = {file.path: file.size for file in files}
+    found: dict[str, int] = {}
+    for folder in sorted({dirname(path) for path in wanted}):
+        found |= {f"{folder}/{name}": size for name, size in storage.files(f"{partition}/{folder}")}
+    for path, size in wanted.items():
+        if found.get(path) != size:
+            now = "is gone" if path not in found else f"has {found[path]}"
+            raise PartitionFilesDamagedError(uri=storage.full_uri(f"{partition}/{path}"), size=size, found=now)

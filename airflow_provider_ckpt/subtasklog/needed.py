@@ -1,0 +1,85 @@
+"""The part of a subtask's log that is still needed (R7), computed from positions alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from posixpath import dirname
+
+from airflow_provider_ckpt.subtasklog.log_state import Numbered, is_awaited
+from airflow_provider_ckpt.subtasklog.records import Batch, Record
+
+FEW = 250
+WORTH_KEEPING = 3
+WORTH_KEEPING_MANY = 100
+"""The head passes unreleased entries if that deletes so many times more entries than it keeps.
+
+Entries kept below the head are read one by one, entries after it by the pack. With more than FEW kept entries the
+factor is high, so that a start from an object store does not become slower.
+"""
+
+
+def log_head(
+    records: Iterable[Numbered],
+    *,
+    retained: Iterable[int],
+    unreleased_from: int | None,
+    consumers: Iterable[int],
+) -> int:
+    """Return the first entry of a log that must stay.
+
+    Consumers and sinks need batches and ends, but not the barriers that an idle subtask appends after them. A consumer
+    does not need batches without rows, such as those of a filter that lets no row through for weeks. A closed gate may
+    keep a few batches unreleased while barriers of weeks follow. The head then passes these batches, and the truncation
+    keeps them. The truncation also keeps the entries that the log is folded from, and the batch at a consumer's
+    position (:func:`.kept_below`).
+
+    Args:
+        records: The live entries of the log, at least from its current head on.
+        retained: The subtask's positions in the retained checkpoints.
+        unreleased_from: The first entry that may have unreleased handles; None without sinks.
+        consumers: For each consumer its input position in the oldest retained checkpoint; 0 before it has started.
+    """
+    known, read_from = list(records), held_from(None, consumers)
+    awaited = [number for number, one in known if is_awaited(one)]
+    bounds = [*retained]
+    if read_from is not None:
+        bounds += [number for number, one in known if number >= read_from and _is_read(one)]
+    head = max(0, min(bounds))
+    if unreleased_from is None:
+        return head
+    unreleased = [number for number in awaited if unreleased_from <= number < head]
+    others = sum(unreleased_from <= number < head for number, _ in known) - len(unreleased)
+    times = WORTH_KEEPING if len(unreleased) <= FEW else WORTH_KEEPING_MANY
+    return head if others >= times * len(unreleased) else unreleased[0]
+
+
+def _is_read(record: Record) -> bool:
+    return is_awaited(record) and (not isinstance(record, Batch) or bool(record.files))
+
+
+def held_from(unreleased_from: int | None, consumers: Iterable[int]) -> int | None:
+    """Return the position from which consumers or sinks may still need entries; None if none do."""
+    starts = [*consumers, *(() if unreleased_from is None else (unreleased_from,))]
+    return min(starts, default=None)
+
+
+def data_head(consumers: Iterable[int]) -> tuple[int, ...]:
+    """Return the position below which every consumer has read the data files; () without consumers.
+
+    It is one below the lowest position, because the entry at that position may have been read in part (a read limit).
+    """
+    positions = list(consumers)
+    return (max(0, min(positions) - 1),) if positions else ()
+
+
+def deletable_folders(records: Iterable[Numbered], start: int, head: int) -> list[str]:
+    """Return the folders with the data of batches from ``start`` on and below ``head``.
+
+    One call writes a folder, for one batch (R5). Besides the files that the entry names, it contains Spark's success
+    mark, checksums and files without rows.
+    """
+    named = [
+        (number, dirname(file.path)) for number, record in records if isinstance(record, Batch) for file in record.files
+    ]
+    needed = {folder for number, folder in named if number >= head}
+    return sorted({folder for number, folder in named if start <= number < head} - needed)

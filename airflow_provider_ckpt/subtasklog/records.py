@@ -1,0 +1,112 @@
+"""The records of a subtask's log (one append log per subtask, one writer: its current attempt).
+
+An entry of the log holds exactly one record. The entry's number is the *position*: "position 7"
+means the entries 0 … 6 lie before it. Rules R1, R3 and R4 of the protocol are about these records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from airflow_provider_ckpt.model.ids import AttemptId
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, Json
+from airflow_provider_ckpt.model.limits import Count
+from airflow_provider_ckpt.model.progress import Snapshot, SourceTimes
+from airflow_provider_ckpt.model.split import Ranges
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
+
+EndMode = Literal["finish", "drain"]
+"""How data end: ``finish`` after all input was read, ``drain`` if unbounded sources end at their current positions."""
+
+
+@dataclass(frozen=True)
+class PartitionFile:
+    """One data file of a result partition; ``path`` is relative to the partition's folder."""
+
+    path: str
+    size: Count
+
+    @property
+    def folder(self) -> str:
+        """The folder of everything that was staged with it: ``<attempt>-<batch>-<nonce>``."""
+        return self.path.split("/")[-2]
+
+
+@dataclass(frozen=True)
+class Open:
+    """The start of a new attempt, which owns the log from here on.
+
+    Args:
+        attempt: The attempt.
+        epoch: Its epoch.
+        folder: The name of its own Spark checkpoint folder (R8).
+        continues_at: The position at which it resumes. Entries between it and this record are void (R4); None voids
+            none.
+        voids: Positions of other void entries. Their files are lost and are produced again.
+        supervised: The try of the supervisor that starts the subtask's workers, if it counts its tries (W14).
+    """
+
+    attempt: AttemptId
+    epoch: Count
+    folder: str
+    continues_at: Count | None = None
+    voids: Ranges = field(default=(), metadata=OMIT_EMPTY)
+    supervised: SupervisedTry | None = field(default=None, metadata=OMIT_EMPTY)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One published micro-batch (R1)."""
+
+    batch_id: Count
+    offsets: Mapping[str, str]
+    """Source name → Spark's offset JSON, as planned in ``offsets/<batch id>``."""
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    """Edge uid → position in the producer's log up to which (exclusive) entries were read."""
+    files: tuple[PartitionFile, ...] = ()
+    handles: Mapping[str, Json] = field(default_factory=dict)
+    """Sink uid → staged handle."""
+    watermark: int | None = None
+    """Event time in epoch milliseconds up to which the published output is complete.
+
+    For a query with state it is the watermark that the batch ran with, by which it closed windows. For any other query
+    it is the watermark after the batch. None if the query has seen no event time.
+    """
+    ended: tuple[str, ...] = ()
+    """Sources and edges read to their end by this batch or an earlier one (R2)."""
+    rows: Count | None = field(default=None, metadata=OMIT_EMPTY)
+    """Rows in ``files``; None without files."""
+    late_rows: Count = field(default=0, metadata=OMIT_EMPTY)
+    """Rows that the query has dropped as late since its first micro-batch, including this one."""
+    times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=OMIT_EMPTY)
+    """Input of a query with state → event times in its rows so far, including this micro-batch."""
+    malformed: Mapping[str, Count] = field(default_factory=dict, metadata=OMIT_EMPTY)
+    """Source uid → its rows so far that do not fit its schema, including this micro-batch."""
+    splits: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
+    """The splits that this entry completes (R14); empty for a vertex without splits."""
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """A barrier, and the acknowledgement of its checkpoint. All earlier records belong to that checkpoint."""
+
+    epoch: Count
+    checkpoint: Count
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True)
+class EndOfData:
+    """The end of data: no batch follows, but barriers may."""
+
+    mode: EndMode = "finish"
+
+
+@dataclass(frozen=True)
+class EndOfPartition:
+    """The end of the partition: no record follows."""
+
+
+Record = Open | Batch | Barrier | EndOfData | EndOfPartition

@@ -1,0 +1,282 @@
+"""The log of one subtask, for its one writer: the current attempt (R1, R3, R11).
+
+Appends share one lock, so a barrier is always the fold of exactly what precedes it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Container
+
+from airflow_provider_ckpt.errors import CkptError, TransientError
+from airflow_provider_ckpt.model.ids import AttemptId
+from airflow_provider_ckpt.model.progress import Snapshot
+from airflow_provider_ckpt.model.split import Ranges, ranges, union
+from airflow_provider_ckpt.model.supervised_try import SupervisedTry
+from airflow_provider_ckpt.storage.errors import LostRaceError
+from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.subtasklog.codec import PACK, numbered, record_to_json, subtask_entries
+from airflow_provider_ckpt.subtasklog.errors import (
+    BatchConflictError,
+    BatchGapError,
+    EndedLogError,
+    LaterTryError,
+    LogFencedError,
+    LogHeldError,
+)
+from airflow_provider_ckpt.subtasklog.log_state import (
+    LogState,
+    Numbered,
+    fold,
+    from_number,
+    live,
+    without_forgotten,
+)
+from airflow_provider_ckpt.subtasklog.records import (
+    Barrier,
+    Batch,
+    EndMode,
+    EndOfData,
+    EndOfPartition,
+    Open,
+    Record,
+)
+
+FORGET_EVERY = 1000
+"""Records in memory after which the writer asks for the log's current head."""
+
+
+class SubtaskLog:
+    """The log of one subtask. ``path`` is its folder under the storage's root.
+
+    Every method that appends raises LogFencedError if a later attempt has opened the log.
+
+    Only a barrier may fail without consequences, because its checkpoint can be declined. Before the next append the log
+    finds out whether the barrier was written. After any other failed append the log accepts no more records.
+    """
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self.path = path
+        self._log = subtask_entries(storage, path, pack=PACK)
+        self._lock = threading.RLock()
+        self._records: list[Numbered] = []
+        self._ask_at = FORGET_EVERY
+        self._broken: CkptError | None = None
+        self._unsettled: Barrier | None = None
+        """A barrier that may or may not have been written."""
+        self.state = LogState()
+
+    @property
+    def position(self) -> int:
+        """The number of the next entry."""
+        return self._log.next_number
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the log has an end of data."""
+        return self.state.end_of_data is not None
+
+    @property
+    def is_broken(self) -> bool:
+        """True if this attempt can append nothing more: it was fenced, or an append failed with an unknown result.
+
+        The caller of that append got the error.
+        """
+        return self._broken is not None
+
+    def load(self) -> LogState:
+        """Read the whole log; call once, before :meth:`open`."""
+        with self._lock:
+            self._remember(numbered(self._log.load()))
+            return self.state
+
+    def open(
+        self,
+        attempt: AttemptId,
+        continues_at: int | None = None,
+        lost: Ranges = (),
+        supervised: SupervisedTry | None = None,
+        *,
+        unless_closed: bool = False,
+    ) -> LogState:
+        """Claim the log for ``attempt``, so that earlier attempts can no longer append. Its Spark folder has its
+        name.
+
+        An earlier attempt may append between the read and the claim. Its entries are then read first, so the returned
+        state is the one that this attempt continues from.
+
+        Args:
+            attempt: The new attempt.
+            continues_at: See :class:`Open`.
+            lost: Entries that are void. They also void the ends of the log, because the lost input must be read again.
+            supervised: The supervisor's try, if it counts its tries.
+            unless_closed: True to leave a log unchanged that a faster attempt has closed, and to return its state.
+                Nothing may follow the end of a partition.
+
+        Raises LogHeldError if a later attempt holds the log, or one with the same epoch and number: neither of two
+        unordered attempts takes the log from the other. Raises LaterTryError if a later try than ``supervised`` has
+        opened it.
+        """
+        with self._lock:
+            while True:
+                self._refuse_held(attempt, supervised)
+                if unless_closed and self.state.closed:
+                    return self.state
+                voids = union(lost, ranges(self._ends())) if lost else ()
+                record = Open(attempt, attempt.epoch, str(attempt), continues_at, voids, supervised)
+                try:
+                    number = self._log.take_over(record_to_json(record)).number
+                except LostRaceError:
+                    # an earlier attempt appended first, and its entry counts; a later attempt may hold the log now
+                    self._remember(numbered(self._log.load()))
+                    continue
+                self._remember([*self._records, (number, record)])
+                return self.state
+
+    def _ends(self) -> list[int]:
+        return [number for number, record in live(self._records) if isinstance(record, (EndOfData, EndOfPartition))]
+
+    def publish(self, batch: Batch) -> int:
+        """Append one micro-batch and return its position. The append is the micro-batch boundary (R1).
+
+        A batch that is already there with equal offsets is ignored. Ids rise, but need not be consecutive (R21).
+
+        Raises BatchConflictError if its offsets differ, BatchGapError if its id is below the last one, EndedLogError at
+        the end.
+        """
+        with self._lock:
+            last = self.state.last_batch
+            if last is not None and batch.batch_id == last.batch_id:
+                if dict(batch.offsets) != dict(last.offsets):
+                    raise BatchConflictError(
+                        batch_id=batch.batch_id, log=self.path, published=last.offsets, offered=batch.offsets
+                    )
+                return self.state.last_batch_position
+            if last is not None and batch.batch_id < last.batch_id:
+                raise BatchGapError(batch_id=batch.batch_id, log=self.path, last=last.batch_id)
+            return self._append(batch)
+
+    def barrier(self, epoch: int, checkpoint: int) -> Snapshot:
+        """Append barrier ``checkpoint``, or return the snapshot of the barrier that is already there.
+
+        After a TransientError the caller may continue without this checkpoint. The next append first appends the
+        barrier again, which settles whether it was written. Readers pass it like the barrier of any aborted checkpoint.
+        """
+        with self._lock:
+            self._settle()  # before the fold is read, because it lags the log if the last barrier was written
+            known = self.state.barriers.get((epoch, checkpoint))
+            if known is not None:
+                return known
+            snapshot = self.state.snapshot_at(self.position)
+            self._append(Barrier(epoch, checkpoint, snapshot))
+            return snapshot
+
+    def end_of_data(self, mode: EndMode) -> None:
+        with self._lock:
+            if self.state.end_of_data is None:
+                self._append(EndOfData(mode))
+
+    def end_of_partition(self) -> None:
+        with self._lock:
+            if not self.state.closed:
+                self._append(EndOfPartition())
+
+    def check_fenced(self) -> None:
+        """Check that no other attempt has opened the log (R8). Costs little.
+
+        Raises LogFencedError.
+        """
+        with self._lock:
+            self._refuse_broken()
+            if self._log.is_overtaken():
+                self._read_on()
+            elif len(self._records) >= self._ask_at:
+                self._forget_truncated()
+
+    def _forget_truncated(self) -> None:
+        """Drop truncated entries from memory. The JobMaster truncates the log without notice to its writer."""
+        self._log.check_head()
+        self.forget(self._log.head, self._log.kept_now())
+        self._ask_at = len(self._records) + FORGET_EVERY
+
+    def records(self, start: int = 0) -> list[Numbered]:
+        """Return the live records with number >= ``start``, in order."""
+        with self._lock:
+            return from_number(self._records, start)
+
+    def forget(self, head: int, kept: Container[int]) -> None:
+        """See :meth:`LogReader.forget`."""
+        with self._lock:
+            self._records = without_forgotten(self._records, head, kept)
+            self.state.forget(head)
+
+    def _append(self, record: Record) -> int:
+        self._settle()
+        return self._append_settled(record)
+
+    def _append_settled(self, record: Record) -> int:
+        self._refuse_broken()
+        self._refuse_after_end(record)
+        try:
+            number = self._log.append(record_to_json(record)).number
+        except LostRaceError:
+            self._read_on()
+            raise
+        except CkptError as error:
+            if isinstance(error, TransientError) and isinstance(record, Barrier):
+                self._unsettled = record
+            else:
+                self._broken = error
+            raise
+        self._fold(number, record)
+        return number
+
+    def _settle(self) -> None:
+        """Append the failed barrier again. The same entry is written once, whatever became of the first append.
+
+        A read would not settle it, because an abandoned request may still be in flight. An attempt that appended at
+        that number meanwhile would then follow a barrier that it does not know.
+        """
+        if self._unsettled is not None:
+            self._append_settled(self._unsettled)
+
+    def _fold(self, number: int, record: Record) -> None:
+        if record == self._unsettled:
+            self._unsettled = None
+        self._records.append((number, record))
+        self.state.apply(record, number)
+
+    def _refuse_broken(self) -> None:
+        """Raise the error of a fenced or failed append. A failed append may have been written, so the fold may lag
+        the log.
+        """
+        if self._broken is not None:
+            raise self._broken
+
+    def _refuse_after_end(self, record: Record) -> None:
+        kind = type(record).__name__
+        if self.state.closed:
+            raise EndedLogError(log=self.path, end="end of partition", record=kind)
+        if self.state.end_of_data is not None and isinstance(record, Batch):
+            raise EndedLogError(log=self.path, end="end of data", record=kind)
+
+    def _refuse_held(self, attempt: AttemptId, supervised: SupervisedTry | None) -> None:
+        opened = self.state.opened
+        if opened is not None and supervised is not None and self.state.has_later_try(supervised):
+            raise LaterTryError(log=self.path, attempt=opened.attempt, epoch=opened.epoch, own=supervised.number)
+        if opened is not None and not opened.attempt < attempt:
+            raise LogHeldError(log=self.path, attempt=opened.attempt, epoch=opened.epoch, own=attempt)
+
+    def _read_on(self) -> None:
+        """Read entries appended meanwhile: this attempt's failed barrier, or an ``open`` of another attempt."""
+        for number, record in numbered(self._log.tail()):
+            if isinstance(record, Open):
+                # permanently, because after this entry was read the next append would come after it, and succeed
+                self._broken = LogFencedError(log=self.path, attempt=record.attempt, epoch=record.epoch)
+                raise self._broken
+            if record == self._unsettled:
+                self._fold(number, record)
+
+    def _remember(self, records: list[Numbered]) -> None:
+        self._records, self._broken, self._unsettled = records, None, None
+        self.state = fold(records)

@@ -1,0 +1,63 @@
+"""The watch for subtasks of a running job that no task will run. The JobMaster would wait for them in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.state import JobState
+
+_SURE = 3
+"""Polls in a row that must find a task green whose subtask has not finished, because Airflow and the journal are not
+read at the same moment."""
+
+
+class AbandonedSubtasks:
+    """Watch over the tasks of a group's subtasks.
+
+    A task that failed for good no longer runs its subtask. Nor does a task that succeeded. If its subtask has not
+    finished, then the job was restarted without the task, because a user cleared only other tasks of the group.
+
+    Args:
+        tasks: Subtask or vertex of each task, by its key in ``states``.
+        states: Returns Airflow's states.
+        journal: Returns the job's state.
+    """
+
+    def __init__(
+        self,
+        tasks: Mapping[str, str],
+        states: Callable[[], Mapping[str, str | None]],
+        journal: Callable[[], JobState],
+    ) -> None:
+        self._tasks, self._states, self._journal = tasks, states, journal
+        self._green: dict[str, int] = {}
+
+    def look(self) -> str | None:
+        """Return why the run is hopeless, or None if it is not, as far as is known. Never raises."""
+        found = {name: state for task, state in self._states().items() if (name := self._tasks.get(task))}
+        lost = self._unfinished([name for name, state in found.items() if state in GIVEN_UP])
+        if lost:
+            told = ", ".join(f"{name} ({found[name]})" for name in sorted(lost))
+            return f"Airflow no longer runs the tasks of some subtasks: {told}"
+        green = [name for name, state in found.items() if state == "success"]
+        self._green = {name: self._green.get(name, 0) + 1 for name in self._unfinished(green)}
+        sure = sorted(name for name, looks in self._green.items() if looks >= _SURE)
+        if sure:
+            return f"the tasks of {', '.join(sure)} have succeeded, and the job needs them again: clear the whole group"
+        return None
+
+    def _unfinished(self, names: list[str]) -> list[str]:
+        if not names:
+            return []
+        try:
+            state = self._journal()
+        except CkptError:
+            return []
+        if state.status is not None and not state.status.is_alive:
+            return []
+        return [name for name in names if state.plan and not set(state.named(name)) <= state.finished]

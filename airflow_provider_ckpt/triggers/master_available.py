@@ -1,0 +1,144 @@
+"""The check whether a JobMaster is back, for a worker that left because there was none (W7). Pure.
+
+One poll for a JobMaster that may be back. It reads the journal, the JobMaster's messages and, now and then,
+Airflow.
+
+The check whether a job is prepared again, for a subtask whose run has failed. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.triggers.group_attempt import is_held_by_group
+from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+    from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.remote.mailbox import Outbox
+
+
+@dataclass(frozen=True)
+class WaitResult:
+    """End of a wait.
+
+    Args:
+        reason: Why the wait is over.
+        is_alone: True if no JobMaster will come, because Airflow no longer runs its task.
+        is_blind: True if the triggerer cannot decide, for example because it may not read the job.
+    """
+
+    reason: str
+    is_alone: bool = False
+    is_blind: bool = False
+
+    @classmethod
+    def from_json(cls, event: Mapping[str, Any]) -> WaitResult:
+        return cls(event["reason"], event["is_alone"], event.get("is_blind", False))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class MasterAvailable:
+    """Wait for a JobMaster of a deployment.
+
+    A JobMaster that was only unreachable, or paused, continues under its epoch. Its beat grows then. The first beat
+    shows nothing, because it may have been written before the wait.
+    """
+
+    def __init__(self, deployment: int, epoch: int) -> None:
+        """Begin a wait.
+
+        Args:
+            deployment: Deployment in which the worker ran.
+            epoch: Epoch of the newest JobMaster that the worker knew when it left.
+        """
+        self._deployment, self._epoch = deployment, epoch
+        self._beat: int | None = None
+
+    def judge(self, state: JobState, outbox: Outbox | None, coordinate: str | None) -> WaitResult | None:
+        """Return why the wait is over, or None to wait on.
+
+        Args:
+            state: The job in its journal.
+            outbox: Messages of the JobMaster of ``state``.
+            coordinate: Airflow's state of the JobMaster's task, None if it is not known. The caller must ask for it
+                before it reads the others. A job that ends in between is then over, not alone.
+        """
+        if state.deployment != self._deployment:
+            return WaitResult(f"the deployment of epoch {self._deployment} is over, the job is {state.status}")
+        if state.epoch != self._epoch:
+            return WaitResult(f"the JobMaster of epoch {state.epoch} has the job")
+        if outbox is not None and outbox.left is None and self._has_grown(outbox.beat):
+            return WaitResult(f"the JobMaster of epoch {state.epoch} gives signs of life again")
+        if coordinate in (*GIVEN_UP, "success"):
+            return WaitResult(f"the task that runs the JobMaster is {coordinate}", is_alone=True)
+        return None
+
+    def _has_grown(self, beat: int) -> bool:
+        before, self._beat = self._beat, beat
+        return before is not None and beat != before
+
+
+class Preparation:
+    """Wait for a deployment of the group and Dag run to which ``attempt`` belongs. ``attempt`` names one of its
+    tasks."""
+
+    def __init__(self, attempt: str) -> None:
+        self._attempt = attempt
+
+    def judge(self, state: JobState, outbox: Outbox | None, coordinate: str | None) -> WaitResult | None:
+        """Return why the wait is over, or None to wait on. See :meth:`MasterAvailable.judge`.
+
+        If the JobMaster's task has succeeded, it will not prepare the job again.
+        """
+        if state.deployment:
+            return WaitResult(f"the job is prepared, in the deployment of epoch {state.deployment}")
+        if not is_held_by_group(self._attempt, state):
+            return WaitResult(f"{state.attempt} has the job")
+        if state.status is not None and not state.status.is_alive and state.status is not JobStatus.RESTARTING:
+            return WaitResult(f"the job is {state.status}")
+        if coordinate in (*GIVEN_UP, "success"):
+            return WaitResult(f"the task that prepares the job is {coordinate}", is_alone=True)
+        return None
+
+
+class MasterAvailableWatch:
+    """Repeated poll for a JobMaster.
+
+    Args:
+        hook: Hook of the root.
+        job_id: The job.
+        comeback: Decides whether the wait is over.
+        coordinate: Asks Airflow for the state of the JobMaster's task.
+        every: Only each such poll asks Airflow, because the subtasks of all groups may wait at once.
+    """
+
+    def __init__(
+        self,
+        hook: CheckpointHook,
+        job_id: str,
+        comeback: MasterAvailable | Preparation,
+        coordinate: Callable[[], str | None],
+        *,
+        every: int,
+    ) -> None:
+        self._storage, self._client = hook.storage(), hook.client(job_id)
+        self._comeback, self._coordinate, self._every = comeback, coordinate, every
+        self._looks = 0
+
+    def look(self) -> WaitResult | None:
+        """Return why the wait is over, or None to wait on. Blocks. Raises the errors of the storage and of a damaged
+        journal."""
+        from airflow_provider_ckpt.remote.leader_monitor import read_master
+
+        coordinate = self._coordinate() if self._looks % self._every == 0 else None
+        self._looks += 1
+        state = self._client.look()
+        outbox = read_master(self._storage, state) if state.deployment else None
+        return self._comeback.judge(state, outbox, coordinate)

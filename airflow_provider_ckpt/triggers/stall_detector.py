@@ -1,0 +1,86 @@
+"""The decision to give a job up because its journal does not grow, or because no checkpoint gets through. Pure.
+
+Time is counted in polls, which are at least an interval apart. The journal's times are those of the driver's host, and
+the clocks of two hosts are never compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from airflow_provider_ckpt.client.job_facts import has_ended
+from airflow_provider_ckpt.job.options.run_options import BY_NAME
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.state import JobState
+
+SHORTEST = 900.0
+"""Seconds. Longer than Airflow's default retry_delay, during which no driver runs the job."""
+_INTERVALS = 3
+
+
+@dataclass(frozen=True)
+class StallDetector:
+    """Count of polls in a row that found something unchanged. ``mark`` is its value."""
+
+    mark: tuple[object, ...] = ()
+    looks: int = 0
+
+    def after(self, mark: tuple[object, ...]) -> StallDetector:
+        return StallDetector(mark, self.looks + 1) if mark == self.mark else StallDetector(mark)
+
+
+@dataclass(frozen=True)
+class LastProgress:
+    """Findings of the earlier polls about the whole journal and about the newest checkpoint."""
+
+    journal: StallDetector = StallDetector()
+    checkpoint: StallDetector = StallDetector()
+
+    def after(self, state: JobState, *, released: bool) -> LastProgress:
+        """Return the findings after another poll.
+
+        Args:
+            state: The job in its journal.
+            released: True if a checkpoint counts from its release, False if from its completion.
+        """
+        newest = state.last_released if released else state.last_completed
+        # Each decision of a driver is an entry. The checkpoints of an idle job are entries, too.
+        return LastProgress(self.journal.after((state.epoch, state.position)), self.checkpoint.after((newest,)))
+
+
+def patience(state: JobState, driver_alive: bool | None) -> float | None:
+    """Return the seconds without a journal entry after which the driver counts as gone. None if this host cannot judge
+    it.
+
+    A driver in streaming mode journals each of its checkpoints, so a few intervals without a checkpoint are conclusive.
+    The recorded options are those of the job's first run, so the intervals of the last checkpoints count, too. A driver
+    in batch mode may journal nothing for hours.
+
+    Args:
+        state: The job in its journal.
+        driver_alive: Whether this host sees the driver alive. None if the driver ran on another host.
+    """
+    if driver_alive:
+        return None
+    if driver_alive is False or has_ended(state):
+        return SHORTEST
+    if state.created is None or state.created.mode != "streaming":
+        return None
+    interval, pause, timeout = (
+        state.created.options.seconds(name, BY_NAME[name].default)
+        for name in ("checkpoint_interval", "min_pause", "checkpoint_timeout")
+    )
+    return max(SHORTEST, _INTERVALS * max(interval + pause, _last_interval(state)) + timeout)
+
+
+def _last_interval(state: JobState) -> float:
+    """Return the shortest of the last three intervals between checkpoints, in seconds of the driver's clock.
+
+    The longer ones may contain a pause between two runs.
+    """
+    times = [state.checkpoints[number].triggered_at for number in sorted(state.checkpoints)[-4:]]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    return min((gap for gap in gaps if gap > 0), default=0.0)
