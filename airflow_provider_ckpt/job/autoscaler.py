@@ -85,7 +85,7 @@ class Autoscaler(Controller):
 
     @property
     def name(self) -> str:
-        return f"KeepUp({self.uid})"
+        return f"Autoscaler({self.uid})"
 
     @property
     def operators(self) -> Sequence[str]:

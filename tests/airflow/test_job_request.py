@@ -328,7 +328,7 @@ def test_behind_what_a_controller_has_asked_for_it_asks_again(
     def tells(outcome: RequestOutcome) -> Callable[[str], None]:
         return lambda name: job.write(RequestAnswered(name, "reconfigure", outcome, 5.0))
 
-    busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by KeepUp(daily)) is in progress")
+    busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by Autoscaler(daily)) is in progress")
     done = RequestOutcome.completed("daily was paused for 1.2 s")
     with answering_each(job, root, tells(busy), tells(busy), tells(done)) as came:
         assert ask(reconfigure(root))["status"] == "RUNNING"
@@ -340,7 +340,7 @@ def test_it_asks_no_longer_than_it_may(root: Storage, journal: JobOf, monkeypatc
     """The error is the last refusal, not a missing answer."""
     monkeypatch.setattr(job_request, "PAUSE", 0.05)
     job = streaming(journal)
-    busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by KeepUp(daily)) is in progress")
+    busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by Autoscaler(daily)) is in progress")
     task = reconfigure(root)
     task.timeout = 3.0
 
@@ -348,7 +348,7 @@ def test_it_asks_no_longer_than_it_may(root: Storage, journal: JobOf, monkeypatc
         job.write(RequestAnswered(name, "reconfigure", busy, 5.0))
 
     with answering_each(job, root, *[refuses] * 1000) as came:
-        with pytest.raises(AirflowException, match="asked for by KeepUp"):
+        with pytest.raises(AirflowException, match="asked for by Autoscaler"):
             ask(task)
     assert len(came) > 1
 

@@ -271,16 +271,16 @@ def test_a_job_with_controllers_keeps_its_slot(
     coordinate: Any, played: PlayedMaster, orders: Journal, tmp_path: Path, capsys: Any
 ) -> None:
     """Controllers are code, which the triggerer does not have."""
-    text = JOB.replace('Job("orders")', 'Job("orders", controllers=[KeepUp("live", max_files_per_batch=(1, 2))])')
-    text = text.replace("import FileSink, Job", "import FileSink, Job, KeepUp")
+    text = JOB.replace('Job("orders")', 'Job("orders", controllers=[Autoscaler("live", max_files_per_batch=(1, 2))])')
+    text = text.replace("import FileSink, Job", "import FileSink, Job, Autoscaler")
     (tmp_path / "orders.py").write_text(text.format(out=str(tmp_path / "out")))
     prepared(orders, sink=FileSink(str(tmp_path / "out")))
     played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
     assert coordinate(deferrable=True).execute(context(StateStore()))["status"] == "FINISHED"
-    told = "keeps its worker slot: the JobMaster runs its controllers (KeepUp(live)), which are in the job's file"
+    told = "keeps its worker slot: the JobMaster runs its controllers (Autoscaler(live)), which are in the job's file"
     assert told in capsys.readouterr().out
     assert played.jobs[0].job is not None
-    assert [one.name for one in played.jobs[0].job.controllers] == ["KeepUp(live)"]
+    assert [one.name for one in played.jobs[0].job.controllers] == ["Autoscaler(live)"]
 
 
 def test_a_job_whose_journal_does_not_tell_its_sinks_keeps_its_slot(

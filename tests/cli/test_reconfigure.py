@@ -195,16 +195,18 @@ def test_show_tells_who_changed_the_job_last_and_why(
 ) -> None:
     streaming(running)
     settings = {"daily": VertexSettings(max_files_per_batch=4)}
-    write_events(running, Reconfigured(1, settings, NOON, by="KeepUp(daily)"))
+    write_events(running, Reconfigured(1, settings, NOON, by="Autoscaler(daily)"))
     done = RequestOutcome.completed("daily was paused for 0.4 s")
     why = "each micro-batch is as large as it may be"
-    write_events(running, ReconfigurationEnded(1, None, done, {}, NOON, "KeepUp(daily)", why))
+    write_events(running, ReconfigurationEnded(1, None, done, {}, NOON, "Autoscaler(daily)", why))
     assert main(["show", "orders", "--root", empty_root]) == 0
     shown = capsys.readouterr().out
-    assert "by KeepUp(daily), because each micro-batch is as large as it may be: completed: daily was paused" in shown
+    assert (
+        "by Autoscaler(daily), because each micro-batch is as large as it may be: completed: daily was paused" in shown
+    )
     assert main(["show", "orders", "--json", "--root", empty_root]) == 0
     (found,) = json.loads(capsys.readouterr().out)["reconfigurations"]
-    assert (found["by"], found["why"], found["request"]) == ("KeepUp(daily)", why, None)
+    assert (found["by"], found["why"], found["request"]) == ("Autoscaler(daily)", why, None)
 
 
 @pytest.mark.parametrize(

@@ -287,7 +287,7 @@ def test_a_query_that_is_behind_gets_more_at_a_time_and_nobody_had_to_ask() -> N
         lasting(harness, harness.now + 10.0)
     effects = carried_out(harness)
     (decided,) = events(Reconfigured, effects)
-    assert (decided.settings, decided.by) == ({"b": VertexSettings(max_files_per_batch=6)}, "KeepUp(b)")
+    assert (decided.settings, decided.by) == ({"b": VertexSettings(max_files_per_batch=6)}, "Autoscaler(b)")
 
 
 def test_a_source_with_splits_gets_more_subtasks_and_shows_how_far_it_is() -> None:

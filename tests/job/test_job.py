@@ -409,7 +409,7 @@ def test_a_policy_about_an_operator_that_the_job_has_not_is_refused() -> None:
         live = job.source(uid="live")(lambda read: read.parquet("/in"))
         clean = job.transform(inputs=[live], uid="clean")(lambda rows: rows)
         job.sink("out", clean, Nowhere())
-        with pytest.raises(BadControllerError, match=rf"KeepUp\({uid}\): the job has no operator '{uid}'.*{hint}"):
+        with pytest.raises(BadControllerError, match=rf"Autoscaler\({uid}\): the job has no operator '{uid}'.*{hint}"):
             job.validate()
 
 

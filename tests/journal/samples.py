@@ -176,8 +176,8 @@ def of_composed() -> list[ev.Event]:
     done = RequestOutcome.parse("completed: daily stood still for 1.5 s, rates is read by 4")
     took = {"daily": PhaseTimes(1.25, 0.5, 0.0, 1.5)}
     return [
-        ev.Reconfigured(1, settings, 110.0, ev.GraphChanged(1, graph, {"rates": 4}, 110.0), "KeepUp(daily)"),
-        ev.ReconfigurationEnded(1, None, done, took, 112.0, "KeepUp(daily)", "its batches are full"),
+        ev.Reconfigured(1, settings, 110.0, ev.GraphChanged(1, graph, {"rates": 4}, 110.0), "Autoscaler(daily)"),
+        ev.ReconfigurationEnded(1, None, done, took, 112.0, "Autoscaler(daily)", "its batches are full"),
     ]
 
 

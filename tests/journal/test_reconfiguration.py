@@ -46,7 +46,10 @@ def test_r21_one_entry_says_all_of_a_change() -> None:
     assert state.plan is not None
     assert state.plan.rescaled == {"rates": 4}
     of_composed()[1].apply(state)
-    assert (state.reconfigurations[-1].by, state.reconfigurations[-1].why) == ("KeepUp(daily)", "its batches are full")
+    assert (state.reconfigurations[-1].by, state.reconfigurations[-1].why) == (
+        "Autoscaler(daily)",
+        "its batches are full",
+    )
     assert state_from_json(state_to_json(state)) == state
 
 

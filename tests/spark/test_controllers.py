@@ -86,8 +86,8 @@ def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_other
     state = world.state()
     assert set(state.settings) == {"live"}
     assert (state.settings["live"].max_files_per_batch or 0) >= 2
-    assert {(one.by, tuple(one.took)) for one in state.reconfigurations} == {("KeepUp(live)", ("live",))}
-    assert any("KeepUp(live) asks for live: max_files_per_batch=2" in line["message"] for line in run.lines)
+    assert {(one.by, tuple(one.took)) for one in state.reconfigurations} == {("Autoscaler(live)", ("live",))}
+    assert any("Autoscaler(live) asks for live: max_files_per_batch=2" in line["message"] for line in run.lines)
     assert len([one for _, one in world.records("counts") if isinstance(one, Open)]) == 1
     assert max(one.rows or 0 for one in batches(world, "live")) > 10, "more than two files at once"
 

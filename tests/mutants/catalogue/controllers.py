@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _ASKED = ("tests/coordinator/test_controllers.py",)
 _COMPOSED = ("tests/coordinator/test_composed.py",)
-_POLICY = ("tests/job/test_keep_up.py",)
+_POLICY = ("tests/job/test_autoscaler.py",)
 
 CONTROLLERS = (
     Mutant(

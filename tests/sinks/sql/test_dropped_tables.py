@@ -62,7 +62,7 @@ def test_r9_a_table_that_was_dropped_with_its_ledger_is_refused_by_what_the_jour
     state = released_once(world, create=True)
     world.run(f"DROP TABLE {world.schema}orders")
     world.forget()
-    with pytest.raises(OutputLostError, match=r"knows of nothing .* the journal of 3: its folder or table"):
+    with pytest.raises(OutputLostError, match=r"has nothing .* the journal has 3: its folder or table"):
         refuse_lost_output(state, {"lake": world.bind(create=True)})
 
 

@@ -344,7 +344,7 @@ def test_bounds_that_cannot_be_are_refused(given: dict[str, Any], why: str) -> N
     with pytest.raises(BadControllerError) as raised:
         Autoscaler("q", **given)
     assert why in str(raised.value)
-    assert "KeepUp(q)" in str(raised.value)
+    assert "Autoscaler(q)" in str(raised.value)
 
 
 @pytest.mark.parametrize(
