@@ -134,7 +134,7 @@ def test_a_list_that_is_lost_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(FrozenListLostError, match=r"frozen/history.json cannot be read: no JSON .* Put it back"):
         read_frozen(storage, "job/frozen/history.json")
     storage.delete("job/frozen/history.json")
-    with pytest.raises(FrozenListLostError, match=r"frozen/history.json is gone\. .* put it back"):
+    with pytest.raises(FrozenListLostError, match=r"frozen/history.json is gone\. .* Put it back"):
         read_frozen(storage, "job/frozen/history.json")
 
 
