@@ -162,18 +162,18 @@ def version_on_disk(folder: Path) -> str | None:
 
 def check_class_archive() -> Finding:
     """Check the class archive. No job needs one, but without it a job starts some seconds later."""
-    archive = class_archive(os.environ)
-    if archive is None:
-        return Finding("archive", "note", "of classes: switched off, or there is no Java or Spark that has one")
     try:
-        found = archive.find()
+        archive = class_archive(os.environ)
+        path = archive.find() if archive else None
     except (CkptError, OSError) as error:
         return Finding("archive", "note", f"not used: {error}")
-    if found is None:
-        return Finding("archive", "note", "of classes: none; `ckpt class-archive` makes one, drivers start sooner then")
+    if archive is None:
+        return Finding("archive", "note", "of classes: switched off, or there is no Java or Spark that has one")
     if archive.spark.has_settings():
-        return Finding("archive", "note", f"not used: Java takes none while there are files in {archive.spark.conf}")
-    return Finding("archive", "ok", f"{found}")
+        return Finding("archive", "note", f"none: Java takes no archive while there are files in {archive.spark.conf}")
+    if path is None:
+        return Finding("archive", "note", "of classes: none; `ckpt class-archive` makes one, drivers start sooner then")
+    return Finding("archive", "ok", str(path))
 
 
 def check_airflow() -> Finding:

@@ -1,72 +1,87 @@
-"""The class-data archive of one Java with one Spark: its path and its validity.
+"""The class-data archive with which the JVMs of one Java and one Spark start sooner.
 
-The file's name contains its size in bytes. A JVM that is given a shorter file than it expects does not continue without
-it but dies (SIGBUS, Java 17).
+A JVM checks an archive's Java and class path, and starts without an archive that does not suit it. This module adds the
+two checks that a JVM lacks. A JVM dies of an archive that was cut short (SIGBUS, Java 17), so a file's name ends with
+its size. A JVM runs the code of every user that can write to the archive, so only the driver's user and root may.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
+import shutil
 import stat
+import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_provider_ckpt.launch.java_home import JavaHome, find_java
+from airflow_provider_ckpt.launch.errors import ArchiveNotMadeError, ForeignArchiveError, NoClassArchiveError
 from airflow_provider_ckpt.launch.spark_home import SparkHome, find_spark
-from airflow_provider_ckpt.launch.trust import check_ours
+from airflow_provider_ckpt.storage.posix import sync_file
 
 VARIABLE = "CKPT_CLASS_ARCHIVE"
 OFF = "off"
-_SPEAKABLE = re.compile(r"""[^"'\\:,%*]+""")
-"""Paths that need no quoting in spark-submit and in the JVM's lists."""
+SUBMIT = "SPARK_SUBMIT_OPTS"
+TRAINING = [sys.executable, "-m", "airflow_provider_ckpt.spark.archive_training"]
+"""A program that runs a small job in the folder that is its argument."""
+LONGEST = 600.0
+"""Seconds that the training job, or the trial of an archive, may take."""
+ROOT = 0
+_UNQUOTED = re.compile(r"""[^"'\\:,%*]+""")
+"""Paths that need no quoting in spark-submit and in the JVM's options."""
 
 
 @dataclass(frozen=True)
 class ClassArchive:
-    """The archive that ``folder`` may contain for one Java and one Spark."""
+    """The archive that ``folder`` may contain for one Java and one Spark.
+
+    Args:
+        folder: The folder of archives, without links.
+        java: The version of Java.
+        spark: The installation of Spark.
+        stem: The file's name without its size and suffix.
+    """
 
     folder: Path
-    java: JavaHome
+    java: str
     spark: SparkHome
+    stem: str
 
-    @property
-    def stem(self) -> str:
-        """The part of the file's name that identifies Java and Spark by everything that a JVM compares."""
-        facts = [str(self.java.folder), self.java.build, self.java.vendor, *self.spark.class_path()]
-        digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-        return f"spark-{self.spark.version}-java-{self.java.version}-{digest}"
-
-    def whole(self) -> list[Path]:
-        """Return the archives whose size agrees with their name; usually one. Their owner is not checked."""
-        if not self.folder.is_dir():
-            return []
-        return [path for path in sorted(self.folder.glob(f"{self.stem}.*.jsa")) if _is_whole(path)]
+    def files(self) -> list[Path]:
+        """Return the files whose size agrees with their name, usually one. Their owner is not checked."""
+        paths = self.folder.glob(f"{self.stem}.*.jsa")
+        return [path for path in paths if path.name == f"{self.stem}.{path.lstat().st_size}.jsa"]
 
     def find(self) -> Path | None:
-        """Return the path of the archive, or None. Raises ForeignArchiveError."""
-        for path in self.whole():
-            check_ours(path)
-            return path.parent.resolve() / path.name
+        """Return the path of the archive, or None. Raises ForeignArchiveError, and OSError of the folder."""
+        for path in self.files():
+            check_owner(path, self.folder)
+            return path
         return None
 
 
 def class_archive(environ: Mapping[str, str], submit: str | None = None) -> ClassArchive | None:
-    """Return the archive for drivers that start in ``environ``; None if it is switched off or Java or Spark is
-    missing.
+    """Return the archive for drivers that start in ``environ``.
+
+    Return None if archives are switched off, or if there is no Spark, or no Java that has archives.
 
     Args:
         environ: The environment of the drivers.
         submit: The spark-submit that starts them; None for PySpark's own.
     """
-    folder = archive_folder(environ)
-    if folder is None or os.name != "posix":
+    folder, release, spark = archive_folder(environ), _java_release(environ), find_spark(environ, submit)
+    java = re.search(r'^JAVA_VERSION="(\d[^"]*)"', release, re.MULTILINE)
+    if folder is None or java is None or spark is None:
         return None
-    java, spark = find_java(environ), find_spark(environ, submit)
-    return None if java is None or spark is None else ClassArchive(folder, java, spark)
+    class_path = "\n".join(spark.class_path())
+    version = re.search(r"spark-core_[\d.]+-(.+?)\.jar", class_path)
+    digest = hashlib.sha256(f"{release}\n{class_path}".encode()).hexdigest()[:16]
+    stem = f"spark-{version[1] if version else 'unknown'}-java-{java[1]}-{digest}"
+    return ClassArchive(folder, java[1], spark, stem)
 
 
 def archive_folder(environ: Mapping[str, str]) -> Path | None:
@@ -74,28 +89,107 @@ def archive_folder(environ: Mapping[str, str]) -> Path | None:
 
     Return None if archives are switched off, if the user has no cache folder, or if its path would need quoting.
     """
-    named = environ.get(VARIABLE, "")
-    if named == OFF:
+    given, cache = environ.get(VARIABLE, ""), environ.get("XDG_CACHE_HOME", "")
+    if given == OFF:
         return None
     try:
-        folder = Path(named).expanduser() if named else _cache(environ) / "airflow-provider-ckpt" / "class-archives"
-        folder = folder.absolute()
-        said = (folder, folder.resolve())  # a JVM gets the resolved path
+        parent = Path(cache) if os.path.isabs(cache) else Path("~/.cache")
+        folder = Path(given or parent / "airflow-provider-ckpt" / "class-archives").expanduser().resolve()
     except (OSError, RuntimeError):  # a user without a home, or circular links
         return None
-    return folder if all(_SPEAKABLE.fullmatch(str(one)) for one in said) else None
+    return folder if _UNQUOTED.fullmatch(str(folder)) else None
 
 
-def _cache(environ: Mapping[str, str]) -> Path:
-    told = environ.get("XDG_CACHE_HOME", "")
-    return Path(told) if os.path.isabs(told) else Path.home() / ".cache"
+def _java_release(environ: Mapping[str, str]) -> str:
+    """Return the file ``release`` of the Java that Spark's scripts start, which names its build and vendor.
 
-
-def _is_whole(path: Path) -> bool:
+    Return "" without such a file, and for OpenJ9, which has other options.
+    """
+    home = environ.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else shutil.which("java", path=environ.get("PATH"))
     try:
-        found = path.lstat()
-    except OSError:
-        return False
-    if not os.access(path, os.R_OK):  # Java would silently start without it
-        return False
-    return stat.S_ISREG(found.st_mode) and path.suffixes[-2:-1] == [f".{found.st_size}"]
+        release = Path(java or "java").resolve().parent.parent / "release"
+        text = f"{release}\n{release.read_text(encoding='utf-8')}"
+    except (OSError, UnicodeDecodeError, RuntimeError):  # the last one for circular links
+        return ""
+    return "" if "openj9" in text.lower() else text
+
+
+def check_owner(path: Path, folder: Path) -> None:
+    """Refuse a file that another user could have written or replaced. Root could do anything, and is trusted.
+
+    Each folder above ``folder`` is checked too, because a user who can rename it can replace the file. Such a folder
+    may be sticky, or writable by the group of root or of this process (as in the images of Airflow).
+
+    Raises ForeignArchiveError, and OSError for a missing path.
+    """
+    for place in (path, folder, *folder.parents):
+        found, forbidden = place.lstat(), 0o022
+        if place in folder.parents:
+            is_own_group = found.st_gid in (ROOT, os.getegid())
+            forbidden = 0 if found.st_mode & stat.S_ISVTX else 0o002 if is_own_group else 0o022
+        if found.st_uid not in (ROOT, os.geteuid()):
+            raise ForeignArchiveError(path=place, problem=f"belongs to another user (uid {found.st_uid})")
+        if found.st_mode & forbidden:
+            mode = stat.filemode(found.st_mode)
+            raise ForeignArchiveError(path=place, problem=f"may be written to by others ({mode})")
+
+
+def make(archive: ClassArchive) -> Path:
+    """Make the archive and return its path.
+
+    Two processes may do this at once: each publishes a whole file. A process deletes only archives that were there
+    before it began.
+
+    Raises NoClassArchiveError, ForeignArchiveError, ArchiveNotMadeError, and OSError of the folder.
+    """
+    if archive.spark.has_settings():
+        problem = (
+            f"{archive.spark.conf} is on the class path of Spark's JVMs, and Java takes no archive while there is "
+            "anything in it. Give the settings to the jobs instead (conf of a connection or a task, --conf)"
+        )
+        raise NoClassArchiveError(problem=problem)
+    archive.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    check_owner(archive.folder, archive.folder)
+    before = archive.files()
+    with tempfile.TemporaryDirectory(prefix="making-", dir=archive.folder) as work:
+        made = Path(work, "classes.jsa")
+        # The archive holds no compiled code. So the quick compiler is enough for this short-lived JVM.
+        printed = _run(archive, [*TRAINING, work], f'-XX:TieredStopAtLevel=1 "-XX:ArchiveClassesAtExit={made}"')
+        if not made.exists():
+            raise ArchiveNotMadeError(problem=f"the JVM wrote no archive: {printed}")
+        submit = str(archive.spark.folder / "bin" / "spark-submit")
+        _run(archive, [submit, "--version"], f'-Xshare:on "-XX:SharedArchiveFile={made}"')
+        made.chmod(0o644)  # it is not secret, and drivers of other users may use an archive that root has made
+        sync_file(str(made))
+        path = made.rename(archive.folder / f"{archive.stem}.{made.stat().st_size}.jsa")
+    for old in before:
+        if old != path:
+            old.unlink(missing_ok=True)
+    return path
+
+
+def _run(archive: ClassArchive, command: list[str], options: str) -> str:
+    """Run a program and wait for its JVM, too, which holds the pipe of their output. Return the output's end.
+
+    Raises ArchiveNotMadeError if the program fails.
+    """
+    options = f"{options} {os.environ.get(SUBMIT, '')}".strip()
+    environ = {**os.environ, "SPARK_HOME": str(archive.spark.folder), SUBMIT: options}
+    try:
+        ended = subprocess.run(
+            command,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=LONGEST,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ArchiveNotMadeError(problem=str(error)) from error
+    if ended.returncode:
+        problem = f"{' '.join(command)} failed ({ended.returncode}): {ended.stdout[-500:].strip()}"
+        raise ArchiveNotMadeError(problem=problem)
+    return ended.stdout[-500:].strip()

@@ -11,9 +11,8 @@ import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
-from airflow_provider_ckpt.launch.archive_making import make
-from airflow_provider_ckpt.launch.class_archive import ClassArchive
-from tests.launch.conftest import archive, environ, write_archive
+from airflow_provider_ckpt.launch.class_archive import ClassArchive, make
+from tests.launch.conftest import archive, environ
 
 __all__ = ["archive", "environ"]
 pytestmark = pytest.mark.airflow
@@ -35,13 +34,11 @@ def made(archive: ClassArchive, environ: dict[str, str], monkeypatch: pytest.Mon
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "")  # restored after the test
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    path = make(archive, write_archive)
-    assert path is not None
-    return path
+    return make(archive)
 
 
 def test_a_driver_in_client_mode_starts_with_the_archive(made: Path) -> None:
-    shared = f'-Xshare:auto -Xlog:cds*=off -XX:+VerifySharedSpaces "-XX:SharedArchiveFile={made}"'
+    shared = f'-Xlog:cds*=off -XX:+VerifySharedSpaces "-XX:SharedArchiveFile={made}"'
     assert environment()["SPARK_SUBMIT_OPTS"] == shared
     assert environment(env_vars={"A": "b", "SPARK_SUBMIT_OPTS": "-Da=b"})["SPARK_SUBMIT_OPTS"] == f"{shared} -Da=b"
 
@@ -55,9 +52,8 @@ def test_a_driver_elsewhere_has_nothing_of_it() -> None:
     [
         {"conf": {"spark.driver.extraJavaOptions": "-Xshare:off"}},
         {"env_vars": {"CKPT_CLASS_ARCHIVE": "off"}},
-        {"properties_file": "/etc/spark.conf"},
     ],
-    ids=["settings", "environment", "file"],
+    ids=["settings", "environment"],
 )
 def test_whoever_chose_otherwise_keeps_that(given: dict[str, Any]) -> None:
     assert "SPARK_SUBMIT_OPTS" not in environment(**given)

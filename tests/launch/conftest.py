@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.launch import class_archive as launched
 from airflow_provider_ckpt.launch.class_archive import ClassArchive, class_archive
+
+TRAINING = """
+import os, re, sys
+path = re.search('ArchiveClassesAtExit=(.*?)"', os.environ["SPARK_SUBMIT_OPTS"])[1]
+open(path, "w").write("classes")
+"""
 
 
 @pytest.fixture
@@ -18,25 +26,26 @@ def environ(tmp_path: Path) -> Mapping[str, str]:
     (spark / "jars").mkdir(parents=True)
     (spark / "bin").mkdir()
     (spark / "jars" / "spark-core_2.13-4.2.0.jar").write_text("core")
-    submits(spark, 0)
-    cache = tmp_path / "cache"
-    return {"JAVA_HOME": str(java), "SPARK_HOME": str(spark), "CKPT_CLASS_ARCHIVE": str(cache)}
+    write_submit(spark, "exit 0")
+    return {"JAVA_HOME": str(java), "SPARK_HOME": str(spark), "CKPT_CLASS_ARCHIVE": str(tmp_path / "cache")}
 
 
-def submits(spark: Path, code: int) -> None:
-    """Install a fake spark-submit with the exit code of the JVM that tries the archive."""
+def write_submit(spark: Path, script: str) -> None:
+    """Install a fake spark-submit, which tries an archive."""
     submit = spark / "bin" / "spark-submit"
-    submit.write_text(f"#!/bin/sh\necho of the JVM\nexit {code}\n")
+    submit.write_text(f"#!/bin/sh\n{script}\n")
     submit.chmod(0o755)
 
 
 @pytest.fixture
-def archive(environ: Mapping[str, str]) -> ClassArchive:
+def archive(environ: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> ClassArchive:
+    """Return the archive of the fake installations. A program without Spark writes it."""
+    train(monkeypatch, TRAINING)
     found = class_archive(environ)
     assert found is not None
     return found
 
 
-def write_archive(path: Path) -> None:
-    """Write an archive instead of a JVM."""
-    path.write_text("classes")
+def train(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """Replace the program whose JVM writes an archive."""
+    monkeypatch.setattr(launched, "TRAINING", [sys.executable, "-c", code])

@@ -144,7 +144,6 @@ def test_third_parties_are_imported_where_they_belong() -> None:
 
 LATE = {
     "cli.check": "as cli.run",
-    "cli.class_archive": "as cli.run",
     "cli.plan": "as cli.run",
     "cli.run": "PySpark may be absent, and takes half a second: only `ckpt run` needs it",
     "cli.worker": "as cli.run",
