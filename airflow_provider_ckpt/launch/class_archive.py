@@ -27,9 +27,9 @@ VARIABLE = "CKPT_CLASS_ARCHIVE"
 OFF = "off"
 SUBMIT = "SPARK_SUBMIT_OPTS"
 TRAINING = [sys.executable, "-m", "airflow_provider_ckpt.spark.archive_training"]
-"""A program that runs a small job in the folder that is its argument."""
+"""A program that starts Spark and runs a few micro-batches."""
 LONGEST = 600.0
-"""Seconds that the training job, or the trial of an archive, may take."""
+"""Seconds that the training, or the trial of an archive, may take."""
 ROOT = 0
 _UNQUOTED = re.compile(r"""[^"'\\:,%*]+""")
 """Paths that need no quoting in spark-submit and in the JVM's options."""
@@ -155,7 +155,7 @@ def make(archive: ClassArchive) -> Path:
     with tempfile.TemporaryDirectory(prefix="making-", dir=archive.folder) as work:
         made = Path(work, "classes.jsa")
         # The archive holds no compiled code. So the quick compiler is enough for this short-lived JVM.
-        printed = _run(archive, [*TRAINING, work], f'-XX:TieredStopAtLevel=1 "-XX:ArchiveClassesAtExit={made}"')
+        printed = _run(archive, TRAINING, f'-XX:TieredStopAtLevel=1 "-XX:ArchiveClassesAtExit={made}"')
         if not made.exists():
             raise ArchiveNotMadeError(problem=f"the JVM wrote no archive: {printed}")
         submit = str(archive.spark.folder / "bin" / "spark-submit")

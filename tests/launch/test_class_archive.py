@@ -57,9 +57,9 @@ def test_an_archive_that_another_process_makes_meanwhile_stays(
     [
         (TRAINING, "echo of the JVM; exit 1", r"--version failed \(1\): of the JVM"),
         ("print('No space left')", "exit 0", "wrote no archive: No space left"),
-        (f"{TRAINING}\nsys.exit('the job failed')", "exit 0", r"failed \(1\): the job failed"),
+        (f"{TRAINING}\nsys.exit('no Spark')", "exit 0", r"failed \(1\): no Spark"),
     ],
-    ids=["trial", "writing", "job"],
+    ids=["trial", "writing", "training"],
 )
 def test_no_archive_is_left_if_it_cannot_be_made(
     archive: ClassArchive, monkeypatch: pytest.MonkeyPatch, training: str, trial: str, match: str
