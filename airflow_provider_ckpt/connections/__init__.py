@@ -1,0 +1,1 @@
+"""Airflow connections in processes that run without Airflow."""

@@ -1,0 +1,1 @@
+"""The decisions about a running job, without I/O: messages and time in, effects out."""

@@ -1,0 +1,1 @@
+"""Airflow hooks: spark-submit for a job's driver, and the connection of a checkpoint root."""

@@ -1,0 +1,1 @@
+"""Values without I/O that all folders share, and their JSON form."""

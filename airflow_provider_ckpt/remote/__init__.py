@@ -1,0 +1,1 @@
+"""A JobMaster and workers in processes of their own, and their messages through the storage."""

@@ -1,0 +1,1 @@
+"""Airflow sensors that wait for a checkpoint of a job."""

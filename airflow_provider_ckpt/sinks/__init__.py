@@ -1,0 +1,1 @@
+"""Two-phase-commit sinks, and the interface that all of them implement."""

@@ -1,0 +1,1 @@
+"""The files of Spark's checkpoint folders, read and written without Spark."""

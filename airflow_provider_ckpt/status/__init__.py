@@ -1,0 +1,1 @@
+"""Exit codes, status lines and their texts, for writers and readers."""

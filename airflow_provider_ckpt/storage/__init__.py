@@ -1,0 +1,1 @@
+"""The interface of storages, its implementations, and the paths below a root."""

@@ -1,0 +1,1 @@
+"""The log of a subtask: its writer, its readers, and the gate of a consumer's barriers."""

@@ -1,0 +1,1 @@
+"""Airflow triggers: waits for jobs and drivers, and the JobMaster of a group."""

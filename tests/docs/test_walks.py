@@ -11,6 +11,7 @@ from tests.docs.examples import ROOT
 
 PAGE = (ROOT / "docs" / "walks.md").read_text("utf-8")
 PACKAGE = ROOT / "airflow_provider_ckpt"
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 STEPS = re.findall(r"`([a-z_/]+\.py)`:\s+`([A-Za-z_.]+)`", PAGE)
 
 
@@ -21,7 +22,7 @@ def names(path: str) -> set[str]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
         if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{one.name}" for one in node.body if isinstance(one, ast.FunctionDef)}
+            found |= {f"{node.name}.{one.name}" for one in node.body if isinstance(one, FUNCTIONS)}
     return found
 
 

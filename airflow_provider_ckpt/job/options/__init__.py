@@ -1,0 +1,1 @@
+"""The options of a run: their declarations, their notations and their limits."""

@@ -1,0 +1,1 @@
+"""The release of completed checkpoints in the sinks of a job."""

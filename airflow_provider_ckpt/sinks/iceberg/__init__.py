@@ -1,0 +1,1 @@
+"""The sink that writes to an Iceberg table."""

@@ -1,0 +1,1 @@
+"""The sink that writes to tables of MySQL, MariaDB or SQLite."""

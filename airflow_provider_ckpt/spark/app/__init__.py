@@ -1,0 +1,1 @@
+"""The Spark application of a driver: its session, its settings, its log and its signals."""

@@ -1,0 +1,1 @@
+"""The rules for user queries: schemas, unions, event time and state."""

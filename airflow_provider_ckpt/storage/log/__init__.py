@@ -1,0 +1,1 @@
+"""The append log: numbered entries that are created once, and their packs."""

@@ -1,0 +1,1 @@
+"""Kafka sources: their options, their offsets and their frozen ends."""

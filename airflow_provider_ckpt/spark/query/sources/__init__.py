@@ -1,0 +1,1 @@
+"""File sources: their readers, their frozen ends, and files that Spark would misread."""

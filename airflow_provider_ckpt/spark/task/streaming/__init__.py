@@ -1,0 +1,1 @@
+"""Tasks that run a streaming query: micro-batches, pauses, changes and the end of data."""
