@@ -12,6 +12,7 @@ Two branches answer the only question of a caller:
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, ClassVar
 
 from airflow_provider_ckpt.printable import printable
@@ -53,6 +54,52 @@ class OvertakenError(TerminalError):
 
 class InvalidInputError(TerminalError):
     """Invalid input of the user, refused before anything was written (``ckpt`` exits with 2)."""
+
+
+class RequestFailure(str, Enum):
+    """The reason why a request to a job, or a wait for it, failed."""
+
+    NOT_RUNNING = "no driver runs the job"
+    STILL_RUNNING = "the job still runs"
+    NOT_ENDED = "the job did not end in time"
+    OVERTAKEN = "another driver took the job over before the answer"
+    TIMED_OUT = "the awaited condition was not met in time"
+    TIMERS_WAIT = "a drain would discard state that waits for timers"
+    NOT_RESCALABLE = "the source cannot be rescaled like this"
+    NOT_RESCALED = "the source was not rescaled in time"
+    NOT_RECONFIGURABLE = "the job cannot be changed like this"
+    NOT_RECONFIGURED = "the change was not applied in time"
+    RECONFIGURATION_FAILED = "the driver could not apply the change, and the job continues unchanged"
+    NOT_UPGRADABLE = "the job cannot continue as this version"
+    NOT_UPGRADED = "the job did not continue as this version in time"
+    NOT_FOR_NEXT_RUN = "the next run of the job cannot have this change"
+
+
+class RequestFailedError(CkptError):
+    """A request to a job, or a wait for it, that failed for ``reason``.
+
+    Each reason has a subclass, which is an InvalidInputError or a TransientError, too.
+    """
+
+    reason: ClassVar[RequestFailure]
+
+
+class DeletionRefusal(str, Enum):
+    """The reason why a job was not deleted, or not completely."""
+
+    NOT_OVER = "the job is not over"
+    UNRELEASED_OUTPUT = "completed output of the job is not released"
+    PERSISTED_RESULTS = "the job keeps results for other jobs"
+    STAGED_OUTPUT_LEFT = "staged output could not be deleted"
+
+
+class DeletionRefusedError(CkptError):
+    """A deletion that was refused for ``reason``. After STAGED_OUTPUT_LEFT the deletion is incomplete: repeat it.
+
+    Each reason has a subclass, which is an InvalidInputError or a TransientError, too.
+    """
+
+    reason: ClassVar[DeletionRefusal]
 
 
 def tells_what_to_do(error: BaseException) -> bool:

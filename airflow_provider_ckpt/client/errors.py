@@ -2,50 +2,55 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import InvalidInputError, TransientError
+from airflow_provider_ckpt.errors import InvalidInputError, RequestFailedError, RequestFailure, TransientError
 
 
-class JobNotRunningError(InvalidInputError):
+class JobNotRunningError(RequestFailedError, InvalidInputError):
     """A request to a job that no driver runs, so that the request would stay unanswered.
 
     ``data``: job_id, kind, status, advice.
     """
 
+    reason = RequestFailure.NOT_RUNNING
     template = "Job {job_id!r} cannot be asked to {kind}: its status is {status}, no driver would answer. {advice}."
 
 
-class NotRescalableError(InvalidInputError):
+class NotRescalableError(RequestFailedError, InvalidInputError):
     """A rescale that is impossible at any time. ``data``: job_id, uid, parallelism, known (sources that can be
     rescaled).
     """
 
+    reason = RequestFailure.NOT_RESCALABLE
     template = (
         "job {job_id!r}: {uid!r} cannot be read by {parallelism} subtasks. While a job runs its sources with splits "
         "can be rescaled, to 1 or more: {known}"
     )
 
 
-class NotReconfiguredError(TransientError):
+class NotReconfiguredError(RequestFailedError, TransientError):
     """A reconfiguration that was not applied in time. ``data``: job_id, request, seconds."""
 
+    reason = RequestFailure.NOT_RECONFIGURED
     template = (
         "job {job_id!r} has not applied request {request} after {seconds:g} s; wait "
         "longer (`ckpt`: --timeout), or check the driver"
     )
 
 
-class NotUpgradableError(InvalidInputError):
+class NotUpgradableError(RequestFailedError, InvalidInputError):
     """An upgrade that is impossible while the job runs. ``data``: job_id, problem."""
 
+    reason = RequestFailure.NOT_UPGRADABLE
     template = (
         "job {job_id!r} cannot continue as another version while it runs: {problem}. Stop it, and run the new version: "
         "docs/changes.md lists what may differ"
     )
 
 
-class NotUpgradedError(TransientError):
+class NotUpgradedError(RequestFailedError, TransientError):
     """An upgrade that was not applied in time. ``data``: job_id, request, seconds."""
 
+    reason = RequestFailure.NOT_UPGRADED
     template = (
         "job {job_id!r} does not run as the other version {seconds:g} s after request {request}; wait longer "
         "(`ckpt`: --timeout), or check the driver"
@@ -60,9 +65,10 @@ class NoSuchPartitionError(InvalidInputError):
     )
 
 
-class NotRescaledError(TransientError):
+class NotRescaledError(RequestFailedError, TransientError):
     """A rescale that was not applied in time. ``data``: job_id, uid, parallelism, request, seconds."""
 
+    reason = RequestFailure.NOT_RESCALED
     template = (
         "{uid!r} of job {job_id!r} is not read by {parallelism} subtasks {seconds:g} s after request {request}; wait "
         "longer (`ckpt`: --timeout), or check the driver"
@@ -75,30 +81,33 @@ class NoSuchJobError(InvalidInputError):
     template = "there is no job {job_id!r} under {root}: nothing was ever journaled for it. Jobs there: {known}"
 
 
-class RequestOvertakenError(TransientError):
+class RequestOvertakenError(RequestFailedError, TransientError):
     """A request whose driver lost the job before it answered.
 
     ``data``: job_id, kind, asked (epoch of that driver), epoch (of the current driver).
     """
 
+    reason = RequestFailure.OVERTAKEN
     template = (
         "job {job_id!r} was taken over by epoch {epoch} while epoch {asked} was asked to {kind}; a request is for "
         "one epoch only: ask again"
     )
 
 
-class JobWaitTimeoutError(TransientError):
+class JobWaitTimeoutError(RequestFailedError, TransientError):
     """A condition that did not become true in time. ``data``: job_id, status, seconds."""
 
+    reason = RequestFailure.TIMED_OUT
     template = (
         "job {job_id!r} is {status}, and the awaited condition was not met within {seconds:g} s; wait longer, or "
         "check that its driver is alive"
     )
 
 
-class JobNotEndedError(TransientError):
+class JobNotEndedError(RequestFailedError, TransientError):
     """A stop or drain that did not end the job in time. ``data``: job_id, kind, request, epoch, answer, seconds."""
 
+    reason = RequestFailure.NOT_ENDED
     template = (
         "job {job_id!r} has not ended within {seconds:g} s of the {kind} request {request}, which the driver of "
         "epoch {epoch} {answer}; wait longer (`ckpt`: --timeout), or check the driver. If it is gone, the next run "
@@ -106,9 +115,10 @@ class JobNotEndedError(TransientError):
     )
 
 
-class TimersWaitError(InvalidInputError):
+class TimersWaitError(RequestFailedError, InvalidInputError):
     """A drain that would discard state that waits for timers. ``data``: job_id, vertices."""
 
+    reason = RequestFailure.TIMERS_WAIT
     template = (
         "a drain of job {job_id!r} discards state that waits for timers of processing time, because they fire only "
         "while the query runs: {vertices}. The driver got no request. Let the timers fire, or stop the job to "

@@ -81,7 +81,7 @@ class JobClient(JobView):
             epoch: The epoch of the driver, if the caller knows it. The journal is then not read.
             leaves: True if the driver's process is about to end.
 
-        Raises NoSuchJobError, NoRootError, JobNotRunningError.
+        Raises NoSuchJobError, NoRootError, and RequestFailedError (NOT_RUNNING).
         """
         return self._ask("stop", epoch, leaves=leaves)
 
@@ -93,7 +93,7 @@ class JobClient(JobView):
             at_once: True to end live sources at their current positions, without reading their waiting input.
             discard_timers: True to drain even if state may wait for timers of processing time, which a drain discards.
 
-        Raises as :meth:`stop`, and TimersWaitError for such state without ``discard_timers``.
+        Raises as :meth:`stop`, and RequestFailedError (TIMERS_WAIT) for such state without ``discard_timers``.
         """
         if not discard_timers and (waiting := self.state().with_timers()):
             raise TimersWaitError(job_id=self.job_id, vertices=", ".join(waiting))
@@ -109,7 +109,7 @@ class JobClient(JobView):
             uid: The source.
             parallelism: The new number of subtasks.
 
-        Raises as :meth:`stop`, and NotRescalableError.
+        Raises as :meth:`stop`, and RequestFailedError (NOT_RESCALABLE).
         """
         state = self.state()
         known = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
@@ -123,7 +123,7 @@ class JobClient(JobView):
 
         Only the named queries pause, for a moment. Later runs keep the settings until the next change. Return at once.
 
-        Raises as :meth:`stop`, and NotReconfigurableError.
+        Raises as :meth:`stop`, and RequestFailedError (NOT_RECONFIGURABLE).
         """
         self._previewed(self.state(), changes)
         return self._ask("reconfigure", None, changes=changes.changes)
@@ -138,7 +138,7 @@ class JobClient(JobView):
             job: The reference of the version: a file or module where the driver runs. None reads the current one again.
             allow_non_restored_state: True to allow that the version lacks operators of the job.
 
-        Raises as :meth:`stop`, and NotUpgradableError.
+        Raises as :meth:`stop`, and RequestFailedError (NOT_UPGRADABLE).
         """
         self._refuse_upgrade(self.state())
         if job is not None:
@@ -158,8 +158,8 @@ class JobClient(JobView):
     def preview(self, changes: Reconfiguration) -> ReconfigurationPreview:
         """Return what :meth:`reconfigure` would pause and change, from the journal alone.
 
-        Raises as :meth:`state`, NotReconfigurableError, and JobNotRunningError for a job that never runs again because
-        it is FINISHED or deleted.
+        Raises as :meth:`state`, and RequestFailedError: NOT_RECONFIGURABLE, or NOT_RUNNING for a job that never runs
+        again because it is FINISHED or deleted.
         """
         state = self.state()
         if state.has_finished or state.deletion is not None:
@@ -230,8 +230,8 @@ class JobClient(JobView):
             request: The request.
             timeout: Seconds to wait; None waits without limit.
 
-        Raises JobNotEndedError, NotRescaledError, NotReconfiguredError or NotUpgradedError after the timeout, and
-        RequestOvertakenError if another driver took the job.
+        Raises RequestFailedError: NOT_ENDED, NOT_RESCALED, NOT_RECONFIGURED or NOT_UPGRADED after the timeout, and
+        OVERTAKEN if another driver took the job.
         """
         seen = JobState(self.job_id)
 
@@ -278,7 +278,8 @@ class JobClient(JobView):
             changes: The changes by operator.
             driver_is_gone: As for :meth:`release`.
 
-        Raises as :meth:`state`, JobStillRunsError, JobDeletedError, and NotForNextRunError for any other change.
+        Raises as :meth:`state`, JobDeletedError, and RequestFailedError: STILL_RUNNING, or NOT_FOR_NEXT_RUN for any
+        other change.
         """
         from airflow_provider_ckpt.jobmaster.next_run_logic import NextRunLogic
 
@@ -331,8 +332,8 @@ class JobClient(JobView):
             keep_staged: Keep the staged output in the targets of its sinks.
             persisted: Also delete a FINISHED job that keeps results for others (``persist=True``), with these results.
 
-        Raises as :meth:`state`, JobNotOverError, UnreleasedOutputError, PersistedResultsError, CorruptJournalError,
-        StagedOutputLeftError, and FencedError if another process took the job over.
+        Raises as :meth:`state`, DeletionRefusedError, CorruptJournalError, and FencedError if another process took the
+        job over.
         """
         from airflow_provider_ckpt.client.sinks_of_job import sinks_of_job
         from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal

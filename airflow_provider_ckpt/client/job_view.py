@@ -148,7 +148,7 @@ class JobView:
                 may be run again.
             poll: Seconds between two polls.
 
-        Raises JobWaitTimeoutError.
+        Raises RequestFailedError (TIMED_OUT).
         """
         deadline = None if timeout is None else self._clock() + timeout
         while not until(state := self.look()):

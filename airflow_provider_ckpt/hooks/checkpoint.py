@@ -186,7 +186,7 @@ class CheckpointHook(BaseHook):
 
         Raises:
             NoSuchJobError: there is no such job.
-            JobNotRunningError: no driver has the job.
+            RequestFailedError: no driver has the job (NOT_RUNNING).
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).stop().name
@@ -203,8 +203,8 @@ class CheckpointHook(BaseHook):
 
         Raises:
             NoSuchJobError: there is no such job.
-            JobNotRunningError: no driver has the job.
-            TimersWaitError: state waits for such timers, and ``discard_timers`` is False.
+            RequestFailedError: no driver has the job (NOT_RUNNING), or state waits for such timers and
+                ``discard_timers`` is False (TIMERS_WAIT).
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).drain(at_once=at_once, discard_timers=discard_timers).name
@@ -221,8 +221,8 @@ class CheckpointHook(BaseHook):
 
         Raises:
             NoSuchJobError: there is no such job.
-            JobNotRunningError: no driver has the job.
-            NotRescalableError: the source has no splits, or the number is not possible.
+            RequestFailedError: no driver has the job (NOT_RUNNING), or the source has no splits or cannot have the
+                number (NOT_RESCALABLE).
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).rescale(uid, parallelism).name
@@ -240,10 +240,9 @@ class CheckpointHook(BaseHook):
 
         Raises:
             NoSuchJobError: there is no such job.
-            JobNotRunningError: no driver has the job.
-            NotReconfigurableError: the job cannot be changed like this.
-            ReconfigurationFailedError: the change failed, and the job continues unchanged.
-            NotReconfiguredError: the change took longer than ``timeout``.
+            RequestFailedError: no driver has the job (NOT_RUNNING), the job cannot be changed like this
+                (NOT_RECONFIGURABLE), the change failed and the job continues unchanged (RECONFIGURATION_FAILED), or the
+                change took longer than ``timeout`` (NOT_RECONFIGURED).
         """
         from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 
@@ -275,10 +274,9 @@ class CheckpointHook(BaseHook):
 
         Raises:
             NoSuchJobError: there is no such job.
-            JobNotRunningError: no driver has the job.
-            NotUpgradableError: the job cannot resume as this version.
-            ReconfigurationFailedError: the upgrade failed, and the job continues unchanged.
-            NotUpgradedError: the upgrade took longer than ``timeout``.
+            RequestFailedError: no driver has the job (NOT_RUNNING), the job cannot resume as this version
+                (NOT_UPGRADABLE), the upgrade failed and the job continues unchanged (RECONFIGURATION_FAILED), or the
+                upgrade took longer than ``timeout`` (NOT_UPGRADED).
         """
         with self._no_root_no_job(job_id):
             client = self.client(job_id)
@@ -320,10 +318,8 @@ class CheckpointHook(BaseHook):
 
         Raises:
             NoSuchJobError: there is no such job.
-            JobNotOverError: the job is not over.
-            UnreleasedOutputError: completed output of the job is not released.
-            PersistedResultsError: the job keeps results for other jobs.
-            StagedOutputLeftError: staged output could not be deleted.
+            DeletionRefusedError: the job is not over, has unreleased output, or keeps results for other jobs, or its
+                staged output could not be deleted. See ``reason``.
             DriverConnectionMissingError: a connection of ``conn_ids`` does not exist.
         """
         with connections_here(conn_ids), self._no_root_no_job(job_id):

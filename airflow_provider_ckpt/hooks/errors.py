@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import InvalidInputError, TransientError
+from airflow_provider_ckpt.errors import InvalidInputError, RequestFailedError, RequestFailure, TransientError
 
 
 class NoCheckpointRootError(InvalidInputError):
@@ -73,7 +73,8 @@ class SparkProviderUnfitError(InvalidInputError):
     )
 
 
-class ReconfigurationFailedError(TransientError):
+class ReconfigurationFailedError(RequestFailedError, TransientError):
     """A change that failed, so that the job continues unchanged. Data: job_id, outcome."""
 
+    reason = RequestFailure.RECONFIGURATION_FAILED
     template = "job {job_id!r} was not changed, and continues as before: {outcome}"

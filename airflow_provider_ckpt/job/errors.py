@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import InvalidInputError, TransientError
+from airflow_provider_ckpt.errors import InvalidInputError, RequestFailedError, RequestFailure, TransientError
 
 
 class InvalidJobError(InvalidInputError):
@@ -328,9 +328,10 @@ class SplitsFailedForNowError(TransientError):
     template = f"{SplitsFailedError.template}. Another try calls it again"
 
 
-class NotReconfigurableError(InvalidInputError):
+class NotReconfigurableError(RequestFailedError, InvalidInputError):
     """A request for a change that is never possible. Data: uid, problem."""
 
+    reason = RequestFailure.NOT_RECONFIGURABLE
     template = "{uid}: {problem}"
 
 

@@ -29,7 +29,7 @@ class Reconfiguration:
     Every method may be called several times, and returns the object.
 
     Raises:
-        NotReconfigurableError: the change is never possible.
+        RequestFailedError: the change is never possible (NOT_RECONFIGURABLE).
         BadSizeError: a size cannot be read.
         BadDurationError: a duration cannot be read.
     """

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.errors import InvalidInputError, OvertakenError, TerminalError, TransientError
+from airflow_provider_ckpt.errors import (
+    DeletionRefusal,
+    DeletionRefusedError,
+    InvalidInputError,
+    OvertakenError,
+    RequestFailedError,
+    RequestFailure,
+    TerminalError,
+    TransientError,
+)
 from airflow_provider_ckpt.subtasklog.errors import PartitionFilesDamagedError
 
 
@@ -112,10 +121,11 @@ class JobHasWorkersError(JobHasDriverError):
     )
 
 
-class JobStillRunsError(InvalidInputError):
+class JobStillRunsError(RequestFailedError, InvalidInputError):
     """A change for the next run was refused because the job still runs. ``data``: job_id, status, driver, stop (a
     command)."""
 
+    reason = RequestFailure.STILL_RUNNING
     template = (
         "job {job_id!r} is {status}, and {driver}. Ask the driver for the change (without --next-run), or stop the job "
         "first (`{stop}`). If you know that no process runs it, add --driver-is-gone (in Python "
@@ -123,21 +133,24 @@ class JobStillRunsError(InvalidInputError):
     )
 
 
-class NotForNextRunError(InvalidInputError):
+class NotForNextRunError(RequestFailedError, InvalidInputError):
     """A change cannot be made for the next run of a job. ``data``: job_id, why."""
 
+    reason = RequestFailure.NOT_FOR_NEXT_RUN
     template = "the next run of job {job_id!r} cannot have this change: {why}"
 
 
-class JobNotOverError(InvalidInputError):
+class JobNotOverError(DeletionRefusedError, InvalidInputError):
     """A deletion was refused because the job is not over. ``data``: job_id, status, why, remedy."""
 
+    reason = DeletionRefusal.NOT_OVER
     template = "job {job_id!r} is {status} and is not deleted: {why}. {remedy}"
 
 
-class PersistedResultsError(InvalidInputError):
+class PersistedResultsError(DeletionRefusedError, InvalidInputError):
     """A deletion was refused because the job keeps results for other jobs. ``data``: job_id, operators."""
 
+    reason = DeletionRefusal.PERSISTED_RESULTS
     template = (
         "job {job_id!r} is not deleted: the results of {operators} are kept for other jobs (persist=True), and would "
         "be lost. If no job reads them any longer, add --persisted (in Python persisted=True)"
@@ -168,12 +181,13 @@ class ResultDamagedError(PartitionFilesDamagedError):
     )
 
 
-class UnreleasedOutputError(InvalidInputError):
+class UnreleasedOutputError(DeletionRefusedError, InvalidInputError):
     """A deletion was refused because the job has completed output that is not released.
 
     ``data``: job_id, status, completed and released (the last checkpoints that are), release (a command).
     """
 
+    reason = DeletionRefusal.UNRELEASED_OUTPUT
     template = (
         "job {job_id!r} is {status} and is not deleted: it has completed checkpoint {completed}, and released "
         "{released}. What lies between would be lost: release it first (`{release}`, JobClient.release). To discard "
@@ -181,12 +195,13 @@ class UnreleasedOutputError(InvalidInputError):
     )
 
 
-class StagedOutputLeftError(TransientError):
+class StagedOutputLeftError(DeletionRefusedError, TransientError):
     """A deletion has begun, but staged output could not be deleted. The job can no longer run.
 
     ``data``: job_id, sink, cause, delete (a command).
     """
 
+    reason = DeletionRefusal.STAGED_OUTPUT_LEFT
     template = (
         "the staged output of sink {sink} of job {job_id!r} could not be deleted: {cause}. Delete the job again to "
         "complete it (`{delete}`), with its definition if the sink has storage options of its own. If the target is "

@@ -9,11 +9,10 @@ import pytest
 from airflow_provider_ckpt import (
     JobClient,
     NoSuchResultError,
-    PersistedResultsError,
     ResultNotPersistedError,
     collect_garbage,
 )
-from airflow_provider_ckpt.jobmaster.errors import SubtaskLogReopenedError
+from airflow_provider_ckpt.jobmaster.errors import PersistedResultsError, SubtaskLogReopenedError
 from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.ids import SubtaskId

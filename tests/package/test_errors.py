@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import ast
 import importlib
+import pickle
 import string
 from collections.abc import Iterator
+from enum import Enum
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import airflow_provider_ckpt
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import (
+    CkptError,
+    DeletionRefusal,
+    DeletionRefusedError,
+    InvalidInputError,
+    RequestFailedError,
+    RequestFailure,
+    TransientError,
+)
 
 PACKAGE = Path(airflow_provider_ckpt.__file__).parent
 MODULES = sorted(PACKAGE.rglob("errors.py"))
@@ -81,3 +93,29 @@ def test_an_error_stands_beside_what_raises_it() -> None:
         if homes[name] != "." and not any(folder.split("/")[0] == homes[name].split("/")[0] for folder in folders)
     }
     assert apart == {}
+
+
+@pytest.mark.parametrize(
+    ("family", "reasons"), [(RequestFailedError, RequestFailure), (DeletionRefusedError, DeletionRefusal)]
+)
+def test_each_reason_of_a_family_has_one_error_which_is_private(family: type[CkptError], reasons: type[Enum]) -> None:
+    kinds = [error for error in ERRORS.values() if issubclass(error, family) and error is not family]
+    assert sorted(vars(kind)["reason"].name for kind in kinds) == sorted(reasons.__members__)
+    assert family.__name__ in airflow_provider_ckpt.__all__
+    assert not {kind.__name__ for kind in kinds} & set(airflow_provider_ckpt.__all__)
+
+
+@pytest.mark.parametrize("family", [RequestFailedError, DeletionRefusedError])
+def test_an_error_of_a_family_shows_whether_a_retry_may_help(family: type[CkptError]) -> None:
+    kinds = [error for error in ERRORS.values() if issubclass(error, family) and error is not family]
+    assert {kind.retryable for kind in kinds} == {True, False}
+    for kind in kinds:
+        assert issubclass(kind, TransientError if kind.retryable else InvalidInputError)
+
+
+def test_a_failed_request_keeps_its_reason_when_it_is_pickled() -> None:
+    error = ERRORS["NotForNextRunError"](job_id="orders", why="it is FINISHED")
+    copy = pickle.loads(pickle.dumps(error))
+    assert isinstance(copy, RequestFailedError)
+    assert copy.reason is RequestFailure.NOT_FOR_NEXT_RUN
+    assert str(copy) == "the next run of job 'orders' cannot have this change: it is FINISHED"

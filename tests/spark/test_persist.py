@@ -16,12 +16,12 @@ from airflow_provider_ckpt import (
     FileSink,
     Job,
     JobClient,
-    PersistedResult,
     ResultNotPersistedError,
     read_persisted,
 )
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.errors import NoRunError
+from airflow_provider_ckpt.jobmaster.recovery.persisted_results import PersistedResult
 from airflow_provider_ckpt.spark.query.errors import GraphChangedError, PersistedStreamError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.faults import BATCH, HookedStorage, RefusedEntries
