@@ -1,7 +1,4 @@
-"""Parallel calls of one function, for calls that wait for a disk or a distant store.
-
-Short pieces of work that wait for the storage, done in parallel.
-"""
+"""Thread pools for short calls that wait for a disk or for the storage."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Arguments that several commands share, and the reading of their values.
-
-The client of the job that a command is about.
-
-The flags of the processes that communicate through the root.
-"""
+"""Command-line arguments that several commands share, with the conversion of their values."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A job from outside, as its journal shows it: its current state, and waits for later ones.
-
-The result partitions that a caller waits for.
-
-The state of a job as an independent value.
-"""
+"""Read-only view of a job from outside: its state in the journal, and waits for later states and results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The interface between the JobMaster and its tasks (Flink: TaskExecutorGateway).
-
-The queue for all messages and reports to a JobMaster.
-"""
+"""The interface from a JobMaster to its tasks (Flink: TaskExecutorGateway), and the JobMaster's queue of messages."""
 
 from __future__ import annotations
 

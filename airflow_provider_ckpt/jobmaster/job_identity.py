@@ -1,6 +1,6 @@
-"""The identity of the job that a JobMaster runs: root, id and epoch.
+"""The identity of the job that a JobMaster runs, and its upgrades.
 
-Upgrades as a JobMaster sees them: the one that started it, and the ones that users request.
+The identity is root, id and epoch. An upgrade has started this JobMaster, or is requested by a user.
 """
 
 from __future__ import annotations

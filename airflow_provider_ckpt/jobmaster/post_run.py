@@ -1,6 +1,6 @@
-"""Clean-up steps after the journal has the end of a run. A step that fails does not change that end.
+"""Clean-up steps of a run, including the removal of files that earlier drivers left.
 
-Removal of files that earlier drivers left and no process owns.
+The journal already has the end of the run. A step that fails does not change that end.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Handling of requests that users put into the job's storage (R22), with their answers.
+"""Handling of requests that users put into the job's storage (R22): their answers, and the deletion of their files.
 
-Deletion of request files that are no longer needed: the job has answered them for good, or they were invalid.
+A request file is deleted when its answer is final, or when the request is invalid.
 """
 
 from __future__ import annotations

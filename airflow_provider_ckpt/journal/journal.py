@@ -1,4 +1,4 @@
-"""The job event log: write buffer, replay, fencing, compaction.
+"""The job event log: write buffer, replay, fencing, compaction, and the clean-up of texts in events.
 
 1. An epoch claim is an entry that is created only if it is absent. After it the log is listed again (R3). Claims are
    never deleted.
@@ -11,7 +11,7 @@
    carried out ("completed n", then released), and a driver without it could release twice. A person must bring the
    entry back, or start another job from a checkpoint.
 
-Clean-up of texts in events that come from Spark, from libraries or from the user's code.
+Texts are cleaned because they may come from Spark, from libraries or from the user's code.
 """
 
 from __future__ import annotations

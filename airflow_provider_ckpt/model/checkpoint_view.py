@@ -1,7 +1,4 @@
-"""The progress of a checkpoint, for people and clients.
-
-Kinds and statuses of a checkpoint.
-"""
+"""The progress of a checkpoint, for people and clients, with its kind and status."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Names of subtasks.
-
-The sender of a report or the receiver of a command.
-
-Names of attempts to run a subtask (Flink: ExecutionAttemptID).
-"""
+"""Ids of subtasks, of their attempts (Flink: ExecutionAttemptID), and of the tasks that send and receive messages."""
 
 from __future__ import annotations
 

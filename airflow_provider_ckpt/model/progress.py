@@ -1,8 +1,6 @@
-"""Measurements of one micro-batch, by which a controller sees whether the query keeps up.
+"""Progress of a subtask: measurements of a micro-batch, event times of an input, and the published state at a barrier.
 
-Event times of one input of a query with state.
-
-The published state of a subtask at a barrier.
+Controllers read the measurements to see whether the query keeps up.
 """
 
 from __future__ import annotations

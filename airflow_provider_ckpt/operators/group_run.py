@@ -1,6 +1,6 @@
-"""The deployment in which a job of a group runs, and its meaning for each of the group's tasks. Pure.
+"""The run of a group of Airflow tasks: its deployment, the default ids of its job, and its meaning for each task. Pure.
 
-Default job ids of Airflow tasks. They are readable, legal folder names, and different for different tasks.
+A default job id is readable, a legal folder name, and different for different tasks.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     :param subtask: ``history/0``, or ``history`` for all subtasks of that vertex in one Spark application.
     :param coordinate: id of the task that runs the JobMaster.
-    :param spared: True if standbys exist (:class:`~.standby_task.StandbyTaskOperator`). A retry may find that a standby
+    :param spared: True if standbys exist (:class:`StandbyTaskOperator`). A retry may find that a standby
         has the subtask, and then stands by in its place.
     :param deferrable: False: never defer the task, for an Airflow without a triggerer.
     """

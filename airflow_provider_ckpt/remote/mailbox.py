@@ -1,10 +1,11 @@
-"""The mailbox of one process of a deployment: messages posted to other processes and read from them.
-
-The outbox of one process of a deployment: a small object that the process replaces (W3, W15, W25).
+"""The mailbox of one process of a deployment: its own outbox, and the messages in other outboxes (W3, W15, W25).
 
 A JobMaster and its workers communicate only through the storage. The journal and the subtask logs hold everything that
-must not be lost. The outbox holds current messages: commands and reports that their receivers have not read, in order.
-It also holds the process's read positions, and a beat that shows that the process is alive.
+must not be lost. An outbox is a small object that its process replaces. It holds:
+
+* the commands and reports that their receivers have not read, in order,
+* the positions up to which the process has read other outboxes, and
+* a beat that shows that the process is alive.
 
 A message stays until it was read, so no message is lost while both processes live. No message is needed after one of
 them has died. Workers report everything again to a new JobMaster (``worker.Worker``). A new worker begins the next

@@ -67,8 +67,8 @@ class RemoteJob:
     """The arguments of a JobMaster.
 
     Args:
-        job: The job's sinks. None takes the sinks from the journal (see :func:`~..sinks.recorded.recorded_job`), which
-            is possible for some kinds of sinks.
+        job: The job's sinks. None takes the sinks from the journal, which is possible for some kinds of sinks (see
+            :func:`~..sinks.file.journaled_sinks.recorded_job`).
         options: The options of the run.
         location: The checkpoint root.
         timing: The poll intervals and timeouts.

@@ -1,6 +1,6 @@
-"""The attempts that a worker runs: their start, and their adoption by one JobMaster after another.
+"""The attempts that a worker runs, from their start through their adoption by each JobMaster.
 
-The state of one attempt in a worker, complete enough to report it to the next JobMaster.
+The worker keeps the state of each attempt, complete enough to report it to the next JobMaster.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One run of a job: decide, prepare without writing, claim the job, run it, and clean up.
 
-A run of a job that has FINISHED already. It needs no Spark.
+The run of a job that has already finished needs no Spark.
 """
 
 from __future__ import annotations

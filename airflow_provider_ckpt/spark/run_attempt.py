@@ -33,7 +33,7 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.app.storage_reachability import StorageReachability
 from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
-from airflow_provider_ckpt.spark.execution import SourceFiles, newly_forgotten
+from airflow_provider_ckpt.spark.forgotten_files import SourceFiles, newly_forgotten
 from airflow_provider_ckpt.spark.plan.resumable import sinks_without_rows
 from airflow_provider_ckpt.spark.plan.splits import lists_that_differ
 from airflow_provider_ckpt.spark.preparation.decision import decide

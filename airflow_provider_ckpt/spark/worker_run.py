@@ -1,6 +1,6 @@
-"""A worker that runs subtasks of a job as queries of a Spark application of its own.
+"""A worker that runs subtasks of a job as queries of its own Spark application.
 
-Status lines and exit codes at the end of a worker.
+The end of a worker determines its last status line and its exit code.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The types of the data of status lines. A reader accepts a line only if each known field has its type.
-
-The status lines of a driver: ``CKPT <token> {json}`` on its standard output. Only this module writes and reads them.
+"""The status lines of a driver: ``CKPT <token> {json}`` on its standard output. Only this module writes and reads them.
 
 A driver's output also holds rows that Spark quotes in an error, and output of the user's code. The hook that submits a
 driver therefore gives it a random token in its environment, and accepts only lines with that token. The token protects
 against data and against programs that do not know it. It does not protect against the job's own code, which runs in the
 driver's process and can write everything that the driver can write. A driver without a supervisor has no token, and its
 lines are ``CKPT {json}``.
+
+A reader accepts a line only if each known field has its type.
 """
 
 from __future__ import annotations

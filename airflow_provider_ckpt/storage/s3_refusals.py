@@ -1,7 +1,4 @@
-"""The meanings of S3's refusals: a missing right, or wrong or expired credentials.
-
-S3's answers to failed requests.
-"""
+"""S3's answers to failed requests, and the causes of refusals: missing rights, and wrong or expired credentials."""
 
 from __future__ import annotations
 

@@ -1,12 +1,10 @@
 """Readers of a subtask's log that do not write it: its consumers and the processes that release its output.
 
-In the writer's own process :class:`SubtaskLog` is such a reader. It shows the records in its memory without requests.
-
-The logs of a job's subtasks, read while they are written.
-
-The log of a producer as one edge reads it, without batches published before the edge existed (R7).
-
-The log of a subtask for readers in the same process as its writers.
+* :class:`LogReader` is their interface. In the writer's own process :class:`SubtaskLog` is such a reader. It shows the
+  records in its memory without requests.
+* :class:`TailingLogReader` reads a log whose writer may be in any process. :class:`TailedLogs` holds the logs of a job.
+* :class:`EdgeLog` shows batches that were published before an edge existed without files (R7).
+* :class:`CurrentLog` follows a subtask from attempt to attempt, in the same process as its writers.
 """
 
 from __future__ import annotations

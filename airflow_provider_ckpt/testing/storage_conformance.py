@@ -1,6 +1,6 @@
-"""The conformance suite of storages. A backend's test class inherits it and gives a fresh, empty storage.
+"""The conformance suite that every storage backend must pass, with its tests of operations on many objects.
 
-Tests of operations on many objects at once, which every backend must pass: a part of the suite of storages.
+A backend's test class inherits the suite and gives a fresh, empty storage.
 """
 
 from __future__ import annotations

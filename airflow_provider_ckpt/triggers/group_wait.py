@@ -1,8 +1,7 @@
 """The base of a subtask's wait for its group, without a worker slot and without spending a try.
 
-Polls of a job that all waiting tasks of its group share in this triggerer.
-
-Hundreds of subtasks may have finished while one continues, and each poll reads all new entries of the journal.
+All waiting tasks of a group share the polls of its job in this triggerer. Hundreds of subtasks may have finished while
+one continues, and each poll reads all new entries of the journal.
 """
 
 from __future__ import annotations

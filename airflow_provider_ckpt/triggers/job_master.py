@@ -70,7 +70,7 @@ class JobMasterTrigger(BaseTrigger):
         root: URI of the root.
         group_id: Airflow's id of the group.
         tasks: Subtask or vertex of each task, by its key in :meth:`Siblings.states`.
-        timing: A :class:`Timing` as JSON. None: the defaults for the root, for a task that an earlier release deferred.
+        timing: A :class:`Timing` as JSON. Defaults to :meth:`Timing.of` the root.
     """
 
     _sleep = staticmethod(asyncio.sleep)

@@ -1,9 +1,8 @@
-"""The check whether a JobMaster is back, for a worker that left because there was none (W7). Pure.
+"""The conditions that end the wait of a worker or subtask for its JobMaster, and the poll that checks them (W7).
 
-One poll for a JobMaster that may be back. It reads the journal, the JobMaster's messages and, now and then,
-Airflow.
-
-The check whether a job is prepared again, for a subtask whose run has failed. Pure.
+A worker that left because there was no JobMaster waits until one is back. A subtask whose run has failed waits until
+the job is prepared again. Both conditions are pure. The poll reads the journal, the JobMaster's messages and, now and
+then, Airflow.
 """
 
 from __future__ import annotations

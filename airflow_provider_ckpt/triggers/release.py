@@ -1,6 +1,6 @@
-"""The trigger that reports every release to Airflow, so that Dags run on released data while the job continues.
+"""The trigger that reports every release to Airflow, and its events.
 
-The event that reports a release. Pure.
+Dags can therefore run on released data while the job continues.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Airflow's states of the other tasks of a group, for a task that runs.
-
-Airflow's state of a trigger's own task.
+"""Airflow's states of a trigger's own task and of the other tasks of its group.
 
 Airflow calls ``on_kill`` when a user killed the task, and also when a user cleared the task or another triggerer took
-it over (apache/airflow#73454). The state shows which of them it is.
+it over (apache/airflow#73454). The state of the own task shows which of them it is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A checkpoint between its trigger and its completion.
-
-The conversion of an acknowledged checkpoint into the event that completes it.
-"""
+"""A checkpoint between its trigger and its completion, and the event that completes it."""
 
 from __future__ import annotations
 

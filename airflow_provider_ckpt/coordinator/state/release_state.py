@@ -1,9 +1,10 @@
-"""The releases of completed checkpoints, sink by sink. A slow, failing or held sink delays no other.
+"""State of the releases of completed checkpoints, with one queue for each sink (R9).
 
-The releases of one sink: ascending, one at a time, and independent of other sinks (R9).
+Each queue releases one checkpoint at a time, in ascending order. Sinks are independent: a slow, failing or held sink
+delays no other.
 
-The newest completed checkpoint that the sink lacks is requested, because its release covers the earlier ones. If a
-driver died during a release, the sink completes it as a part of the next one, whichever that is
+A queue requests only the newest completed checkpoint that its sink lacks, because this release covers the earlier ones.
+If a driver died during a release, the sink completes that release as a part of the next one
 (:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant 4).
 """
 

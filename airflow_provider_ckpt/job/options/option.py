@@ -19,7 +19,7 @@ class Option:
     """Declaration of an option."""
 
     name: str
-    """Name of the field of :class:`~.options.RunOptions`."""
+    """Name of the field of :class:`~.run_options.RunOptions`."""
     kind: Kind
     help: str
     """Description in one sentence, for all outputs."""

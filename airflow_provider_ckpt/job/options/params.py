@@ -1,6 +1,6 @@
-"""The place in the user's code where an operator is defined, as "file:line".
+"""Parameters of a job, and the places in the user's code that define its operators.
 
-Parameters of a job: texts that a run gives and that the job's code reads by name.
+A parameter is a text that a run gives and that the job's code reads by name. A place is "file:line".
 """
 
 from __future__ import annotations

@@ -1,20 +1,21 @@
-"""The subtasks of a resumed bounded job that must run again, because results that are still needed are gone (FLIP-383).
+"""The choice of subtasks that run again when a bounded job resumes, because results are lost (FLIP-383).
 
-In BATCH mode a subtask at its end of data does not run again, wherever its driver is, because its result partition is
-in the storage. It runs again only if its result is needed and a part of it is gone. A result is needed by a subtask
-that is not at its end, or that runs again itself. A result that must outlive the job (persist=True) is always needed. A
-consumer at its end has read all that it needed.
+In BATCH mode a subtask at its end of data does not run again after its driver is gone, because its result partition is
+in the storage. It runs again only if its result is needed and a part of it is gone. A result is needed in these cases:
 
-Flink also restarts the consumers of a subtask that runs again, because its rows may differ. Here the input of a bounded
-source is frozen. If a function gives other rows each time, its consumers may read two different results.
+* It must outlive the job (persist=True).
+* A subtask that is not at its end reads it. A consumer at its end has read all that it needed.
+* A subtask that must run again reads it.
 
-The module has no storage and no clock.
+Two things differ from Flink:
 
-The decision which results of earlier runs a job in batch mode keeps, made from journal, logs and partitions
-(FLIP-383).
+* In Flink the workers hold the results, and the JobMaster waits for their answers. Here the storage holds them. So no
+  wait is necessary, and results outlive their workers.
+* Flink also restarts the consumers of a subtask that runs again, because its rows may differ. Here the input of a
+  bounded source is frozen. If a function gives other rows each time, its consumers may read two different results.
 
-In Flink the workers hold the results, and the JobMaster waits for their answers. Here the storage holds them. So no
-wait is necessary, and the results of a worker outlive it.
+:func:`lost_results` decides without storage or clock. :class:`Reconciler` reads the logs and lists the
+partitions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The point from which a run of a job starts.
-
-Loading of the logs of a job's subtasks, as far as they are written.
-"""
+"""The point from which a run of a job starts, found in the journal and in the logs of its subtasks."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Row counts of releases. The rows of each handle are counted once, even if the answer of a release was lost.
+"""Releases of a checkpoint's output in a sink, and in the sinks of the same transaction (R9).
 
-Joint release of sinks that share a transaction. Each sink's release is requested alone, and the first request
-releases all of them.
+Each sink's release is requested alone. The first request of a transaction releases all of its sinks.
 
-Release of a checkpoint's output in a sink, and in the sinks of the same transaction (R9).
+The rows of each handle are counted once, even if the answer to a release was lost.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The attempts in a job's own logs. Only their leftovers in a sink's target belong to this job (R5).
+"""Deletion of leftovers of fenced attempts (R5), and of all folders that a FINISHED job no longer needs.
 
-Deletion of leftovers of fenced attempts: staged output and partition data that was never published (R5).
+The leftovers are staged output, and partition data that was never published. The attempts come from the job's
+own logs, because only their leftovers in a sink's target belong to this job.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Rules on which jobs may be deleted and which losses a user accepts by it (R16).
+"""Deletion of a job that is over, and the losses that a user must accept first (R16).
 
-Deletion of a job that is over (R16). It deletes all that the job has under the root, and its staged output. It never
-deletes released output.
+A deletion removes everything that the job has under the root, and its staged output. It never deletes released output.
 
 1. Claim the journal without running the job, so that an earlier driver can no longer write. The terms are checked
    against the same state that the claim follows.

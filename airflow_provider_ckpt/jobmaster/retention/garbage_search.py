@@ -1,14 +1,16 @@
-"""Search for files of a past epoch, generation or checkpoint. These numbers only grow. So a driver that claims the job
-after its journal was read has higher numbers, and needs none of these files.
+"""Search for the garbage of one job. The search only reads, and claims nothing.
 
-Search for garbage of one job. The search only reads, and claims nothing. It depends on the job's state:
+The result depends on the job's state:
 
 * FINISHED: everything that the clean-up at the end of the job deletes (:func:`~.collector.clean_up`). No driver ever
   runs the job again.
 * DELETED: everything in the job's folder except the journal.
-* Not running: leftovers of attempts that are over (:mod:`.subtask_orphans`), and files of a past epoch, generation or
-  checkpoint (:mod:`.numbered_leftovers`).
+* Not running: leftovers of attempts that are over (:mod:`.orphaned_output`), and files of a past epoch, generation or
+  checkpoint (:func:`numbered_leftovers`).
 * Running, or perhaps running: nothing. A driver collects by itself when it takes the job over.
+
+Epochs, generations and checkpoints only grow. So a driver that claims the job after its journal was read has higher
+numbers, and needs no file of a past number.
 """
 
 from __future__ import annotations

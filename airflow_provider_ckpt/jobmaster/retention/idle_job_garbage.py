@@ -30,7 +30,7 @@ class IdleJobGarbage:
     Args:
         sinks: Sinks of the job that can be reached.
 
-    Raises SubtaskLogLostError, and the errors of :func:`~.subtask_orphans.look_at_subtask`.
+    Raises SubtaskLogLostError, and the errors of :func:`~.orphaned_output.look_at_subtask`.
     """
 
     def __init__(self, storage: Storage, state: JobState, sinks: Mapping[str, BoundSink]) -> None:

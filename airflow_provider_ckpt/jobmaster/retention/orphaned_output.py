@@ -1,8 +1,8 @@
-"""Staged output in the targets of sinks that can no longer be released (R5).
+"""Search for leftovers of attempts that are over: staged output in sinks, and files of a subtask (R5).
 
-Search for leftovers of a subtask's attempts that are over, identified by the attempt in each name (R5).
+Each leftover is identified by the attempt in its name.
 
-It needs no claim. A driver may claim the job at any moment, and never needs anything that the search returns:
+The search needs no claim. A driver may claim the job at any moment, and never needs anything that the search returns:
 
 1. Every later attempt continues from the newest attempt that has opened the log and has a complete Spark folder (R8).
    So all attempts before it in the log are over. No paused attempt can return to them, because its appends are refused

@@ -1,6 +1,6 @@
-"""The Spark writer that turns a file sink's frames into files.
+"""The Spark writer of a file sink, and its check for rows that would be blank lines of CSV.
 
-Rows that would be a blank line of CSV. Spark's reader leaves blank lines out, so such rows would be lost.
+Spark's reader leaves out blank lines, so such rows would be lost.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """An Iceberg table, through the package ``pyiceberg``.
 
-A catalog that makes one commit on top of one version of a table, and deletes nothing if the commit fails.
+Each commit goes on top of one checked version of the table. ``pyiceberg`` does not retry it, and deletes nothing if it
+fails.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class IcebergLakeTable(LakeTable):
     """An Iceberg table. Its property ``ckpt.<job>.<sink>.applied`` is the number of intents in the table.
 
     The property outlives snapshots. A commit is one attempt on top of the loaded version
-    (:class:`~.one_attempt.OneAttempt`). Each commit makes a snapshot, also one without rows, because only then does
+    (:class:`OneAttempt`). Each commit makes a snapshot, also one without rows, because only then does
     pyiceberg require the loaded snapshot.
 
     ``upserts``: pyiceberg writes the rows, and the staged files do not enter the table.

@@ -1,7 +1,4 @@
-"""A sink that releases each checkpoint to a Kafka topic in one transaction.
-
-The rows that a Kafka sink takes. Pure functions, no I/O.
-"""
+"""A sink that releases each checkpoint to a Kafka topic in one transaction, and the check of its input columns."""
 
 from __future__ import annotations
 

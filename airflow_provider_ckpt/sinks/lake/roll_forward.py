@@ -1,6 +1,6 @@
 """Commits of the decided releases of a sink to its table.
 
-The start mark of a sink that overwrites. It distinguishes an abandoned job from its successor.
+A sink that overwrites has a start mark. The mark distinguishes an abandoned job from its successor.
 """
 
 from __future__ import annotations

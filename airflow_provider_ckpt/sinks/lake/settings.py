@@ -1,7 +1,4 @@
-"""The settings of a sink that releases to a table.
-
-The check for libraries that only some sinks need.
-"""
+"""The settings of a sink that releases to a table, and the check that its library is installed."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Staging tables of PostgreSQL: made like the target, and filled by executors with each row's task attempt.
 
-Rows of each type that is sent in PostgreSQL's binary form, with the bytes that PostgreSQL itself writes for them.
-
-An encoder of the Arrow project silently wrote decimals with zeros inside as other numbers (arrow-adbc 4507). So each
-executor uses its installed encoder only if it writes these rows correctly.
+Executors send rows in PostgreSQL's binary form. An encoder of the Arrow project silently wrote decimals with zeros
+inside as other numbers (arrow-adbc 4507). So each executor uses its installed encoder only if it encodes known rows of
+each type to the bytes that PostgreSQL itself writes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The checks whether rows of a schema can be released to a PostgreSQL table as it is now. Pure functions.
+"""Checks of a PostgreSQL target: whether rows fit the table as it is now, and which rights the user lacks.
 
-The rights that the user of a connection lacks on the sink's own schema and tables.
+The rights are those on the sink's own schema and tables. The checks of the table are pure functions.
 """
 
 from __future__ import annotations

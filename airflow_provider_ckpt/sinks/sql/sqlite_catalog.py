@@ -1,8 +1,7 @@
-"""Queries of the catalog of SQLite: about the library and about a table.
+"""Queries of the catalog of SQLite, about the library and about a table.
 
-The effects of a SQLite table and its triggers on inserted rows, read from their source texts.
-
-The catalog has no other description of them.
+The effects of a table and its triggers on inserted rows are read from their source texts, because the catalog has no
+other description of them.
 """
 
 from __future__ import annotations

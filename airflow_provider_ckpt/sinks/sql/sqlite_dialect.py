@@ -1,8 +1,7 @@
-"""The dialect of SQLite, in a file of this machine.
+"""The dialect of SQLite, for a database file on this machine, and its column types.
 
-The types of SQLite's columns that keep values of Spark's types unchanged. Pure functions.
-
-SQLite converts values by a column's affinity, which it derives from the words of the declared type.
+A column must keep the values of a Spark type unchanged. SQLite converts values by a column's affinity, which it derives
+from the words of the declared type.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The Spark session of a job, with the settings of the user and the settings that this package needs.
 
-The Python program of a job's Python workers. PySpark reads it only from the environment.
+The Python program of the job's Python workers is one of them. PySpark reads it only from the environment.
 """
 
 from __future__ import annotations

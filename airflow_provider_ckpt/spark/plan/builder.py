@@ -1,6 +1,6 @@
-"""Building of the one DataFrame of a vertex's query, from readers, unions by name, and the user's functions.
+"""Builder of the one DataFrame of a vertex's query, from readers, unions by name, and the user's functions.
 
-Spark's active session, which each thread has for itself.
+The functions may ask for Spark's active session. Each thread has its own, so it is set before they are called.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The plan of a job before anything is written: its graph, its queries and their schemas, and all refusals.
+"""The plan of a job before anything is written: its graph, its queries with their schemas, and all refusals.
 
-Columns of type TIME, which this version of Spark writes to files only with a setting.
+A vertex that writes files may have no column of type TIME, because this version of Spark writes them only with a
+setting.
 """
 
 from __future__ import annotations

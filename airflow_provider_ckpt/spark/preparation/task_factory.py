@@ -1,8 +1,6 @@
-"""Any runner of one attempt of a subtask on Spark.
+"""Factories for the tasks of a planned job, in a driver or in a worker.
 
-Factory for the tasks of one epoch, and for the next attempts of failed subtasks.
-
-Factories for the tasks of a planned job, in a driver or in a worker.
+A factory makes the tasks of one epoch, and the next attempts of failed subtasks.
 """
 
 from __future__ import annotations

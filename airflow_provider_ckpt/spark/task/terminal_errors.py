@@ -1,6 +1,6 @@
-"""Failures of Spark that every retry would repeat until the named cause is fixed.
+"""Failures of Spark and of Python workers that every retry would repeat until the named cause is fixed.
 
-Failures of Python workers that lack code or have an unfit Python. Every retry would fail in the same way.
+A Python worker fails in this way if it lacks code or has an unfit Python.
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@
    numbers that a paused writer tries next. Entries that sum up the deleted ones may also stay until the next record.
 5. A reader below the head fails and never skips. A deleted entry looks like one that is not written yet, so the reader
    checks for the last entry that it has read (``watchful``), or for the head.
-
-The entries of an append log that stay below its head.
 """
 
 from __future__ import annotations

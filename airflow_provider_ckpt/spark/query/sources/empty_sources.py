@@ -1,6 +1,7 @@
-"""Sources without anything to read: a share that is not mounted, a partition that is late, a wrong path.
+"""Checks for sources that have nothing to read, or that leave out files in sub-folders.
 
-Files in sub-folders of a source's folder, which Spark lists and does not read.
+A source is empty if a share is not mounted, a partition is late or a path is wrong. Spark lists files in sub-folders
+and does not read them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Values of folders ``column=value`` that Spark misreads, because it does not check range or scale of some types.
+"""Checks of folders named ``column=value`` whose columns or values do not fit a source.
 
-Folders named ``column=value`` whose columns or values do not fit a source.
+Spark misreads some values, because it does not check the range or scale of some types.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Staging of the rows of splits: of one split, or of several small splits as one Spark job.
-
-A time limit after which work is cancelled.
-"""
+"""Staging of the rows of splits, within a time limit: of one split, or of several small splits as one Spark job."""
 
 from __future__ import annotations
 

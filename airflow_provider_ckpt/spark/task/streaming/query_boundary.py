@@ -1,6 +1,7 @@
-"""The boundary between two micro-batches. A query stops there before its plan changes, and at its end.
+"""The boundary between two micro-batches, and the detection of a clock that was set back.
 
-Detection of a machine's clock that was set back, because Spark's triggers use that clock.
+A query stops at the boundary before its plan changes, and at its end. The clock matters because Spark's triggers use
+it.
 """
 
 from __future__ import annotations

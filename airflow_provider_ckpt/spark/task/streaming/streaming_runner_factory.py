@@ -1,6 +1,6 @@
 """Factory for the runner of a subtask in STREAMING mode, with its Spark folder, inputs and outputs.
 
-The unread part of a bounded source, made from the source's frozen end.
+The input from a bounded source is the unread part of its frozen end.
 """
 
 from __future__ import annotations
