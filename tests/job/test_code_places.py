@@ -158,21 +158,25 @@ def test_a_helper_that_leads_elsewhere_is_not_run(tmp_path: Path, imported: str)
         LogicLoader({}, Location(f"{tmp_path}/root"), known).read(reference)
 
 
+@pytest.mark.parametrize("checked", ["orders.py", "orders_v2.py"])
 def test_a_link_that_changes_after_the_check_leads_to_no_other_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checked: str
 ) -> None:
+    """The job's own file needs no check, so a link to it is the harder case."""
     known = places(tmp_path)
     write(tmp_path / "evil.py")
+    write(tmp_path / "jobs" / "orders_v2.py")
     link = tmp_path / "v2.py"
-    link.symlink_to(tmp_path / "jobs" / "orders.py")
-    check = CodePlaces.check
+    link.symlink_to(tmp_path / "jobs" / checked)
+    check_of = CodePlaces.check_of
 
-    def checked_and_changed(self: CodePlaces, reference: str) -> None:
-        check(self, reference)
+    def checked_and_changed(self: CodePlaces, reference: str) -> object:
+        check = check_of(self, reference)
         link.unlink()
         link.symlink_to(tmp_path / "evil.py")
+        return check
 
-    monkeypatch.setattr(CodePlaces, "check", checked_and_changed)
+    monkeypatch.setattr(CodePlaces, "check_of", checked_and_changed)
     with pytest.raises(ForeignCodeError, match=r"evil\.py"):
         LogicLoader({}, Location(f"{tmp_path}/root"), known).read(f"{link}:job")
 

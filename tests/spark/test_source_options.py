@@ -165,7 +165,7 @@ def test_workers_on_this_machine_run_the_python_of_the_driver(
 
     assert python_of() == sys.executable
     assert python_of(**{"spark.master": "spark://127.0.0.1:7077"}) is None
-    assert python_of(**{"spark.pyspark.python": "/opt/python"}) is None
+    assert python_of(**{"spark.pyspark.python": "/bin/sh"}) == "/bin/sh", "the setting wins"
     monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
     session.build_session("one", {"spark.master": "local[2]"})
     assert Path(os.environ["PYSPARK_PYTHON"]) == Path("/opt/python")

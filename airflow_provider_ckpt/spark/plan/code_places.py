@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder
 
 from airflow_provider_ckpt.errors import CkptError
@@ -77,12 +76,23 @@ class CodePlaces:
             self._check_place(reference, place)
 
     def check_of(self, reference: str) -> Callable[[str], None] | None:
-        """Return a check of each file that is run for ``reference``; None for the job's own file, which needs none.
+        """Return a check of each file that is run for ``reference``; None for the job's own module, which needs none.
 
         :meth:`check` sees where a reference leads at that moment. A link may lead elsewhere when the file is read, and
-        a package may find its modules in other folders, so each real path is checked again before it is read.
+        a package may find its modules in other folders, so each real path is checked again before it is read. If the
+        first file is the job's own one, its imports are the job's own, too.
         """
-        return None if self.is_own(reference) else partial(self._check_place, reference)
+        own = _own_code(self.job)
+        if own is not None and own[0] and self.is_own(reference):
+            return None
+        first: list[str] = []
+
+        def check(place: str) -> None:
+            first.append(place)
+            if own is None or first[0] not in own[1]:
+                self._check_place(reference, place)
+
+        return check
 
     def _check_place(self, reference: str, place: str) -> None:
         written = self._written_above(place)

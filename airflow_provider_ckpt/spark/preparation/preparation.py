@@ -174,6 +174,7 @@ def prepare(
     for uid, given in plan.sink_inputs.items():
         sinks[uid].check_rows(given)
     plan = replace(plan, definition=replace(plan.definition, session=kept.values))
+    logic.places = logic.places.without_input(plan.reads.values())  # a later request may name what lies there
     return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, declared, kept, anew, refused)
 
 
