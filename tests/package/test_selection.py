@@ -122,6 +122,21 @@ def test_a_used_budget_skips_the_rest_and_names_what_ran(tmp_path: Path) -> None
     assert "drawn with CKPT_ORDER=3; these ran:\ntest_it.py::test_any [" in output
 
 
+TAKES_HOURS = """
+import pytest
+
+def test_quick(): pass
+
+@pytest.mark.timeout(7200)
+def test_of_hours(): pass
+"""
+
+
+def test_a_budget_leaves_tests_of_hours_out(tmp_path: Path) -> None:
+    assert "1 passed, 1 deselected" in run(tmp_path, TAKES_HOURS, CKPT_MINUTES="100")
+    assert "2 passed" in run(tmp_path, TAKES_HOURS)
+
+
 def test_a_budget_that_is_used_before_the_first_test_fails_the_run(tmp_path: Path) -> None:
     output = run(tmp_path, "def test_any(): pass", CKPT_MINUTES="0.0000001")
     assert "0 of 1 tests" in output

@@ -7,7 +7,8 @@
     A seed. Files, and the tests of each file, run in an order drawn from it. Default: the order of the source.
 ``CKPT_MINUTES``
     A time budget. Tests start until the minutes are used; the others are skipped, and the summary lists which ran.
-    Tests are drawn one by one (``CKPT_ORDER``, default 1), so that every kind has its turn.
+    Tests are drawn one by one (``CKPT_ORDER``, default 1), so that every kind has its turn. Tests with a time limit of
+    more than an hour are left out.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import pytest
 
 _DEADLINE = "CKPT_DEADLINE"
 """Set by the first process of a run, so that all workers of xdist share one deadline (seconds since the epoch)."""
+_HOUR = 3600.0
+"""Seconds. A test may run for its whole time limit, so one with a longer limit fits into no budget."""
 
 
 class Selection:
@@ -53,6 +56,8 @@ class Selection:
         items[:] = chosen
 
     def _is_chosen(self, item: pytest.Item) -> bool:
+        if self.minutes and _limit(item) > _HOUR:
+            return False
         return self.slow == "all" or (item.get_closest_marker("slow") is not None) == (self.slow == "only")
 
     @pytest.hookimpl(tryfirst=True)
@@ -109,6 +114,12 @@ def by_function(ids: Iterable[str]) -> list[str]:
 def _numbers(parameter: str) -> tuple[tuple[int, str], ...]:
     """Sort 2 before 10."""
     return tuple((int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", parameter))
+
+
+def _limit(item: pytest.Item) -> float:
+    """Return the test's own time limit in seconds, or 0."""
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0]) if marker is not None and marker.args else 0.0
 
 
 def _hash(seed: str, text: str) -> int:
