@@ -89,7 +89,7 @@ def stopped_half_way(world: World, service: Service) -> set[str]:
     """Let a run die while some splits of a source are unread; return the splits that are done."""
     storage = RefusedEntries(world.storage, "parts", '"part-5"')
     assert world.run(job_of(world, service), storage=storage).status == "RESTARTING"
-    done = {name for at in (0, 1) for _, one in world.records("parts", at) for name in getattr(one, "completes", ())}
+    done = {name for at in (0, 1) for _, one in world.records("parts", at) for name in getattr(one, "splits", ())}
     assert 0 < len(done) < len(GIVEN)
     service.read.asked.clear()
     return done

@@ -76,7 +76,7 @@ def of_split(world: World, name: str) -> Path:
         world.root / world.job_id / "vertices" / "parts" / str(number) / "partition" / file.path
         for number in (0, 1)
         for _, record in world.records("parts", number)
-        if name in getattr(record, "completes", ())
+        if name in getattr(record, "splits", ())
         for file in record.files  # type: ignore[union-attr]
     ]
     return found
