@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from airflow_provider_ckpt.job.errors import UnknownVertexError
+from airflow_provider_ckpt.job.errors import InvalidJobError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options.suggestions import listed
 from airflow_provider_ckpt.job.topology import Operators, boundedness, consumers, topological_order
@@ -48,7 +48,7 @@ def build_graph(
             vertex.
 
     Raises:
-        UnknownVertexError: ``parallelism`` names no vertex.
+        InvalidJobError: ``parallelism`` names no vertex.
         InvalidJobError: a subclass of it, as from ``job.validate()``, for bad operators.
     """
     check_job(job.name, job.operators)
@@ -135,7 +135,11 @@ class _Chaining:
         members = self._members()
         unknown = [uid for uid in parallelism if uid not in members]
         if unknown:
-            raise UnknownVertexError(vertex=unknown[0], known=listed(members))
+            raise InvalidJobError(
+                "parallelism is given for {vertex!r}, which is the output operator of no vertex. Vertices: {known}.",
+                vertex=unknown[0],
+                known=listed(members),
+            )
         given = {uid: splits.parallelism for uid in members if (splits := self._operators[uid].splits) is not None}
         width = {**given, **parallelism}
         vertices = tuple(self._vertex(output, uids, width.get(output, 1)) for output, uids in members.items())

@@ -9,12 +9,7 @@ from datetime import timedelta
 from typing import Any, get_args
 
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.job.errors import (
-    BadControllerError,
-    BadOperatorOptionError,
-    NotASinkError,
-    UnknownOptionError,
-)
+from airflow_provider_ckpt.job.errors import BadControllerError, BadOperatorOptionError, InvalidJobError
 from airflow_provider_ckpt.job.operators import (
     Ends,
     LateRows,
@@ -26,7 +21,7 @@ from airflow_provider_ckpt.job.operators import (
     UnfinishedFiles,
     Watermark,
 )
-from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
+from airflow_provider_ckpt.job.options.suggestions import unknown_option
 from airflow_provider_ckpt.job.options.units import Duration, Size, parse_bytes, parse_duration
 from airflow_provider_ckpt.model.setting_ranges import LARGEST_NUMBER, LARGEST_SIZE
 from airflow_provider_ckpt.storage.location import Location
@@ -39,8 +34,7 @@ def check_known(where: str, unknown: Mapping[str, object], method: Callable[...,
     if unknown:
         parameters = inspect.signature(method).parameters.values()
         known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.name == "inputs"]
-        name = next(iter(unknown))
-        raise UnknownOptionError(where=where, option=name, suggestion=did_you_mean(name, known), known=listed(known))
+        raise unknown_option(where, next(iter(unknown)), known)
 
 
 def check_function(uid: str | None, location: str, function: object) -> None:
@@ -141,7 +135,7 @@ def read_max_ahead(uid: str, location: str, value: Duration | None) -> float | N
     """Return ``max_ahead`` in seconds.
 
     Raises:
-        BadDurationError: it is no duration.
+        BadOptionError: it is no duration.
     """
     return None if value is None else parse_duration(value, f"{uid!r} ({location}): max_ahead")
 
@@ -150,7 +144,7 @@ def read_idle_timeout(uid: str, location: str, value: Duration | None, *, bounde
     """Return ``idle_timeout`` in seconds.
 
     Raises:
-        BadDurationError: it is no duration.
+        BadOptionError: it is no duration.
         BadOperatorOptionError: it is 0, or the source is bounded.
     """
     if value is None:
@@ -207,13 +201,13 @@ def check_sink(uid: str, location: str, sink: object) -> None:
     """
     if isinstance(sink, type):
         value = f"the class {sink.__name__}, not an object,"
-        raise NotASinkError(operator=uid, location=location, value=value)
+        raise _not_a_sink(uid, location, value)
     missing = [method for method in _SINK_METHODS if not callable(getattr(sink, method, None))]
     if not isinstance(getattr(sink, "changeable", None), Collection):
         missing.append("changeable")
     if missing:
         value = f"an object of type {type(sink).__name__} (without {', '.join(missing)})"
-        raise NotASinkError(operator=uid, location=location, value=value)
+        raise _not_a_sink(uid, location, value)
 
 
 def check_folders(uid: str, location: str, sink: Any) -> None:
@@ -221,7 +215,17 @@ def check_folders(uid: str, location: str, sink: Any) -> None:
     told = sink.spark_folders({})
     if not isinstance(told, Sequence) or not all(isinstance(one, Location) for one in told):
         value = f"an object of type {type(sink).__name__} whose spark_folders() gives no list of Locations"
-        raise NotASinkError(operator=uid, location=location, value=value)
+        raise _not_a_sink(uid, location, value)
+
+
+def _not_a_sink(uid: str, location: str, value: str) -> InvalidJobError:
+    return InvalidJobError(
+        "sink {operator!r} ({location}): {value} is no sink. Give a sink object, such as "
+        'FileSink("/lake/orders"): an object of a class that inherits airflow_provider_ckpt.Sink.',
+        operator=uid,
+        location=location,
+        value=value,
+    )
 
 
 def read_limits(uid: str, location: str, size: Size | None, files: int | None) -> tuple[int | None, int | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NoReturn
 
-from airflow_provider_ckpt.job.errors import BadInputsError, DuplicateInputError, ForeignInputError, MissingInputsError
+from airflow_provider_ckpt.job.errors import InvalidJobError
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.topology import Operators
 from airflow_provider_ckpt.job.validation import sink_as_input
@@ -68,24 +68,50 @@ class InputReader:
 
     def _check_own(self, handle: Operator) -> None:
         if self._operators.get(handle.uid) is not handle:
-            raise ForeignInputError(
-                operator=self._uid, location=self._location, input=handle.uid, input_location=handle.location
+            raise InvalidJobError(
+                "{operator!r} ({location}): its input {input!r} ({input_location}) is an operator of another Job. "
+                "An operator reads operators of its own job only: define both with the same Job object.",
+                operator=self._uid,
+                location=self._location,
+                input=handle.uid,
+                input_location=handle.location,
             )
         if handle.kind == "sink":
             raise sink_as_input(self._uid, self._location, handle)
 
     def _check_some(self, found: Mapping[str, object] | tuple[str, ...]) -> None:
         if not found:
-            raise MissingInputsError(operator=self._uid, location=self._location, example=self._example)
+            raise self.no_input()
+
+    def no_input(self) -> InvalidJobError:
+        return InvalidJobError(
+            "{operator!r} ({location}) has no input. Say what it reads: {example}.",
+            operator=self._uid,
+            location=self._location,
+            example=self._example,
+        )
 
     def _check_distinct(self, uids: Iterable[str]) -> None:
         seen: set[str] = set()
         for uid in uids:
             if uid in seen:
-                raise DuplicateInputError(operator=self._uid, location=self._location, input=uid)
+                raise InvalidJobError(
+                    "{operator!r} ({location}) has {input!r} as an input twice, but a Spark query can name a source "
+                    "only once. Put a transform between that returns its input unchanged, and use that as the "
+                    "second input.",
+                    operator=self._uid,
+                    location=self._location,
+                    input=uid,
+                )
             seen.add(uid)
 
     def _refuse(self, given: object) -> NoReturn:
         # The error shows the type and not the value, because a repr may be long or hold a password.
         value = f"an object of type {type(given).__name__}"
-        raise BadInputsError(operator=self._uid, location=self._location, value=value)
+        raise InvalidJobError(
+            "{operator!r} ({location}): {value} is no input. Give operators of this job (or their uids) as "
+            'inputs=[a, b], or by parameter name as inputs={{"orders": [a, b], "customers": c}}.',
+            operator=self._uid,
+            location=self._location,
+            value=value,
+        )

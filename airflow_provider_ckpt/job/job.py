@@ -9,12 +9,7 @@ from typing import Any, NoReturn, overload
 
 from airflow_provider_ckpt.job import checks
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.job.errors import (
-    IncompleteJobError,
-    MissingInputsError,
-    NoRunError,
-    UnboundedBatchError,
-)
+from airflow_provider_ckpt.job.errors import InvalidJobError
 from airflow_provider_ckpt.job.inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, Input, InputReader, Inputs
 from airflow_provider_ckpt.job.operators import (
     MAX_AHEAD,
@@ -76,11 +71,16 @@ class Job:
             controllers: Policies that watch the job while it runs, and change it by themselves.
 
         Raises:
-            IncompleteJobError: the name is no text, or empty.
+            InvalidJobError: the name is no text, or empty.
             BadControllerError: ``controllers`` is no list of controllers, or a controller has a bad time.
         """
         if name is not None and not (isinstance(name, str) and name.strip()):
-            raise IncompleteJobError(job=name, missing="name", example='Job("orders") or Job()')
+            raise InvalidJobError(
+                "job {job!r} has no {missing}. Add one with {example}.",
+                job=name,
+                missing="name",
+                example='Job("orders") or Job()',
+            )
         self.name = name
         self.controllers = checks.check_controllers(controllers)
         self._registry = OperatorRegistry()
@@ -111,8 +111,8 @@ class Job:
             default: Value if the run gives none.
 
         Raises:
-            MissingParamError: there is neither a value nor a default.
-            LateParamError: a function reads a name that the file did not read.
+            InvalidJobError: there is neither a value nor a default.
+            InvalidJobError: a function reads a name that the file did not read.
         """
         return self._params.read(self.name, name, default)
 
@@ -129,10 +129,15 @@ class Job:
         exists only while a driver runs the job, in the functions of sources, transforms and ``splits``.
 
         Raises:
-            NoRunError: no driver runs the job here.
+            InvalidJobError: no driver runs the job here.
         """
         if self._root is None:
-            raise NoRunError(job=self.name, location=caller_location())
+            raise InvalidJobError(
+                "job.root of job {job!r} is read at {location}, and no driver runs the job there: read it in a "
+                "function of a source, a transform or splits",
+                job=self.name,
+                location=caller_location(),
+            )
         return self._root
 
     def runs_under(self, root: Location) -> None:
@@ -268,7 +273,7 @@ class Job:
             unknown: Refused.
 
         Raises:
-            BadSplitsError: the list of splits cannot be used.
+            InvalidJobError: the list of splits cannot be used.
             InvalidInputError: another subclass of it, for a bad argument.
         """
         checks.check_known("@job.source", unknown, Job.source)
@@ -414,7 +419,7 @@ class Job:
         checks.check_transaction(uid, location, transaction)
         reader = InputReader(uid, location, self._registry.view, SINK_EXAMPLE)
         if input is None:
-            raise MissingInputsError(operator=uid, location=location, example=SINK_EXAMPLE)
+            raise reader.no_input()
         return self._registry.add(
             Operator(
                 uid=uid,
@@ -495,7 +500,12 @@ class Job:
         unbounded = [source.uid for source in self.sources if not source.bounded]
         check_mode(mode)
         if mode == "batch" and unbounded:
-            raise UnboundedBatchError(job=self.name, sources=", ".join(unbounded))
+            raise InvalidJobError(
+                "mode 'batch' needs sources with an end, and job {job!r} has others: {sources}. Use mode 'auto' or "
+                "'streaming', or declare them with bounded=True.",
+                job=self.name,
+                sources=", ".join(unbounded),
+            )
         if mode == "auto":
             return "streaming" if unbounded else "batch"
         return mode
@@ -515,7 +525,7 @@ class Job:
     ) -> dict[str, tuple[str, ...]]:
         reader = InputReader(uid, location, self._registry.view, TRANSFORM_EXAMPLE)
         if inputs is None:
-            raise MissingInputsError(operator=uid, location=location, example=TRANSFORM_EXAMPLE)
+            raise reader.no_input()
         if isinstance(inputs, Mapping):
             named = reader.named(inputs)
             check_transform(uid, location, function, named)

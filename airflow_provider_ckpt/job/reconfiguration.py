@@ -30,8 +30,8 @@ class Reconfiguration:
 
     Raises:
         RequestFailedError: the change is never possible (NOT_RECONFIGURABLE).
-        BadSizeError: a size cannot be read.
-        BadDurationError: a duration cannot be read.
+        BadOptionError: a size cannot be read.
+        BadOptionError: a duration cannot be read.
     """
 
     def __init__(self, why: str | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from airflow_provider_ckpt.job.errors import DuplicateUidError, IllegalUidError
+from airflow_provider_ckpt.job.errors import InvalidJobError
 from airflow_provider_ckpt.job.operators import LONGEST_UID, UID, Kind, Operator
 
 
@@ -22,14 +22,23 @@ class OperatorRegistry:
         """Refuse a bad uid.
 
         Raises:
-            IllegalUidError: it cannot name an operator.
-            DuplicateUidError: another operator has it.
+            InvalidJobError: it cannot name an operator, or another operator has it.
         """
         if not isinstance(uid, str) or UID.fullmatch(uid) is None:
-            raise IllegalUidError(uid=uid, location=location, longest=LONGEST_UID)
+            raise InvalidJobError(
+                "operator uid {uid!r} ({location}) is not usable: it must be 1 to {longest} letters (A-Z, a-z), "
+                "digits or underscores, because it names a Spark source and a folder. Give the operator one with "
+                'uid="...".',
+                uid=uid,
+                location=location,
+                longest=LONGEST_UID,
+            )
         taken = self._operators.get(self._uids.get(uid.casefold(), ""))
         if taken is not None:
-            raise DuplicateUidError(
+            raise InvalidJobError(
+                "uid {uid!r} ({location}) is taken by the {other_kind} {other!r} ({other_location}). Uids of "
+                "sources, transforms and sinks of a job must differ in more than case: give one of the two another "
+                "uid.",
                 uid=uid,
                 location=location,
                 other=taken.uid,

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from airflow_provider_ckpt.job.errors import BadSignatureError
+from airflow_provider_ckpt.job.errors import InvalidJobError
 
 Function = Callable[..., Any]
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -74,12 +74,13 @@ def _signature(uid: str, location: str, function: Function, call: str) -> inspec
 
 def _misfit(
     uid: str, location: str, function: Function, signature: inspect.Signature, problem: str, call: str
-) -> BadSignatureError:
+) -> InvalidJobError:
     plain = signature.replace(
         parameters=[p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()],
         return_annotation=inspect.Signature.empty,
     )
-    return BadSignatureError(
+    return InvalidJobError(
+        "{operator!r} ({location}): {function}{signature} does not fit: {problem}. It is called as {call}.",
         operator=uid,
         location=location,
         function=name_of(function),

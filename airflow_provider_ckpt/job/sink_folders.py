@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from airflow_provider_ckpt.job.errors import NestedSinksError, SharedFolderError
+from airflow_provider_ckpt.job.errors import InvalidJobError
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.nesting import is_hidden, segments
@@ -18,8 +18,8 @@ def check_sink_folders(sinks: Sequence[Operator]) -> None:
     """Refuse sinks whose folders overlap. Storage options do not count, because Spark takes one name for one store.
 
     Raises:
-        NestedSinksError: a sink writes inside the folder of another.
-        SharedFolderError: two sinks write to one folder in different ways.
+        InvalidJobError: a sink writes inside the folder of another.
+        InvalidJobError: two sinks write to one folder in different ways.
     """
     for one, other in combinations(sinks, 2):
         for mine in one.sink.spark_folders({}):
@@ -39,7 +39,10 @@ def _check(
     if not between:
         _check_shared(one, other, folder)
     elif between[0] in _TAKEN or not any(map(is_hidden, between)):
-        raise NestedSinksError(
+        raise InvalidJobError(
+            "sink {inner!r} ({inner_location}) writes to {inner_folder}, which is inside {outer_folder}, the folder "
+            "of sink {outer!r} ({outer_location}): a reader of that folder would read the rows of both, or fail. "
+            "Give each a separate folder, with neither inside the other.",
             inner=other.uid,
             inner_location=other.location,
             inner_folder=other_folder.for_display(),
@@ -52,7 +55,10 @@ def _check(
 def _check_shared(one: Operator, other: Operator, folder: Location) -> None:
     differ = one.sink.at_odds(other.sink) or other.sink.at_odds(one.sink)
     if differ:
-        raise SharedFolderError(
+        raise InvalidJobError(
+            "sinks {one!r} ({one_location}) and {other!r} ({other_location}) write to one folder, {folder}, and "
+            "differ in {differ}, so the folder could not be read as one table. Give each a folder of its own, or "
+            "the same settings.",
             one=one.uid,
             one_location=one.location,
             other=other.uid,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import permutations
 
-from airflow_provider_ckpt.job.errors import SinkTransactionError
+from airflow_provider_ckpt.job.errors import InvalidJobError
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.sink_operator import SinkOperator
 
@@ -27,7 +27,7 @@ def check_transactions(sinks: Sequence[Operator]) -> None:
     """Refuse sinks that cannot share their transaction.
 
     Raises:
-        SinkTransactionError: with the first such sink.
+        InvalidJobError: with the first such sink.
     """
     known, members = {one.uid: one for one in sinks}, transactions(sinks)
     for uid, uids in members.items():
@@ -46,5 +46,13 @@ def _check(one: Operator, other: Operator) -> None:
         raise _refused(one, f"its release={one.release!r} differs from that of {other.uid!r}, {other.release!r}")
 
 
-def _refused(one: Operator, problem: str) -> SinkTransactionError:
-    return SinkTransactionError(operator=one.uid, location=one.location, transaction=one.transaction, problem=problem)
+def _refused(one: Operator, problem: str) -> InvalidJobError:
+    return InvalidJobError(
+        "sink {operator!r} ({location}) cannot be released in transaction {transaction!r}: {problem}. Sinks that "
+        "share a transaction must be tables of one database and connection; leave transaction= out for a single "
+        "sink.",
+        operator=one.uid,
+        location=one.location,
+        transaction=one.transaction,
+        problem=problem,
+    )

@@ -11,7 +11,7 @@ from typing import Any
 from airflow_provider_ckpt.errors import kind_and_text, tells_what_to_do
 from airflow_provider_ckpt.job.errors import (
     BadOperatorOptionError,
-    BadSplitsError,
+    InvalidJobError,
     SplitsFailedError,
     SplitsFailedForNowError,
 )
@@ -107,7 +107,7 @@ def split_source(
 
     Raises:
         BadOperatorOptionError: an argument is bad.
-        BadSplitsError: the list is bad.
+        InvalidJobError: the list is bad.
     """
 
     def refuse(option: str, value: object, expected: str) -> BadOperatorOptionError:
@@ -146,7 +146,7 @@ def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ..
     """Return the current splits. Calls the user's function.
 
     Raises:
-        BadSplitsError: the list is bad.
+        InvalidJobError: the list is bad.
         SplitsFailedError: the function failed.
         SplitsFailedForNowError: the function failed in a way that may pass.
         CkptError: the function failed with an error of this package, which is raised unchanged.
@@ -167,11 +167,13 @@ def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
     """Return the splits with their names.
 
     Raises:
-        BadSplitsError: there is no split, two have one name, or a value does not survive JSON.
+        InvalidJobError: there is no split, two have one name, or a value does not survive JSON.
     """
 
-    def refuse(problem: str) -> BadSplitsError:
-        return BadSplitsError(operator=uid, location=location, problem=problem)
+    def refuse(problem: str) -> InvalidJobError:
+        return InvalidJobError(
+            "{operator!r} ({location}): the splits {problem}.", operator=uid, location=location, problem=problem
+        )
 
     if not isinstance(given, (list, tuple)):
         raise refuse(f"are an object of type {type(given).__name__}; expected a list")

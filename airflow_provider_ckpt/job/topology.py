@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_provider_ckpt.job.errors import CyclicJobError
+from airflow_provider_ckpt.job.errors import InvalidJobError
 from airflow_provider_ckpt.job.operators import Operator
 
 Operators = Mapping[str, Operator]
@@ -19,7 +19,7 @@ def topological_order(operators: Operators) -> tuple[str, ...]:
     That is the order of definition, unless a forward reference by uid makes an operator wait for its inputs.
 
     Raises:
-        CyclicJobError: operators feed each other in a circle.
+        InvalidJobError: operators feed each other in a circle.
     """
     done: dict[str, None] = {}
     for uid in operators:
@@ -44,10 +44,14 @@ def _visit(root: str, operators: Operators, done: dict[str, None]) -> None:
             path[upstream] = iter(operators[upstream].input_uids)
 
 
-def _cycle(path: tuple[str, ...], start: str, operators: Operators) -> CyclicJobError:
+def _cycle(path: tuple[str, ...], start: str, operators: Operators) -> InvalidJobError:
     # The path goes against the data, but a user expects "a -> b" to mean that a feeds b.
     circle = (start, *reversed(path[path.index(start) :]))
-    return CyclicJobError(cycle=" -> ".join(circle), location=operators[start].location)
+    return InvalidJobError(
+        "the operators {cycle} feed each other in a circle ({location}). Remove one of these inputs.",
+        cycle=" -> ".join(circle),
+        location=operators[start].location,
+    )
 
 
 def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:

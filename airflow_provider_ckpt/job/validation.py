@@ -9,18 +9,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.job.errors import (
-    BadControllerError,
-    BadOperatorOptionError,
-    EdgeNameTakenError,
-    IncompleteJobError,
-    NoQuarantineError,
-    NotQuarantinedError,
-    SinkAsInputError,
-    UnboundedPersistError,
-    UnknownInputError,
-    UnusedOperatorError,
-)
+from airflow_provider_ckpt.job.errors import BadControllerError, BadOperatorOptionError, InvalidJobError
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.job.topology import Operators, boundedness, topological_order
@@ -52,7 +41,9 @@ def check_job(name: str | None, operators: Operators) -> None:
         kinds.add("sink")  # because its results are kept
     for missing, example in _EXAMPLES.items():
         if missing not in kinds:
-            raise IncompleteJobError(job=name, missing=missing, example=example)
+            raise InvalidJobError(
+                "job {job!r} has no {missing}. Add one with {example}.", job=name, missing=missing, example=example
+            )
     check_inputs(operators)
     topological_order(operators)
     check_after(operators)
@@ -77,7 +68,9 @@ def check_inputs(operators: Operators) -> None:
     for operator, uid in _inputs(operators):
         if uid not in operators:
             known = [o.uid for o in operators.values() if o.kind != "sink" and o.uid != operator.uid]
-            raise UnknownInputError(
+            raise InvalidJobError(
+                "{operator!r} ({location}): the job has no operator {input!r} to read from.{suggestion} It has: "
+                "{known}.",
                 operator=operator.uid,
                 location=operator.location,
                 input=uid,
@@ -105,8 +98,10 @@ def check_after(operators: Operators) -> None:
             )
 
 
-def sink_as_input(uid: str, location: str, sink: Operator) -> SinkAsInputError:
-    return SinkAsInputError(
+def sink_as_input(uid: str, location: str, sink: Operator) -> InvalidJobError:
+    return InvalidJobError(
+        "{operator!r} ({location}): its input {input!r} ({input_location}) is a sink, and nothing comes out of a "
+        "sink. Read the sink's own input, {instead!r}.",
         operator=uid,
         location=location,
         input=sink.uid,
@@ -120,7 +115,12 @@ def check_persisted(operators: Operators) -> None:
     ends = boundedness(operators)
     for operator in operators.values():
         if operator.persist and not ends[operator.uid]:
-            raise UnboundedPersistError(operator=operator.uid, location=operator.location)
+            raise InvalidJobError(
+                "{operator!r} ({location}) has persist=True and never ends: its result would be kept for ever and "
+                "never be complete. Give it a sink, or declare its sources with bounded=True if they end.",
+                operator=operator.uid,
+                location=operator.location,
+            )
 
 
 def check_used(operators: Operators) -> None:
@@ -135,7 +135,12 @@ def check_used(operators: Operators) -> None:
                 waiting.append(uid)
     for operator in operators.values():
         if operator.uid not in used and not operator.quarantine:
-            raise UnusedOperatorError(operator=operator.uid, location=operator.location)
+            raise InvalidJobError(
+                "{operator!r} ({location}) leads to no sink, so its result would be lost. Give it a sink, use it as "
+                "an input, keep its result (persist=True), or remove it.",
+                operator=operator.uid,
+                location=operator.location,
+            )
 
 
 def check_quarantines(operators: Operators) -> None:
@@ -146,11 +151,22 @@ def check_quarantines(operators: Operators) -> None:
         if operator.quarantine:
             (uid,) = operator.input_uids
             if operators[uid].on_malformed != "quarantine" or uid in taken:
-                raise NotQuarantinedError(operator=operator.uid, location=operator.location, input=uid)
+                raise InvalidJobError(
+                    "quarantine {operator!r} ({location}) is not possible for {input!r}: it takes the malformed "
+                    "rows of a source with on_malformed='quarantine', which has no other quarantine",
+                    operator=operator.uid,
+                    location=operator.location,
+                    input=uid,
+                )
             taken[uid] = operator.uid
     for operator in operators.values():
         if operator.on_malformed == "quarantine" and operator.uid not in taken:
-            raise NoQuarantineError(operator=operator.uid, location=operator.location)
+            raise InvalidJobError(
+                "source {operator!r} ({location}) has on_malformed='quarantine', and no sink gets its malformed "
+                'rows. Write job.quarantine("malformed", {operator}, FileSink("/lake/malformed"))',
+                operator=operator.uid,
+                location=operator.location,
+            )
 
 
 def check_edge_names(operators: Operators) -> None:
@@ -163,8 +179,14 @@ def check_edge_names(operators: Operators) -> None:
         edge = edge_uid(uid, consumer.uid)
         if consumer.kind != "sink" and edge.casefold() in taken:
             clash = operators[taken[edge.casefold()]]
-            raise EdgeNameTakenError(
-                uid=clash.uid, location=clash.location, producer=uid, consumer=consumer.uid, edge=edge
+            raise InvalidJobError(
+                "operator uid {uid!r} ({location}) is also the name of the edge {producer} -> {consumer}. Give the "
+                "operator another uid (best without a double underscore).",
+                uid=clash.uid,
+                location=clash.location,
+                producer=uid,
+                consumer=consumer.uid,
+                edge=edge,
             )
 
 

@@ -137,7 +137,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
 
         Raises:
             InvalidJobIdError: ``job_id`` cannot name a job.
-            BadDurationError: ``poll_interval`` is no duration.
+            BadOptionError: ``poll_interval`` is no duration.
             InvalidTaskArgumentError: ``poll_interval`` is 0.
         """
         super().__init__()  # type: ignore[no-untyped-call]

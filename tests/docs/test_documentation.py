@@ -84,7 +84,7 @@ def test_an_example_that_fails_is_noticed(language: str, tmp_path: Path) -> None
 
 def test_a_job_on_a_page_that_is_refused_is_noticed(tmp_path: Path) -> None:
     page = "<!-- file: j.py -->\n```python\nfrom airflow_provider_ckpt import Job\njob = Job('empty')\n```\n"
-    with pytest.raises(AssertionError, match="IncompleteJobError"):
+    with pytest.raises(AssertionError, match="InvalidJobError"):
         run_page(page, tmp_path)
 
 

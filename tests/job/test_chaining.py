@@ -215,7 +215,7 @@ def test_sinks_do_not_name_the_vertex_and_sources_do_not_either() -> None:
 def test_parallelism_is_given_by_vertex() -> None:
     graph = build_graph(backfill(), parallelism={"history": 4})
     assert [(v.uid, v.parallelism) for v in graph.vertices] == [("history", 4), ("daily_revenue", 1)]
-    with pytest.raises(errors.UnknownVertexError, match=r"'live'.*Vertices: history, daily_revenue"):
+    with pytest.raises(errors.InvalidJobError, match=r"'live'.*Vertices: history, daily_revenue"):
         build_graph(backfill(), parallelism={"live": 2})
 
 
@@ -223,7 +223,7 @@ def test_a_job_that_is_not_valid_has_no_graph() -> None:
     sketch = Sketch()
     sketch.sink("out", "nobody")
     sketch.source("live")
-    with pytest.raises(errors.UnknownInputError):
+    with pytest.raises(errors.InvalidJobError, match="no operator 'nobody'"):
         build_graph(sketch.job)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.errors import InvalidInputError
-from airflow_provider_ckpt.job.errors import DeadlinePassedError
+from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.job.options.deadlines import check_deadlines, due, passed
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 
@@ -20,7 +20,7 @@ def options(**given: Any) -> RunOptions:
 
 def test_a_first_run_whose_time_to_stop_is_over_is_refused_with_the_time() -> None:
     late = options(stop_at="2026-02-28T11:59:00+00:00")
-    with pytest.raises(DeadlinePassedError, match=r"stop_at=2026-02-28T11:59:00.*'orders'") as raised:
+    with pytest.raises(BadOptionError, match=r"stop_at=2026-02-28T11:59:00.*'orders'") as raised:
         check_deadlines(late, [], is_new=True, now=NOON)
     assert isinstance(raised.value, InvalidInputError)
     assert "2026-02-28T12:00:00+00:00" in str(raised.value)
@@ -28,7 +28,7 @@ def test_a_first_run_whose_time_to_stop_is_over_is_refused_with_the_time() -> No
 
 def test_a_first_run_whose_time_to_drain_is_over_is_refused_if_a_live_source_would_read_nothing() -> None:
     late = options(drain_at="2026-02-28T11:59:00+00:00")
-    with pytest.raises(DeadlinePassedError, match=r"drain_at=.*its live sources \(clicks, views\) would read nothing"):
+    with pytest.raises(BadOptionError, match=r"drain_at=.*its live sources \(clicks, views\) would read nothing"):
         check_deadlines(late, ["views", "clicks"], is_new=True, now=NOON)
     check_deadlines(late, [], is_new=True, now=NOON)  # all of its sources end, and are read to their ends
     assert passed(late, NOON) is not None

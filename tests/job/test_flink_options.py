@@ -68,7 +68,7 @@ def test_a_size_is_read_as_flink_reads_it(text: Any, size: int) -> None:
     "text", ["", "s", "1.5 s", "-1 s", "1m30s", "30 parsecs", "99999999999999999999", "1 s s", "٣ s"]
 )
 def test_what_is_no_duration_there_is_refused_with_its_key_and_the_form(text: str) -> None:
-    with pytest.raises(errors.BadFlinkDurationError, match="a number alone is milliseconds") as caught:
+    with pytest.raises(errors.BadOptionError, match="a number alone is milliseconds") as caught:
         flink_values({TIMEOUT: text}, {})
     assert TIMEOUT in str(caught.value)
 
@@ -77,7 +77,7 @@ def test_what_is_no_duration_there_is_refused_with_its_key_and_the_form(text: st
     "text", ["", "mb", "1.5 mb", "-1", "1 mib", "1 pb", "9223372036854775808", "8388608 tb", "9" * 5000]
 )
 def test_what_is_no_size_there_is_refused_with_its_key_and_the_form(text: str) -> None:
-    with pytest.raises(errors.BadFlinkSizeError, match="a number alone is bytes") as caught:
+    with pytest.raises(errors.BadOptionError, match="a number alone is bytes") as caught:
         flink_values({BUFFER: text}, {})
     assert BUFFER in str(caught.value)
 
@@ -100,8 +100,8 @@ def test_what_cannot_be_an_option_is_refused(given: Any, said: str) -> None:
 
 def test_two_names_of_one_option_may_not_say_different_things() -> None:
     assert flink_values({PAUSE: "1 min", OLDER: "60 s"}, {}) == {"snapshot_min_pause": 60.0}
-    with pytest.raises(errors.OptionGivenTwiceError, match=OLDER):
+    with pytest.raises(errors.BadOptionError, match=OLDER):
         flink_values({PAUSE: "1 min", OLDER: "2 min"}, {})
-    with pytest.raises(errors.OptionGivenTwiceError, match="snapshot_min_pause"):
+    with pytest.raises(errors.BadOptionError, match="snapshot_min_pause"):
         flink_values({PAUSE: "1 min"}, {"snapshot_min_pause": "2m"})
     assert flink_values({PAUSE: "1 min"}, {"snapshot_min_pause": 180.0}) == {"snapshot_min_pause": 60.0}

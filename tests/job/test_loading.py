@@ -187,6 +187,6 @@ def test_a_failed_reload_leaves_the_module_that_was_there(folder: Path) -> None:
 def test_a_mistake_in_the_job_itself_comes_as_it_is(folder: Path) -> None:
     mistake = GOOD + "\njob.sink('out', 'a', 3)\n"
     (folder / "orders.py").write_text(mistake)
-    with pytest.raises(errors.NotASinkError, match=r"orders\.py:9"):
+    with pytest.raises(errors.InvalidJobError, match=r"orders\.py:9"):
         load_job(f"{folder}/orders.py:job")
     assert file_module_name(f"{folder}/orders.py") not in sys.modules

@@ -8,12 +8,7 @@ import pytest
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.job.chaining import build_graph
-from airflow_provider_ckpt.job.errors import (
-    BadOperatorOptionError,
-    NoQuarantineError,
-    NotQuarantinedError,
-    UnusedOperatorError,
-)
+from airflow_provider_ckpt.job.errors import BadOperatorOptionError, InvalidJobError
 
 
 def quarantined(on_malformed: Any = "quarantine", *quarantines: str) -> Job:
@@ -35,20 +30,20 @@ def test_a_quarantine_belongs_to_the_query_of_its_source() -> None:
 
 
 def test_a_source_without_its_quarantine_is_refused() -> None:
-    with pytest.raises(NoQuarantineError, match=r'Write job.quarantine\("malformed", rows'):
+    with pytest.raises(InvalidJobError, match=r'Write job.quarantine\("malformed", rows'):
         quarantined().validate()
 
 
 @pytest.mark.parametrize(("choice", "uids"), [(None, ["bad"]), ("count", ["bad"]), ("quarantine", ["bad", "worse"])])
 def test_a_quarantine_that_gets_nothing_is_refused(choice: Any, uids: list[str]) -> None:
-    with pytest.raises(NotQuarantinedError, match=rf"quarantine '{uids[-1]}' .* is not possible for 'rows'"):
+    with pytest.raises(InvalidJobError, match=rf"quarantine '{uids[-1]}' .* is not possible for 'rows'"):
         quarantined(choice, *uids).validate()
 
 
 def test_a_quarantine_of_a_transform_is_refused() -> None:
     job = quarantined("quarantine", "bad")
     job.quarantine("worse", "shaped", FileSink("/lake/worse"))
-    with pytest.raises(NotQuarantinedError, match=r"'worse' .* is not possible for 'shaped'"):
+    with pytest.raises(InvalidJobError, match=r"'worse' .* is not possible for 'shaped'"):
         job.validate()
 
 
@@ -56,7 +51,7 @@ def test_a_source_whose_rows_nobody_reads_is_unused() -> None:
     job = quarantined("quarantine", "bad")
     other = job.source(uid="other", on_malformed="quarantine")(lambda read: read)
     job.quarantine("worse", other, FileSink("/lake/worse"))
-    with pytest.raises(UnusedOperatorError, match="'other'"):
+    with pytest.raises(InvalidJobError, match="'other'"):
         job.validate()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt import FileSink
-from airflow_provider_ckpt.job.errors import NestedSinksError, SharedFolderError
+from airflow_provider_ckpt.job.errors import InvalidJobError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.sinks.sink import Sink
 from airflow_provider_ckpt.storage.location import Location
@@ -55,7 +55,7 @@ def job(*sinks: Sink) -> Job:
 )
 def test_a_sink_inside_the_folder_of_another_is_refused(outer: str, inner: str, turned: bool) -> None:
     sinks = [FileSink(outer), FileSink(inner)]
-    with pytest.raises(NestedSinksError) as caught:
+    with pytest.raises(InvalidJobError, match="a reader of that folder would read the") as caught:
         job(*(reversed(sinks) if turned else sinks)).validate()
     data = caught.value.data
     assert (data["outer"], data["inner"]) == (("s1", "s0") if turned else ("s0", "s1"))
@@ -66,7 +66,7 @@ def test_a_sink_inside_the_folder_of_another_is_refused(outer: str, inner: str, 
 def test_a_link_hides_nothing(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     os.symlink(tmp_path / "out", tmp_path / "link")
-    with pytest.raises(NestedSinksError):
+    with pytest.raises(InvalidJobError, match="a reader of that folder would read the"):
         job(FileSink(str(tmp_path / "out")), FileSink(str(tmp_path / "link" / "b"))).validate()
 
 
@@ -98,7 +98,7 @@ def test_a_secret_of_a_folder_is_not_told() -> None:
         def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[Location]:
             return [Location(self.uri)]
 
-    with pytest.raises(NestedSinksError) as caught:
+    with pytest.raises(InvalidJobError, match="a reader of that folder would read the") as caught:
         job(FileSink("s3://lake/out"), Writes()).validate()
     assert "hunter2" not in f"{caught.value} {caught.value.data}"
 
@@ -116,7 +116,7 @@ def test_a_secret_of_a_folder_is_not_told() -> None:
 )
 def test_sinks_that_write_otherwise_to_one_folder_are_refused(given: Mapping[str, Any], differ: str) -> None:
     for sinks in ([FileSink("/out"), FileSink("/a/../out/", **given)], [FileSink("/out", **given), FileSink("/out")]):
-        with pytest.raises(SharedFolderError, match="differ in") as caught:
+        with pytest.raises(InvalidJobError, match="differ in") as caught:
             job(*sinks).validate()
         assert caught.value.data["differ"] == differ
 
@@ -139,5 +139,5 @@ class Staging(Nowhere):
 def test_what_another_kind_of_sink_writes_is_no_output_of_a_file_sink() -> None:
     job(Staging(), Staging()).validate()
     for sinks in ([FileSink("/staging"), Staging()], [Staging(), FileSink("/staging")]):
-        with pytest.raises(SharedFolderError, match="differ in type"):
+        with pytest.raises(InvalidJobError, match="differ in type"):
             job(*sinks).validate()

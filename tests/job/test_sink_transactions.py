@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt import FileSink, PostgresSink, SqlSink
-from airflow_provider_ckpt.job.errors import BadOperatorOptionError, SinkTransactionError
+from airflow_provider_ckpt.job.errors import BadOperatorOptionError, InvalidJobError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.sink_transactions import transactions
 from airflow_provider_ckpt.sinks.sink import Sink
@@ -60,7 +60,7 @@ def test_they_are_released_in_the_order_of_their_definition_and_others_by_themse
 )
 def test_what_cannot_be_released_together_is_refused(other: Any, told: str, turned: bool) -> None:
     sinks = [("orders", table("orders"), SHOP), other]
-    with pytest.raises(SinkTransactionError, match=told):
+    with pytest.raises(InvalidJobError, match=told):
         job(*(reversed(sinks) if turned else sinks)).validate()
 
 

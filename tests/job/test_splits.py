@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.job.chaining import build_graph
-from airflow_provider_ckpt.job.errors import BadOperatorOptionError, BadSignatureError, BadSplitsError
+from airflow_provider_ckpt.job.errors import BadOperatorOptionError, InvalidJobError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.splits import SplitSource, named_splits, read_splits
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
@@ -72,7 +72,7 @@ def test_a_long_one_has_a_short_name_of_its_own() -> None:
     ],
 )
 def test_what_cannot_be_told_apart_or_recorded_is_refused(given: Any, problem: str) -> None:
-    with pytest.raises(BadSplitsError, match=problem):
+    with pytest.raises(InvalidJobError, match=problem):
         named_splits("parts", "job.py:1", given)
 
 
@@ -137,12 +137,12 @@ def test_so_many_are_read_together_at_the_most(given: dict[str, Any], most: int)
 
 
 def test_a_list_is_looked_at_where_it_stands() -> None:
-    with pytest.raises(BadSplitsError, match=r"'parts'.*none at all"):
+    with pytest.raises(InvalidJobError, match=r"'parts'.*none at all"):
         declared(splits=[])
 
 
 def test_its_function_takes_the_reader_and_a_split() -> None:
-    with pytest.raises(BadSignatureError, match="takes two parameters"):
+    with pytest.raises(InvalidJobError, match="takes two parameters"):
 
         @Job("splits").source(bounded=True, splits=["a"])
         def parts(read: Any) -> Any:

@@ -17,11 +17,11 @@ def test_a_sound_job_is_valid_as_often_as_it_is_asked() -> None:
 
 
 def test_a_job_needs_a_source_and_a_sink() -> None:
-    with pytest.raises(errors.IncompleteJobError, match="'empty' has no source"):
+    with pytest.raises(errors.InvalidJobError, match="'empty' has no source"):
         Job("empty").validate()
     sketch = Sketch()
     sketch.source("a")
-    with pytest.raises(errors.IncompleteJobError, match="has no sink"):
+    with pytest.raises(errors.InvalidJobError, match="has no sink"):
         sketch.job.validate()
 
 
@@ -30,7 +30,7 @@ def test_an_unknown_input_is_refused_with_the_closest_name() -> None:
     sketch.source("history")
     sketch.transform("daily", "histroy")
     sketch.sink("out", "daily")
-    with pytest.raises(errors.UnknownInputError, match=r"no operator 'histroy'.* Did you mean 'history'"):
+    with pytest.raises(errors.InvalidJobError, match=r"no operator 'histroy'.* Did you mean 'history'"):
         sketch.job.validate()
 
 
@@ -39,7 +39,7 @@ def test_a_sink_named_before_it_was_defined_is_no_input() -> None:
     sketch.source("a")
     sketch.transform("daily", "out")
     sketch.sink("out", "a")
-    with pytest.raises(errors.SinkAsInputError, match="Read the sink's own input, 'a'"):
+    with pytest.raises(errors.InvalidJobError, match="Read the sink's own input, 'a'"):
         sketch.job.validate()
 
 
@@ -50,7 +50,7 @@ def test_a_circle_is_refused_with_its_members_in_the_order_of_the_data() -> None
     sketch.transform("y", "x")
     sketch.transform("z", "y")
     sketch.sink("out", "z")
-    with pytest.raises(errors.CyclicJobError) as caught:
+    with pytest.raises(errors.InvalidJobError, match="in a circle") as caught:
         sketch.job.validate()
     assert caught.value.data["cycle"] == "x -> y -> z -> x"
 
@@ -60,7 +60,7 @@ def test_an_operator_that_feeds_itself_is_a_circle() -> None:
     sketch.source("a")
     sketch.transform("x", "a", "x")
     sketch.sink("out", "x")
-    with pytest.raises(errors.CyclicJobError, match="x -> x"):
+    with pytest.raises(errors.InvalidJobError, match="x -> x"):
         sketch.job.validate()
 
 
@@ -69,7 +69,7 @@ def test_an_operator_that_leads_to_no_sink_is_refused() -> None:
     sketch.source("a")
     sketch.transform("forgotten", "a")
     sketch.sink("out", "a")
-    with pytest.raises(errors.UnusedOperatorError, match=r"'forgotten' .*leads to no sink"):
+    with pytest.raises(errors.InvalidJobError, match=r"'forgotten' .*leads to no sink"):
         sketch.job.validate()
 
 
@@ -80,7 +80,7 @@ def test_an_operator_named_like_an_edge_is_refused_however_the_job_is_chained(na
     sketch.transform("b", "a")
     sketch.transform(name, "b")
     sketch.sink("out", name)
-    with pytest.raises(errors.EdgeNameTakenError, match=f"'{name}' .* the edge a -> b"):
+    with pytest.raises(errors.InvalidJobError, match=f"'{name}' .* the edge a -> b"):
         sketch.job.validate()
 
 
@@ -89,7 +89,7 @@ def test_a_sink_may_not_be_named_like_an_edge_either() -> None:
     sketch.source("a")
     sketch.transform("b", "a")
     sketch.sink("a__b", "b")
-    with pytest.raises(errors.EdgeNameTakenError, match=edge_uid("a", "b")):
+    with pytest.raises(errors.InvalidJobError, match=edge_uid("a", "b")):
         sketch.job.validate()
 
 
@@ -137,7 +137,7 @@ def test_what_never_ends_is_not_kept() -> None:
     @job.transform(inputs=[live], persist=True)
     def clean(rows: object) -> object: ...
 
-    with pytest.raises(errors.UnboundedPersistError, match=r"'clean' \(.*\) has persist=True and never ends"):
+    with pytest.raises(errors.InvalidJobError, match=r"'clean' \(.*\) has persist=True and never ends"):
         job.validate()
 
 
@@ -150,5 +150,5 @@ def test_what_leads_to_nothing_that_is_kept_is_refused_still() -> None:
     @job.transform(inputs=[history])
     def report(rows: object) -> object: ...
 
-    with pytest.raises(errors.UnusedOperatorError, match=r"'report'.*persist=True"):
+    with pytest.raises(errors.InvalidJobError, match=r"'report'.*persist=True"):
         job.validate()

@@ -143,7 +143,7 @@ def test_a_version_reads_the_parameters_of_the_run(tmp_path: Path) -> None:
     reference = write(tmp_path / "two", "", "", "return day")
     one, two = (load_version(reference, {"day": day}) for day in ("1", "2"))
     assert (function(one)(None), function(two)(None)) == ("1", "2")
-    with pytest.raises(errors.UnknownParamError):
+    with pytest.raises(errors.BadOptionError, match="no parameter 'other'"):
         load_version(reference, {"other": "1"})
 
 

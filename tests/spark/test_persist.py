@@ -12,15 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from airflow_provider_ckpt import (
-    FileSink,
-    Job,
-    JobClient,
-    ResultNotPersistedError,
-    read_persisted,
-)
+from airflow_provider_ckpt import FileSink, Job, JobClient, ResultNotPersistedError, read_persisted
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.job.errors import NoRunError
+from airflow_provider_ckpt.job.errors import InvalidJobError
 from airflow_provider_ckpt.jobmaster.recovery.persisted_results import PersistedResult
 from airflow_provider_ckpt.spark.query.errors import GraphChangedError, PersistedStreamError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -78,7 +72,7 @@ def test_another_job_under_the_same_root_names_the_root_of_its_run(world: World)
     run_to_the_end(world, persisting(world))
     other = World(world.base, "other")
     job = reading(other)
-    with pytest.raises(NoRunError, match=r"job\.root of job 'reading'"):
+    with pytest.raises(InvalidJobError, match=r"job\.root of job 'reading'"):
         _ = job.root
     run_to_the_end(other, job)
     assert other.released_ids("copy") == sorted(expected)

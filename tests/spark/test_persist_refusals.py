@@ -11,7 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job, JobClient, NoSuchResultError, ResultNotPersistedError, read_persisted
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.errors import BadSplitsError, DefinitionChangedError, SplitsFailedError
+from airflow_provider_ckpt.job.errors import DefinitionChangedError, InvalidJobError, SplitsFailedError
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError
 from airflow_provider_ckpt.status.exit_code import ExitCode
@@ -132,7 +132,7 @@ def test_a_result_without_rows_is_read_beside_a_feed_as_one_split(world: World, 
 
     job.sink("out", both, FileSink(other.path("out")))
     if by == "files":
-        with pytest.raises(BadSplitsError, match="none at all"):
+        with pytest.raises(InvalidJobError, match="none at all"):
             other.run(job)
         return
     run = other.run(job, other.drain_at(len(live)))

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.job.errors import BadSplitsError, DefinitionChangedError, SplitsFailedError
+from airflow_provider_ckpt.job.errors import DefinitionChangedError, InvalidJobError, SplitsFailedError
 from airflow_provider_ckpt.journal.kinds.splits import covered_splits
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, WatermarkOverSplitsError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -145,7 +145,7 @@ def test_columns_in_another_order_are_the_same_columns(world: World) -> None:
     ],
 )
 def test_splits_that_cannot_be_told_apart_or_recorded_are_refused(world: World, given: Any, problem: str) -> None:
-    with pytest.raises(BadSplitsError, match=problem):
+    with pytest.raises(InvalidJobError, match=problem):
         world.run(query_of_splits(world, given))
     assert world.everything_under_root() == []
 

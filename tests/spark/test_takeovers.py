@@ -19,7 +19,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.job.errors import DeadlinePassedError, DefinitionChangedError
+from airflow_provider_ckpt.job.errors import BadOptionError, DefinitionChangedError
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.jobmaster.post_run import tidy_up
 from airflow_provider_ckpt.jobmaster.recovery import takeover
@@ -392,7 +392,7 @@ def test_a_finished_job_leaves_no_requests_and_no_temporary_files(world: World) 
 def test_the_first_run_of_a_job_whose_time_is_over_is_refused_and_nothing_is_written(world: World, option: str) -> None:
     world.put_ids("history", 2, 2)
     over: dict[str, Any] = {option: "2020-01-01T00:00:00Z"}
-    with pytest.raises(DeadlinePassedError, match=option):
+    with pytest.raises(BadOptionError, match=option):
         world.run(mixed(world), **over)
     assert world.everything_under_root() == []
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.errors import JobImportError, JobNotFoundError, JobReferenceError, StaleJobError
+from airflow_provider_ckpt.job.errors import InvalidJobError, JobImportError, JobNotFoundError, JobReferenceError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading.module_origins import is_foreign, origin_of, without_namesakes
 from airflow_provider_ckpt.job.options.params import Params, giving
@@ -60,9 +60,9 @@ def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
         JobReferenceError: the reference is malformed, or names an object that is no Job.
         JobNotFoundError: there is no such file, module or attribute.
         JobImportError: the code raised an error, which is the ``__cause__``. An error of this package that the code
-            raised, such as a DuplicateUidError, is raised unchanged.
-        UnknownParamError: the code does not read a parameter of ``params``.
-        MissingParamError: the code reads a parameter that has no value.
+            raised, such as an InvalidJobError, is raised unchanged.
+        BadOptionError: the code does not read a parameter of ``params``.
+        InvalidJobError: the code reads a parameter that has no value.
     """
     return load(reference, params).job
 
@@ -189,7 +189,12 @@ def check_job(reference: str, module: ModuleType, name: str, params: Params) -> 
         problem = f"leads to an object of type {type(value).__name__}, which is no Job"
         raise JobReferenceError(reference=reference, problem=problem, hint=hint)
     if not value.was_given(params) and (params.given or value.params):
-        raise StaleJobError(reference=reference)
+        raise InvalidJobError(
+            "the job {reference!r} was made by a module that was imported earlier in this process, so the "
+            "parameters of this run would not reach it. Define the job in the file or module that the reference "
+            "names.",
+            reference=reference,
+        )
     params.seal(reference)
 
 

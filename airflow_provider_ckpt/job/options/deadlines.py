@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from airflow_provider_ckpt.job.errors import DeadlinePassedError
+from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.job.options import kinds
 from airflow_provider_ckpt.job.options.option import Ending
 from airflow_provider_ckpt.job.options.run_options import OPTIONS, RunOptions
@@ -53,13 +53,15 @@ def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool,
         now: Epoch seconds of the wall clock.
 
     Raises:
-        DeadlinePassedError: the time has passed.
+        BadOptionError: the time has passed.
     """
     over = passed(options, now)
     if not is_new or over is None or (over.ends == "drain" and not live):
         return
     reader = "it" if over.ends == "stop" else f"its live sources ({', '.join(sorted(live))})"
-    raise DeadlinePassedError(
+    raise BadOptionError(
+        "{option}={at} has passed (it is {now} now), and job {job_id!r} has not run: {reader} would read nothing. "
+        "Give a time in the future",
         job_id=options.job_id,
         option=over.option,
         at=over.at.isoformat(),

@@ -10,18 +10,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from airflow_provider_ckpt.job.errors import (
-    BadFlinkDurationError,
-    BadFlinkSizeError,
-    BadOptionError,
-    OptionGivenTwiceError,
-    UnknownOptionError,
-)
+from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.job.options import kinds
 from airflow_provider_ckpt.job.options.kinds import Kind
 from airflow_provider_ckpt.job.options.option import Option
 from airflow_provider_ckpt.job.options.run_options import BY_NAME, OPTIONS
-from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
+from airflow_provider_ckpt.job.options.suggestions import unknown_option
 
 KEYS: Mapping[str, Option] = {key: option for option in OPTIONS for key in option.flink}
 
@@ -53,11 +47,7 @@ def flink_values(given: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str
         typed: Options that were given by the fields' own names.
 
     Raises:
-        UnknownOptionError: a key is unknown.
-        BadFlinkDurationError: a value is no duration.
-        BadFlinkSizeError: a value is no size.
-        BadOptionError: a value has the wrong type.
-        OptionGivenTwiceError: two names of one option have different values.
+        BadOptionError: a key is unknown, a value cannot be read, or two names of one option have different values.
     """
     if not isinstance(given, Mapping):
         raise BadOptionError(option="options", value=type(given).__name__, expected="texts by Flink's keys")
@@ -68,7 +58,7 @@ def flink_values(given: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str
         read = _read(option.kind, _text(value, key), key)
         if found.setdefault(option.name, read) != read:
             first = named[option.name]
-            raise OptionGivenTwiceError(first=first, value=given[first], second=key, other=value)
+            raise _given_twice(first, given[first], key, value)
         named[option.name] = key
     for name, key in named.items():
         _refuse_other(name, typed.get(name), key, given[key], found[name])
@@ -77,8 +67,7 @@ def flink_values(given: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str
 
 def _option(key: object) -> Option:
     if not isinstance(key, str) or key not in KEYS:
-        suggestion = did_you_mean(str(key), KEYS)
-        raise UnknownOptionError(where="options", option=key, suggestion=suggestion, known=listed(KEYS))
+        raise unknown_option("options", key, KEYS)
     return KEYS[key]
 
 
@@ -96,20 +85,40 @@ def _refuse_other(name: str, typed: Any, key: str, given: Any, read: Any) -> Non
     is not given."""
     option = BY_NAME[name]
     if typed is not None and option.read(typed) not in (read, option.default):
-        raise OptionGivenTwiceError(first=name, value=typed, second=key, other=given)
+        raise _given_twice(name, typed, key, given)
+
+
+def _given_twice(first: str, value: object, second: str, other: object) -> BadOptionError:
+    return BadOptionError(
+        "{first}={value!r} and {second}={other!r} set one option to different values. Give one of them.",
+        first=first,
+        value=value,
+        second=second,
+        other=other,
+    )
 
 
 def _duration(text: str, key: str) -> float:
     amount = _amount(text, _SECONDS)
     if amount is None:
-        raise BadFlinkDurationError(option=key, value=text)
+        raise BadOptionError(
+            "{option}: {value!r} is no duration as Flink has it. Write a whole number and a unit (ns, µs, ms, s, "
+            'min, h, d), such as "30 s" or "3 min"; a number alone is milliseconds.',
+            option=key,
+            value=text,
+        )
     return amount
 
 
 def _size(text: str, key: str) -> int:
     amount = _amount(text, _BYTES)
     if amount is None or amount > _LARGEST:
-        raise BadFlinkSizeError(option=key, value=text)
+        raise BadOptionError(
+            "{option}: {value!r} is no size as Flink has it. Write a whole number and a unit (b, kb, mb, gb, tb: "
+            'powers of 1024), such as "1 mb"; a number alone is bytes.',
+            option=key,
+            value=text,
+        )
     return int(amount)
 
 

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
 
-from airflow_provider_ckpt.job.errors import BadParamError, LateParamError, MissingParamError, UnknownParamError
+from airflow_provider_ckpt.job.errors import BadOptionError, InvalidJobError
 from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed, misspelt
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -79,24 +79,36 @@ class Params:
             default: Its default.
 
         Raises:
-            BadParamError: the name or the default is bad.
-            MissingParamError: there is neither a value nor a default.
-            LateParamError: the name is new, and the file has been loaded.
+            InvalidJobError: the name or the default is bad, there is neither a value nor a default, or the name is new
+                and the file has been loaded.
         """
         location = caller_location()
         if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise BadParamError(job=job, location=location, what=f"name {name!r}", expected="a name such as 'day'")
+            raise _not_possible(job, location, f"name {name!r}", "a name such as 'day'")
         if not isinstance(default, str | NotGiven | None):
-            raise BadParamError(
-                job=job, location=location, what=f"default of {name!r}, {default!r},", expected="a text or None"
-            )
+            raise _not_possible(job, location, f"default of {name!r}, {default!r},", "a text or None")
         if self._sealed and name not in self._known:
-            raise LateParamError(job=job, location=location, name=name, known=listed(self._known))
+            raise InvalidJobError(
+                "job {job!r} ({location}) reads the parameter {name!r} inside a function, and did not when its file "
+                'was read. Write NAME = job.param("{name}") at the top level of the file and use NAME. Parameters '
+                "that are read there: {known}.",
+                job=job,
+                location=location,
+                name=name,
+                known=listed(self._known),
+            )
         value = self._given.get(name, default)
         if isinstance(value, NotGiven):
             suggestion = misspelt(name, self._given)
-            raise MissingParamError(
-                job=job, location=location, name=name, given=listed(self._given), suggestion=suggestion
+            raise InvalidJobError(
+                "job {job!r} ({location}) needs the parameter {name!r}, which this run does not give.{suggestion} "
+                'Given: {given}. Give it with --param {name}=VALUE or job_params={{"{name}": "VALUE"}}, or write a '
+                'default: job.param("{name}", default="VALUE").',
+                job=job,
+                location=location,
+                name=name,
+                given=listed(self._given),
+                suggestion=suggestion,
             )
         self._known[name] = value
         return value
@@ -105,17 +117,28 @@ class Params:
         """Note that the file has been loaded.
 
         Raises:
-            UnknownParamError: a given parameter was not read.
+            BadOptionError: a given parameter was not read.
         """
         self._sealed = True
         for name in self._given:
             if name not in self._known:
-                raise UnknownParamError(
+                raise BadOptionError(
+                    "the job {reference!r} has no parameter {name!r}.{suggestion} It reads: {known}.",
                     reference=reference,
                     name=name,
                     suggestion=did_you_mean(name, self._known),
                     known=listed(self._known),
                 )
+
+
+def _not_possible(job: str | None, location: str, what: str, expected: str) -> InvalidJobError:
+    return InvalidJobError(
+        "job {job!r} ({location}): the {what} of a parameter is not possible; expected {expected}.",
+        job=job,
+        location=location,
+        what=what,
+        expected=expected,
+    )
 
 
 _current: ContextVar[Params | None] = ContextVar("ckpt_params", default=None)

@@ -7,12 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from airflow_provider_ckpt.job.errors import (
-    BadOptionError,
-    ConflictingOptionsError,
-    UnknownOptionError,
-    UnsupportedOptionsFormatError,
-)
+from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.job.options import kinds
 from airflow_provider_ckpt.job.options.kinds import Mode
 from airflow_provider_ckpt.job.options.option import Option, about, declared
@@ -21,7 +16,7 @@ from airflow_provider_ckpt.job.options.storage_options import (
     read_storage_options,
     storage_options_environ,
 )
-from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
+from airflow_provider_ckpt.job.options.suggestions import unknown_option
 from airflow_provider_ckpt.job.options.units import Duration, Size, parse_bytes, parse_duration
 from airflow_provider_ckpt.model.job_status import RuntimeMode
 
@@ -310,16 +305,14 @@ class RunOptions:
         version).
 
         Raises:
-            UnknownOptionError: a key is no option.
-            BadOptionError: a required option is missing, or a value cannot be read.
-            UnsupportedOptionsFormatError: the format is another one, or the version is newer.
+            BadOptionError: a key is no option, a required option is missing, a value cannot be read, the format is
+                another one, or the version is newer.
         """
         values = dict(data)
         _check_format(values.pop("format", FORMAT), values.pop("version", VERSION))
         for name in values:
             if name not in BY_NAME:
-                suggestion = did_you_mean(str(name), BY_NAME)
-                raise UnknownOptionError(where="a run", option=name, suggestion=suggestion, known=listed(BY_NAME))
+                raise unknown_option("a run", name, BY_NAME)
         for option in OPTIONS:
             if option.required and option.name not in values:
                 raise BadOptionError(option=option.name, value=None, expected="a text; it has no default")
@@ -335,13 +328,23 @@ def check_ending(given: list[str]) -> None:
     """Refuse more than one of the options that end a run. ``given`` has their names.
 
     Raises:
-        ConflictingOptionsError: there is more than one.
+        BadOptionError: there is more than one.
     """
     if len(given) > 1:
-        raise ConflictingOptionsError(options=" and ".join(given))
+        raise BadOptionError(
+            "the options {options} exclude each other: a run ends in one way. Give one of them.",
+            options=" and ".join(given),
+        )
 
 
 def _check_format(kind: object, version: object) -> None:
     whole = isinstance(version, int) and not isinstance(version, bool)
     if kind != FORMAT or not whole or not 1 <= version <= VERSION:  # type: ignore[operator]
-        raise UnsupportedOptionsFormatError(format=kind, version=version, known=FORMAT, newest=VERSION)
+        raise BadOptionError(
+            "run options of format {format!r:.80}, version {version!r:.80} cannot be read here (known: {known!r} up "
+            "to version {newest}). Use the same version of airflow-provider-ckpt on both sides.",
+            format=kind,
+            version=version,
+            known=FORMAT,
+            newest=VERSION,
+        )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_ckpt.job.errors import BadStorageOptionsError
+from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.strict_json import parse_json
 
@@ -18,13 +18,13 @@ def read_storage_options(environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the storage options in ``environ``. Empty if the variable is not set or empty.
 
     Raises:
-        BadStorageOptionsError: with the place of the error in the JSON, but without its content.
+        BadOptionError: with the place of the error in the JSON, but without its content.
     """
     text = environ.get(STORAGE_OPTIONS_VARIABLE, "").strip()
     options, problem = _parse(text) if text else ({}, None)
     if problem is not None:
         # Raised outside of `_parse`, because a JSONDecodeError as its context would hold the whole text.
-        raise BadStorageOptionsError(variable=STORAGE_OPTIONS_VARIABLE, problem=problem)
+        raise _bad_options(problem)
     return options
 
 
@@ -48,4 +48,13 @@ def storage_options_environ(options: Mapping[str, Any]) -> dict[str, str]:
         return {STORAGE_OPTIONS_VARIABLE: json.dumps(dict(options))}
     except (TypeError, ValueError, RecursionError):
         problem = "cannot be made: a storage option is no JSON value"
-    raise BadStorageOptionsError(variable=STORAGE_OPTIONS_VARIABLE, problem=problem)
+    raise _bad_options(problem)
+
+
+def _bad_options(problem: str) -> BadOptionError:
+    """Return an error without the options, because they may be secret."""
+    return BadOptionError(
+        "the environment variable {variable} {problem}. It must be one JSON object of storage options.",
+        variable=STORAGE_OPTIONS_VARIABLE,
+        problem=problem,
+    )

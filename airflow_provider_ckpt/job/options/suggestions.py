@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from airflow_provider_ckpt.job.errors import BadOptionError
+
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return `` Did you mean 'live'?`` or an empty text. It begins with a blank, so that a template can append it.
@@ -19,6 +21,17 @@ def misspelt(name: str, given: Iterable[str]) -> str:
     """Return a hint that a given name may mean ``name``, or an empty text. It begins with a blank."""
     close = difflib.get_close_matches(name, list(given), n=1)
     return f" Did you mean {name!r} where you gave {close[0]!r}?" if close else ""
+
+
+def unknown_option(where: str, option: object, known: Iterable[str]) -> BadOptionError:
+    """Return the error for a name that is none of the options of ``where``."""
+    return BadOptionError(
+        "{where} has no option {option!r}.{suggestion} It has: {known}.",
+        where=where,
+        option=option,
+        suggestion=did_you_mean(option, known),
+        known=listed(known),
+    )
 
 
 def listed(names: Iterable[str]) -> str:

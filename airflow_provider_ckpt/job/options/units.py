@@ -7,7 +7,7 @@ import re
 from datetime import timedelta
 from decimal import Decimal
 
-from airflow_provider_ckpt.job.errors import BadDurationError, BadSizeError
+from airflow_provider_ckpt.job.errors import BadOptionError
 from airflow_provider_ckpt.model.setting_ranges import LARGEST_SIZE, LONGEST
 
 Duration = float | int | str | timedelta
@@ -31,11 +31,16 @@ def parse_duration(value: Duration, option: str = "duration") -> float:
     """Return the seconds of a number (of seconds), a timedelta (pendulum's too) or a text ("500ms", "1m30s").
 
     Raises:
-        BadDurationError: the value is no duration. The error names ``option``.
+        BadOptionError: the value is no duration. The error names ``option``.
     """
     seconds = _seconds(value)
     if seconds is None or not math.isfinite(seconds) or not 0 <= seconds <= LONGEST:
-        raise BadDurationError(option=option, value=value)
+        raise BadOptionError(
+            '{option}: {value!r} is no duration. Write a number of seconds (30, 0.5), a text such as "500ms", '
+            '"30s", "1m30s", "2h", "1 day", or a timedelta; not negative, and a hundred years at the most.',
+            option=option,
+            value=value,
+        )
     return seconds
 
 
@@ -96,11 +101,16 @@ def parse_bytes(value: Size, option: str = "size") -> int:
     k, m, g, t, p are powers of 1024, as in Spark.
 
     Raises:
-        BadSizeError: the value is no size. The error names ``option``.
+        BadOptionError: the value is no size. The error names ``option``.
     """
     size = _bytes(value)
     if size is None or size > LARGEST_SIZE:
-        raise BadSizeError(option=option, value=value)
+        raise BadOptionError(
+            '{option}: {value!r} is no size. Write a whole number of bytes (67108864) or a text such as "512k", '
+            '"64m", "1.5g" (powers of 1024); not negative, and less than 8192p.',
+            option=option,
+            value=value,
+        )
     return size
 
 
