@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 
 from airflow_provider_ckpt.connections.environment import read_connection
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.gates.airflow_api import AirflowApi, ApiFailedError
-from airflow_provider_ckpt.gates.errors import VariableKeyError, VariableNoAnswerError, VariableUnreadableError
+from airflow_provider_ckpt.gates.errors import GateUndecidedError
 from airflow_provider_ckpt.job.sink_operator import PendingRelease
 
 _ANSWERS = {"true": True, "false": False}
@@ -25,8 +26,8 @@ class AirflowVariableGate:
         conn_id: A connection whose host is the API server's address, with a login and password or a ``token`` in its
             extra. Name it in ``conn_ids`` of the operator.
 
-    Raises VariableKeyError. When the gate is asked it raises ConnectionMissingError, BadConnectionError,
-    VariableUnreadableError, VariableNoAnswerError.
+    Raises InvalidInputError. When the gate is asked it raises ConnectionMissingError, BadConnectionError,
+    GateUndecidedError, GateUndecidedError.
     """
 
     def __init__(self, key: str, conn_id: str) -> None:
@@ -43,11 +44,21 @@ class AirflowVariableGate:
         with self._lock:  # several sinks may share a gate
             value, problem = self._read(key)
         if problem is not None:
-            raise VariableUnreadableError(key=key, conn_id=self.conn_id, problem=problem)
+            raise GateUndecidedError(
+                "the Airflow Variable {key!r} could not be read over connection {conn_id!r}: {problem}. Nothing is "
+                "released until it can be; it is asked again",
+                key=key,
+                conn_id=self.conn_id,
+                problem=problem,
+            )
         if value is None:
             return False
         if value.strip().lower() not in _ANSWERS:
-            raise VariableNoAnswerError(key=key)
+            raise GateUndecidedError(
+                "the Airflow Variable {key!r} is neither true nor false, so nothing is released. Set it to true to "
+                "release, to false to hold",
+                key=key,
+            )
         return _ANSWERS[value.strip().lower()]
 
     def _read(self, key: str) -> tuple[str | None, str | None]:
@@ -60,8 +71,16 @@ class AirflowVariableGate:
 
     def _key_for(self, job_id: str, sink: str) -> str:
         if not isinstance(self.key, str) or not self.key.strip():
-            raise VariableKeyError(key=self.key, problem="that is no key")
+            raise self._bad_key("that is no key")
         try:
             return self.key.format(job_id=job_id, sink=sink)
         except (KeyError, IndexError, ValueError, AttributeError):
-            raise VariableKeyError(key=self.key, problem="it has other braces") from None
+            raise self._bad_key("it has other braces") from None
+
+    def _bad_key(self, problem: str) -> InvalidInputError:
+        return InvalidInputError(
+            "gate=AirflowVariableGate({key!r}): {problem}. Give the key of a Variable; it may hold {{job_id}} and "
+            "{{sink}}",
+            key=self.key,
+            problem=problem,
+        )

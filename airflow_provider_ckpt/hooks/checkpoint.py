@@ -320,7 +320,7 @@ class CheckpointHook(BaseHook):
             NoSuchJobError: there is no such job.
             DeletionRefusedError: the job is not over, has unreleased output, or keeps results for other jobs, or its
                 staged output could not be deleted. See ``reason``.
-            DriverConnectionMissingError: a connection of ``conn_ids`` does not exist.
+            InvalidTaskArgumentError: a connection of ``conn_ids`` does not exist.
         """
         with connections_here(conn_ids), self._no_root_no_job(job_id):
             return self.client(job_id).delete(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, InvalidRootError, NoCheckpointRootError
+from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.nesting import THIS_MACHINE, in_one_store, store_of
@@ -62,24 +62,23 @@ def settings(
     found = root or (_connection_root(connection, extra) if connection else None)
     if not found:
         raise NoCheckpointRootError(conn_id=conn_id)
-    refused = InvalidRootError if root else InvalidCkptConnectionError
     if not isinstance(found, str):
-        raise refused(conn_id=conn_id, problem=f"its root is no text, but of type {type(found).__name__}")
+        raise _unusable(conn_id, root, f"its root is no text, but of type {type(found).__name__}")
     if found != found.strip():
         problem = f"the root {redact_uri(found)!r} begins or ends with white space, and would be another place"
-        raise refused(conn_id=conn_id, problem=problem)
+        raise _unusable(conn_id, root, problem)
     scheme, separator, rest = found.partition("://")
     scheme = scheme.lower()
     user = user_info(f"{scheme}://", rest) if separator else None
     if any(credentials_in(found)) and (user is None or ":" in user or scheme in S3):
-        raise refused(
-            conn_id=conn_id,
-            problem="the root URI holds a user or a password; put them into the connection's login and password, "
-            "a token into its storage options",
+        problem = (
+            "the root URI holds a user or a password; put them into the connection's login and password, a token into "
+            "its storage options"
         )
+        raise _unusable(conn_id, root, problem)
     if _is_relative(found):
         problem = f"the root {redact_uri(found)!r} is a relative path, which differs between workers"
-        raise refused(conn_id=conn_id, problem=f"{problem}; write /shared/folder or s3://bucket/prefix")
+        raise _unusable(conn_id, root, f"{problem}; write /shared/folder or s3://bucket/prefix")
     options = dict(_storage_options(conn_id, extra))
     if endpoint := extra.get("endpoint_url"):
         if not isinstance(endpoint, str):
@@ -110,7 +109,7 @@ def _refuse_elsewhere(conn_id: str | None, own: Any, root: str) -> None:
         root: The root that the task was given.
 
     Raises:
-        InvalidRootError: the root is in another store.
+        InvalidCkptConnectionError: the root is in another store.
     """
     if store_of(root) == THIS_MACHINE:
         return
@@ -125,7 +124,14 @@ def _refuse_elsewhere(conn_id: str | None, own: Any, root: str) -> None:
         f"{redact_uri(root)!r} would be sent the storage options of the connection {conn_id!r}, whose own root "
         f"{where}. Use a connection that names a root in that store (its host)"
     )
-    raise InvalidRootError(conn_id=conn_id, problem=problem)
+    raise _unusable(conn_id, root, problem)
+
+
+def _unusable(conn_id: str | None, root: str | None, problem: str) -> InvalidCkptConnectionError:
+    """Return the error for a root: ``root`` if it is given, else the one of the connection."""
+    if root:
+        return InvalidCkptConnectionError("root= cannot be used: {problem}.", conn_id=conn_id, problem=problem)
+    return InvalidCkptConnectionError(conn_id=conn_id, problem=problem)
 
 
 def _scheme(uri: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ckpt.hooks.application import ApplicationStatus, Submission
-from airflow_provider_ckpt.hooks.errors import NotDeferrableError
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.kubernetes_drivers import LABEL, KubernetesDrivers
 from airflow_provider_ckpt.hooks.yarn_applications import ADDRESS, YarnApplications
 
@@ -66,13 +66,20 @@ class DeferrableCluster:
             extra: Extra of its connection.
 
         Raises:
-            NotDeferrableError: no driver can outlive its task there.
+            InvalidTaskArgumentError: no driver can outlive its task there.
         """
         connection = hook._connection
         master, mode = connection["master"], connection["deploy_mode"] or "client"
 
-        def refused(problem: str) -> NotDeferrableError:
-            return NotDeferrableError(conn_id=hook._conn_id, master=master, deploy_mode=mode, problem=problem)
+        def refused(problem: str) -> InvalidTaskArgumentError:
+            return InvalidTaskArgumentError(
+                "deferrable=True cannot be used with the Spark connection {conn_id!r} (master {master}, deploy mode "
+                "{deploy_mode}): {problem}.",
+                conn_id=hook._conn_id,
+                master=master,
+                deploy_mode=mode,
+                problem=problem,
+            )
 
         name = "kubernetes" if master.startswith("k8s") else "yarn" if master.startswith("yarn") else None
         if master.startswith("local") or (mode != "cluster" and name is not None):

@@ -16,7 +16,7 @@ from airflow.sdk.log import mask_secret
 from airflow_provider_ckpt.connections.connection import parse_connection
 from airflow_provider_ckpt.connections.environment import handed, variable_of
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.hooks.errors import DriverConnectionMissingError, InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.storage.redaction import redact
 
 _MARKS = re.compile(r"\{[{%#]")
@@ -75,9 +75,8 @@ def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
     """Look up each connection once, and mask its secrets in the task's log from here on.
 
     Raises:
-        DriverConnectionMissingError: a connection does not exist.
+        InvalidTaskArgumentError: ``conn_ids`` is no list of connection ids, or a connection does not exist.
         BadConnectionError: a connection cannot be read.
-        InvalidTaskArgumentError: ``conn_ids`` is no list of connection ids.
     """
     check_conn_ids(conn_ids)
     environ: dict[str, str] = {}
@@ -86,7 +85,11 @@ def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
         try:
             text = BaseHook.get_connection(conn_id).as_json()
         except AirflowNotFoundException:
-            raise DriverConnectionMissingError(conn_id=conn_id) from None
+            raise InvalidTaskArgumentError(
+                "conn_ids names the Airflow connection {conn_id!r}, which does not exist. Create it, or leave it "
+                "out if no sink or source of the job uses it.",
+                conn_id=conn_id,
+            ) from None
         secrets += parse_connection(conn_id, text).secrets()
         environ[variable_of(conn_id)] = text
     for secret in secrets:
@@ -115,7 +118,7 @@ def connections_here(conn_ids: Iterable[str]) -> Iterator[None]:
 def _redacted(error: CkptError, connections: DriverConnections) -> CkptError:
     if connections.redact(str(error)) == str(error):
         return error
-    return type(error)(**_without_secrets(error.data, connections))
+    return type(error)(error.template, **_without_secrets(error.data, connections))
 
 
 def _without_secrets(value: Any, connections: DriverConnections) -> Any:

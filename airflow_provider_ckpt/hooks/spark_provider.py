@@ -12,7 +12,7 @@ from typing import Any
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-from airflow_provider_ckpt.hooks.errors import SparkProviderUnfitError
+from airflow_provider_ckpt.errors import InvalidInputError
 
 PACKAGE = "apache-airflow-providers-apache-spark"
 NEWEST_TRIED = "6.3.4"
@@ -38,7 +38,7 @@ def refuse_unfit_provider() -> None:
     """Refuse a provider whose classes lack a method that this package overrides or calls.
 
     Raises:
-        SparkProviderUnfitError: such a method is missing.
+        InvalidInputError: such a method is missing.
     """
     _refuse(SparkSubmitHook, HOOK_METHODS)
     _refuse(SparkSubmitOperator, OPERATOR_METHODS)
@@ -48,7 +48,7 @@ def refuse_unfit_operator(operator: SparkSubmitOperator) -> None:
     """Refuse an operator without a field that this package reads or sets.
 
     Raises:
-        SparkProviderUnfitError: such a field is missing.
+        InvalidInputError: such a field is missing.
     """
     _refuse(operator, OPERATOR_FIELDS, SparkSubmitOperator.__name__)
 
@@ -57,7 +57,7 @@ def checked(hook: SparkSubmitHook) -> SparkSubmitHook:
     """Return the provider's hook if it has every field that this package reads or sets.
 
     Raises:
-        SparkProviderUnfitError: such a field is missing.
+        InvalidInputError: such a field is missing.
     """
     _refuse(hook, HOOK_FIELDS, SparkSubmitHook.__name__)
     return hook
@@ -66,7 +66,9 @@ def checked(hook: SparkSubmitHook) -> SparkSubmitHook:
 def _refuse(holder: Any, names: tuple[str, ...], kind: str | None = None) -> None:
     lacking = [name for name in names if not hasattr(holder, name)]
     if lacking:
-        raise SparkProviderUnfitError(
+        raise InvalidInputError(
+            "{package} {found} cannot be used: its {kind} has no {lacking}, which this release needs. It is too new "
+            "if it is newer than {tried}, the newest version that was tried: pip install '{package}=={tried}'",
             package=PACKAGE,
             found=version(PACKAGE),
             kind=kind or holder.__name__,

@@ -18,7 +18,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from airflow_provider_ckpt.hooks.driver_connections import DriverConnections
 from airflow_provider_ckpt.hooks.driver_log import LineLevels, log_status
-from airflow_provider_ckpt.hooks.errors import ConnectionsNotHandedError, StorageOptionsNotHandedError
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.job.options.storage_options import STORAGE_OPTIONS_VARIABLE, storage_options_environ
 from airflow_provider_ckpt.jvm.jvm_environ import jvm_environ
 from airflow_provider_ckpt.printable import printable
@@ -60,8 +60,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         connections: Connections for the driver.
 
     Raises:
-        ConnectionsNotHandedError: there are connections in cluster mode.
-        StorageOptionsNotHandedError: there are secret options in cluster mode.
+        InvalidTaskArgumentError: there are connections or secret options in cluster mode.
     """
 
     def __init__(
@@ -102,15 +101,31 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         """Set the environment of a driver in a cluster. It is configuration there, which every user can read.
 
         Raises:
-            ConnectionsNotHandedError: the driver needs connections.
-            StorageOptionsNotHandedError: a storage option may be secret, and the user does not set the variable.
+            InvalidTaskArgumentError: the driver needs connections, or a storage option may be secret, and the user does
+                not set the variable.
         """
         if self._connections.environ:
             ids = [name.removeprefix("AIRFLOW_CONN_").lower() for name in self._connections.environ]
-            raise ConnectionsNotHandedError(conn_ids=ids, variables=", ".join(self._connections.environ))
+            raise InvalidTaskArgumentError(
+                "conn_ids={conn_ids!r} cannot be handed to a driver in cluster mode: what spark-submit sets in its "
+                "environment there is on its command line and in Spark's UI. Leave conn_ids out, and have the "
+                "cluster set {variables} (on Kubernetes "
+                "spark.kubernetes.driver.secretKeyRef.<variable>=<secret>:<key>); or use client mode.",
+                conn_ids=ids,
+                variables=", ".join(self._connections.environ),
+            )
         environ = {} if self._sets_storage_options() else storage_options_environ(options)
         if environ and (names := sorted(secret_names(options))):
-            raise StorageOptionsNotHandedError(names=names, variable=STORAGE_OPTIONS_VARIABLE)
+            raise InvalidTaskArgumentError(
+                "the storage options {names!r} may be secret and cannot be handed to a driver in cluster mode: what "
+                "spark-submit sets in its environment there is on its command line and in Spark's UI. Have the "
+                "cluster set {variable} (on Kubernetes "
+                "spark.kubernetes.driver.secretKeyRef.{variable}=<secret>:<key>); or, for a driver that has "
+                "credentials of its own such as an instance role, give env_vars={{{variable!r}: '{{}}'}}; or use "
+                "client mode.",
+                names=names,
+                variable=STORAGE_OPTIONS_VARIABLE,
+            )
         if self._is_yarn or self._is_kubernetes:
             # The user's own spark-submit may follow the driver's log.
             environ = {**environ, TOKEN_VARIABLE: self._token}

@@ -54,7 +54,7 @@ def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks
         definition: Definition with which the job ran.
         sinks: Bound sinks of ``job``.
 
-    Raises SinksMissingError, DefinitionChangedError, OutputLostError or OutputAheadError.
+    Raises SinksMissingError, DefinitionChangedError or OutputLostError.
     """
     missing = {uid for vertex in state.graph().vertices for uid in vertex.sinks} - sinks.keys()
     if missing:
@@ -104,7 +104,7 @@ class RollForward:
         done anyway.
 
         Raises JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError, DefinitionChangedError,
-        DefinitionNotRecordedError, OutputLostError, OutputAheadError, CorruptJournalError, SubtaskLogLostError or
+        DefinitionNotRecordedError, OutputLostError, OutputLostError, CorruptJournalError, SubtaskLogLostError or
         FencedError. After the other sinks were released it raises ReleaseHeldError, or the error of a sink.
         """
         journal = Journal(self._storage, self._job_id)

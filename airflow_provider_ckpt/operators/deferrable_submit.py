@@ -143,7 +143,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
 
         Raises:
             SparkConnectionMissingError: the connection does not exist.
-            NotDeferrableError: a driver would end with the task there.
+            InvalidTaskArgumentError: a driver would end with the task there.
         """
         try:
             connection = BaseHook.get_connection(self._conn_id)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import unquote
 
-from airflow_provider_ckpt.sinks.errors import PartitionValueTooLongError
+from airflow_provider_ckpt.sinks.errors import RowsRefusedError
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.spark_exceptions import texts
 
@@ -25,7 +25,7 @@ def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str
 
     Spark's own error is as long as the value and names neither the job nor the column.
 
-    Raises PartitionValueTooLongError.
+    Raises RowsRefusedError.
     """
     try:
         yield
@@ -34,8 +34,17 @@ def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str
         if found is None:
             raise
         column, length = found
-        raise PartitionValueTooLongError(
-            sink=context.uid, job=context.job_id, handle=handle, column=column, bytes=length
+        raise RowsRefusedError(
+            "sink {sink!r} of job {job!r}: a row of batch {handle} has a value in {column!r}, by which its output "
+            "is partitioned, that is too long for the name of a folder: as Spark writes it the name has {bytes} "
+            "bytes, and file systems take 255. Nothing of the batch is acknowledged or visible, and none of it is "
+            "lost. Shorten such values in the job (left, sha2) and resume with --resume-failed; a new job may "
+            "partition by another column.",
+            sink=context.uid,
+            job=context.job_id,
+            handle=handle,
+            column=column,
+            bytes=length,
         ) from None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
+from airflow_provider_ckpt.sinks.errors import OutputLostError
 from airflow_provider_ckpt.sinks.sink import BoundSink
 
 
@@ -22,7 +22,14 @@ def refuse_lost_output(state: JobState, sinks: Mapping[str, BoundSink]) -> None:
     for uid, sink in sinks.items():
         with_rows = [n for n, event in state.releases.items() if _has_rows(event.sinks.get(uid, {}))]
         if with_rows and (known := sink.last_released()) < max(with_rows):
-            raise OutputLostError(sink=uid, known=known or "nothing", released=max(with_rows))
+            raise OutputLostError(
+                "sink {sink!r} has {known} as its last released checkpoint, and the journal has {released}: its "
+                "folder or table, or the records of its releases, were deleted or emptied. Bring them back, or run "
+                "the job under another id",
+                sink=uid,
+                known=known or "nothing",
+                released=max(with_rows),
+            )
 
 
 def _has_rows(counts: Mapping[str, int]) -> bool:
@@ -39,10 +46,18 @@ def refuse_older_journal(journal: Journal, sinks: Mapping[str, BoundSink]) -> No
     The sinks are asked before the journal is read, because a live driver may complete and release a checkpoint at any
     moment. A completion is never taken back, so the newest one bounds every earlier release.
 
-    Raises OutputAheadError.
+    Raises OutputLostError.
     """
     known = {uid: sink.last_released() for uid, sink in sinks.items()}
     completed = journal.refresh().last_completed
     for uid, released in known.items():
         if released > completed:
-            raise OutputAheadError(sink=uid, known=released, completed=completed or "none")
+            raise OutputLostError(
+                "sink {sink!r} has released checkpoint {known}, and the newest that the journal knows is "
+                "{completed}: the root is an older copy, or another root has a job of this id. A run would release "
+                "rows again that are in the output already. Nothing was written: bring the newer root back, or run "
+                "the job under another id into another target",
+                sink=uid,
+                known=released,
+                completed=completed or "none",
+            )

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from airflow_provider_ckpt.model.errors import DamagedFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.limits import Count
-from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
+from airflow_provider_ckpt.sinks.errors import ReleaseRecordLostError
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.refusal import refused_as
@@ -26,7 +26,7 @@ class NumberedLog(Generic[T]):
     """A log without gaps that is never truncated.
 
     One listing finds its end (one request per thousand entries, R17), and shows whether entries were deleted. A log
-    that lost entries would release or supersede twice. So a missing or unreadable entry raises ReleaseLogDamagedError
+    that lost entries would release or supersede twice. So a missing or unreadable entry raises ReleaseRecordLostError
     and is never taken for the end. After the listing the next number is requested.
 
     A process appends only after it has seen the entry before. Thread-safe.
@@ -91,7 +91,7 @@ class NumberedLog(Generic[T]):
     def refuse_shorter(self, entries: int, who: str) -> None:
         """Refuse a log with fewer ``entries`` than ``who`` has seen.
 
-        Raises ReleaseLogDamagedError.
+        Raises ReleaseRecordLostError.
         """
         if entries > self.length():
             raise self._damaged(f"{who} has seen {entries}, and there are {self.length()}")
@@ -105,8 +105,8 @@ class NumberedLog(Generic[T]):
                 raise self._damaged(f"entry {number} is gone, and the newest is {end - 1}")
         return end
 
-    def _damaged(self, problem: str) -> ReleaseLogDamagedError:
-        return ReleaseLogDamagedError(uri=self._storage.full_uri(self._folder), problem=problem)
+    def _damaged(self, problem: str) -> ReleaseRecordLostError:
+        return ReleaseRecordLostError(uri=self._storage.full_uri(self._folder), problem=problem)
 
     def _value(self, number: int) -> T:
         document = self._read(number)
@@ -122,7 +122,7 @@ class NumberedLog(Generic[T]):
                 raise DamagedFormError(what=f"it says that it is number {document['number']}")
             return document
 
-    def _changed(self, number: int, problem: str) -> ReleaseLogDamagedError:
+    def _changed(self, number: int, problem: str) -> ReleaseRecordLostError:
         return self._damaged(f"entry {number} is not what was written ({problem})")
 
     def _path(self, number: int) -> str:

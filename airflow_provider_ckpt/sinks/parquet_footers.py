@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import Any
 
 from airflow_provider_ckpt.concurrency import each_at_once
-from airflow_provider_ckpt.sinks.errors import UnreadableFooterError
+from airflow_provider_ckpt.sinks.errors import StagedFileUnusableError
 from airflow_provider_ckpt.storage.storage import Storage
 
 _MAGIC = b"PAR1"
@@ -21,7 +21,7 @@ _THREADS = 8
 def parquet_rows(storage: Storage, files: Collection[tuple[str, int]]) -> int:
     """Return the number of rows of all ``files`` (path, bytes).
 
-    Raises UnreadableFooterError, ObjectNotFoundError.
+    Raises StagedFileUnusableError, ObjectNotFoundError.
     """
     return sum(int(footer.num_rows) for footer in read_footers(storage, files))
 
@@ -52,10 +52,19 @@ def _footer(storage: Storage, path: str, size: int) -> Any:
     tail = storage.read_range(path, max(0, size - _FIRST_READ), size)
     footer = int.from_bytes(tail[-_LENGTH:-4], "little") + _LENGTH
     if tail[-4:] != _MAGIC or not _LENGTH < footer <= size:
-        raise UnreadableFooterError(uri=storage.full_uri(path), reason=f"it ends in {tail[-4:]!r}")
+        raise _unreadable(storage.full_uri(path), f"it ends in {tail[-4:]!r}")
     if footer > len(tail):
         tail = storage.read_range(path, size - footer, size)
     try:
         return parquet.read_metadata(BytesIO(tail[-footer:]))
     except (ArrowException, OSError) as error:
-        raise UnreadableFooterError(uri=storage.full_uri(path), reason=str(error)) from error
+        raise _unreadable(storage.full_uri(path), str(error)) from error
+
+
+def _unreadable(uri: str, reason: str) -> StagedFileUnusableError:
+    return StagedFileUnusableError(
+        "The footer of {uri} cannot be read ({reason}); nothing was published. If the files are encrypted, give "
+        "the parquet.encryption options to the FileSink itself: its rows are then counted while they are written.",
+        uri=uri,
+        reason=reason,
+    )

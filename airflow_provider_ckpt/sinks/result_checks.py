@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from airflow_provider_ckpt.sinks.errors import SinkAnswerError
+from airflow_provider_ckpt.sinks.errors import SinkContractError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.strict_json import parse_json
@@ -17,7 +17,7 @@ _AROUND = 10
 def checked_handle_of(uid: str, sink: BoundSink, answer: object, request: StageRequest) -> Handle:
     """Return the handle that :meth:`BoundSink.stage` returned, checked.
 
-    Raises SinkAnswerError.
+    Raises SinkContractError.
     """
     problem = _handle_problem(answer, request)
     if problem is not None:
@@ -47,7 +47,7 @@ def _handle_problem(answer: object, request: StageRequest) -> str | None:
 def checked_counts(uid: str, sink: BoundSink, answer: object, handles: Sequence[Handle]) -> dict[str, int]:
     """Return the counts that :meth:`BoundSink.release` returned for these handles, checked.
 
-    Raises SinkAnswerError. The rows may be visible then; the next call finds out.
+    Raises SinkContractError. The rows may be visible then; the next call finds out.
     """
     if not isinstance(answer, Mapping):
         problem = f"what is of type {type(answer).__name__}"
@@ -64,7 +64,7 @@ def checked_counts(uid: str, sink: BoundSink, answer: object, handles: Sequence[
 def checked_together(uid: str, sink: BoundSink, answer: object, sinks: int) -> list[object]:
     """Return what :meth:`BoundSink.release_together` returned, checked to have one item for each sink.
 
-    The counts of each sink are not checked here. Raises SinkAnswerError.
+    The counts of each sink are not checked here. Raises SinkContractError.
     """
     if isinstance(answer, Sequence) and not isinstance(answer, str) and len(answer) == sinks:
         return list(answer)
@@ -73,5 +73,12 @@ def checked_together(uid: str, sink: BoundSink, answer: object, sinks: int) -> l
     raise _refused(uid, sink, "release_together", problem, f"a list of the counts of all {sinks} sinks")
 
 
-def _refused(uid: str, sink: BoundSink, call: str, problem: str, needed: str) -> SinkAnswerError:
-    return SinkAnswerError(sink=uid, kind=type(sink).__qualname__, call=call, problem=problem, needed=needed)
+def _refused(uid: str, sink: BoundSink, call: str, problem: str, needed: str) -> SinkContractError:
+    return SinkContractError(
+        "sink {sink!r} ({kind}) returned from {call}() {problem}; it has to be {needed}",
+        sink=uid,
+        kind=type(sink).__qualname__,
+        call=call,
+        problem=problem,
+        needed=needed,
+    )

@@ -36,7 +36,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from airflow_provider_ckpt.sinks.errors import IllegalStageRequestError
+from airflow_provider_ckpt.sinks.errors import SinkContractError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -115,7 +115,7 @@ class StageRequest:
     TransientError it is called again, for the run's ``sink_timeout``. Use it for the target's preparations before the
     frame is consumed. The function must undo its work when it fails.
 
-    Raises IllegalStageRequestError if ``attempt`` or ``nonce`` cannot be part of a file name.
+    Raises SinkContractError if ``attempt`` or ``nonce`` cannot be part of a file name.
     """
 
     attempt: str
@@ -128,12 +128,20 @@ class StageRequest:
     patient: Patient = field(compare=False, repr=False, default=_at_once)
 
     def __post_init__(self) -> None:
-        if not _ATTEMPT.fullmatch(self.attempt):
-            raise IllegalStageRequestError(part="attempt", value=self.attempt)
-        if not _NONCE.fullmatch(self.nonce):
-            raise IllegalStageRequestError(part="nonce", value=self.nonce)
-        if self.batch_id < 0:
-            raise IllegalStageRequestError(part="batch_id", value=self.batch_id)
+        fits = {
+            "attempt": _ATTEMPT.fullmatch(self.attempt),
+            "nonce": _NONCE.fullmatch(self.nonce),
+            "batch_id": self.batch_id >= 0,
+        }
+        for part in fits:
+            if not fits[part]:
+                raise SinkContractError(
+                    "Cannot stage a batch: {part} is {value!r}. It becomes part of a file name: an attempt has at most "
+                    "150 letters, digits, '_', '.', '~', '-' and no dot or dash in front, a nonce at most 40 letters "
+                    "and digits, a batch id is >= 0.",
+                    part=part,
+                    value=getattr(self, part),
+                )
 
     @property
     def id(self) -> str:

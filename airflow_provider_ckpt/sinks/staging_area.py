@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from airflow_provider_ckpt.concurrency import each_at_once
-from airflow_provider_ckpt.sinks.errors import StagedFileChangedError, StagedFilesMissingError
+from airflow_provider_ckpt.sinks.errors import StagedDataDamagedError, StagedFilesMissingError
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, is_data_file, staging_folder
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
@@ -51,15 +51,7 @@ class StagingArea:
     def _refuse_changed(
         self, path: str, expected: int, found: int, checkpoint: int, storage: Storage | None = None
     ) -> NoReturn:
-        raise StagedFileChangedError(
-            job=self._context.job_id,
-            sink=self._context.uid,
-            checkpoint=checkpoint,
-            path=path,
-            uri=(storage or self._storage).uri,
-            expected=expected,
-            found=found,
-        )
+        raise file_changed(self._context, checkpoint, path, (storage or self._storage).uri, expected, found)
 
     def _refuse_missing(self, missing: Sequence[str], checkpoint: int) -> None:
         if missing:
@@ -71,3 +63,30 @@ class StagingArea:
                 path=missing[0],
                 uri=self._storage.uri,
             )
+
+
+def file_changed(
+    context: SinkContext, checkpoint: int, path: str, uri: str, expected: int, found: int
+) -> StagedDataDamagedError:
+    """Return the error for a staged file of another size: the disk lost data, or another writer changed it.
+
+    Args:
+        context: the sink and its job.
+        checkpoint: the checkpoint to release.
+        path: path of the file.
+        uri: its storage.
+        expected: the bytes that were staged.
+        found: the bytes that are there.
+    """
+    return StagedDataDamagedError(
+        "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {path!r} in {uri} was staged with "
+        "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back and resume with "
+        "--resume-failed, or run the job under another id, from its input.",
+        job=context.job_id,
+        sink=context.uid,
+        checkpoint=checkpoint,
+        path=path,
+        uri=uri,
+        expected=expected,
+        found=found,
+    )

@@ -178,7 +178,7 @@ def load_with_spark(
 def look(options: RunOptions, location: Location) -> tuple[Storage, Journal]:
     """Open the root's storage and the journal of the job, and write nothing. A new root has an empty journal.
 
-    Raises RootNotForSparkError, ForeignRootError, NewerFormatError, the errors of :func:`check_root_of_run`, and
+    Raises RootRefusedError, ForeignRootError, NewerFormatError, the errors of :func:`check_root_of_run`, and
     storage errors.
     """
     storage = open_storage(location)

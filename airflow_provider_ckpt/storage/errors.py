@@ -64,18 +64,6 @@ class StorageUnreachableError(TransientError):
     template = "the storage {uri} cannot be reached: {reason}; check the address, the bucket and the network"
 
 
-class StorageNotOpenedError(TerminalError):
-    """Error of a file system's driver that cannot start.
-
-    Data: uri, reason.
-    """
-
-    template = (
-        "the storage {uri} cannot be opened: {reason}; check the URI, the storage options, and what "
-        "its fsspec driver needs on this machine"
-    )
-
-
 class StorageTokenExpiredError(StorageTransientError):
     """Error for expired credentials. The operation took no effect, and renewed credentials help."""
 
@@ -94,8 +82,10 @@ class _RefusedError(TerminalError):
     template = "the storage refused to {verb} {uri}: {reason}; the job needs {right}"
     rights: ClassVar[str] = "the right to read and list there"
 
-    def __init__(self, *, uri: str, reason: str, verb: str = "use", right: str = "") -> None:
-        super().__init__(uri=uri, reason=reason, verb=verb, right=right or self.rights)
+    def __init__(
+        self, template: str | None = None, /, *, uri: str, reason: str, verb: str = "use", right: str = ""
+    ) -> None:
+        super().__init__(template, uri=uri, reason=reason, verb=verb, right=right or self.rights)
 
 
 class StorageReadOnlyError(_RefusedError):
@@ -110,15 +100,6 @@ class StorageDeniedError(_RefusedError):
 
 class StorageFailedError(TerminalError):
     template = "the storage cannot {verb} {uri}: {reason}"
-
-
-class LinkedPathError(StorageFailedError):
-    """Error for a link below a root. A user who may write there must not lead the owner to other files."""
-
-    template = (
-        "{uri} is not used: {link} is a link, and links below {top} are not followed, because they may lead to files "
-        "of others. Put what it leads to in its place, or remove it"
-    )
 
 
 class StorageUnsuitableError(TerminalError):
@@ -157,32 +138,8 @@ class ForeignRootError(TerminalError):
     template = "{uri} is not a checkpoint root: its {marker} was written by another program; choose another folder"
 
 
-class RootInsideRootError(InvalidInputError):
-    template = (
-        "the root {uri} lies inside another checkpoint root, {outer}: its files would look like a job's there, and be "
-        "deleted with it; choose a folder outside"
-    )
-
-
-class RootAboveRootError(InvalidInputError):
-    template = (
-        "the root {uri} would contain another checkpoint root, {inner}, whose files would look like a job's; "
-        "choose another folder, or use that root"
-    )
-
-
-class RootIsPatternError(InvalidInputError):
-    template = (
-        "the root {uri} has {characters} in its path, which Spark takes for a pattern: it would read other "
-        "folders; choose a path without them"
-    )
-
-
-class RootNotForSparkError(InvalidInputError):
-    template = (
-        "the root {uri} lives in this process only, and Spark's executors could not read it; "
-        "use a folder (file://) or an object store"
-    )
+class RootRefusedError(InvalidInputError):
+    """Error for a place that cannot be a root."""
 
 
 class NoRootError(TerminalError):
@@ -218,7 +175,3 @@ class BelowHeadError(TerminalError):
         "{uri}: the next entry to read is {next_number}, but the log was truncated up to {head}; "
         "a reader never skips entries: load the log again"
     )
-
-
-class NoSuchHeadError(TerminalError):
-    template = "{uri} cannot be truncated up to {head}: its entries end before {next_number}"

@@ -13,9 +13,9 @@ from airflow_provider_ckpt.storage import local_batches, local_sync, posix
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     FoldersApartError,
-    LinkedPathError,
     MalformedDocumentError,
     ObjectNotFoundError,
+    StorageFailedError,
     StorageUnsuitableError,
 )
 from airflow_provider_ckpt.storage.faults import translated
@@ -58,15 +58,25 @@ class LocalStorage(Storage):
             whole: whether the path itself must be no link. By default this is so for folders.
             plain: folders that are known to be no links. New ones are added.
 
-        Raises InvalidPathError and LinkedPathError.
+        Raises InvalidPathError and StorageFailedError.
         """
         check_path(path, root=root)
         full = os.path.join(self._folder, path) if path else self._folder
         checked = full if (root if whole is None else whole) else os.path.dirname(full)
         link = posix.link_below(self._top, checked, set() if plain is None else plain)
         if link is not None:
-            raise LinkedPathError(uri=f"file://{full}", link=link, top=self._top)
+            raise self._linked(full, link)
         return full
+
+    def _linked(self, full: str, link: str) -> StorageFailedError:
+        """Return the error for a link. A user who may write below a root must not lead the owner to other files."""
+        return StorageFailedError(
+            "{uri} is not used: {link} is a link, and links below {top} are not followed, because they may lead to "
+            "files of others. Put what it leads to in its place, or remove it",
+            uri=f"file://{full}",
+            link=link,
+            top=self._top,
+        )
 
     def spark_uri(self, path: str = "") -> str:
         self._full(path, root=True, whole=True)
@@ -126,7 +136,7 @@ class LocalStorage(Storage):
             except OSError as error:
                 if error.errno != errno.ELOOP:
                     raise
-                raise LinkedPathError(uri=f"file://{full}", link=full, top=self._top) from None
+                raise self._linked(full, full) from None
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def _refuse_huge(self, path: str, size: int) -> None:

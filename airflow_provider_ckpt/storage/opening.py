@@ -10,7 +10,7 @@ from typing import Any
 from airflow_provider_ckpt.storage.errors import (
     InvalidStorageOptionsError,
     InvalidStorageUriError,
-    StorageNotOpenedError,
+    StorageFailedError,
     StorageUnreachableError,
 )
 from airflow_provider_ckpt.storage.location import Location
@@ -30,7 +30,7 @@ def open_storage(place: Location | str | os.PathLike[str]) -> Storage:
     The options of a location go to the fsspec file system (endpoint, credentials). A local path and ``memory://`` have
     none.
 
-    Raises InvalidStorageUriError, InvalidStorageOptionsError, StorageNotOpenedError and StorageUnreachableError.
+    Raises InvalidStorageUriError, InvalidStorageOptionsError, StorageFailedError and StorageUnreachableError.
     """
     location = Location.of(place)
     scheme, rest = _split(location.uri)
@@ -137,7 +137,12 @@ def _open_fsspec(uri: str, location: Location) -> Storage:
     except (ConnectionError, TimeoutError, socket.gaierror) as error:
         raise StorageUnreachableError(uri=uri, reason=location.redact(described(error))) from None
     except Exception as error:  # a missing library (libjvm), a refused login, an archive
-        raise StorageNotOpenedError(uri=uri, reason=location.redact(described(error))) from None
+        raise StorageFailedError(
+            "the storage {uri} cannot be opened: {reason}; check the URI, the storage options, and what its fsspec "
+            "driver needs on this machine",
+            uri=uri,
+            reason=location.redact(described(error)),
+        ) from None
     if not folder.strip("/") and protocol in ("s3", "gs", "abfs", "abfss", "az"):
         raise InvalidStorageUriError(uri=uri, reason="it names no bucket")
     return (S3Storage if protocol == "s3" else FsspecStorage)(uri, fs, folder, location.secrets())

@@ -11,10 +11,7 @@ from airflow_provider_ckpt.storage.errors import (
     MalformedDocumentError,
     NoRootError,
     ObjectNotFoundError,
-    RootAboveRootError,
-    RootInsideRootError,
-    RootIsPatternError,
-    RootNotForSparkError,
+    RootRefusedError,
     StorageDeniedError,
 )
 from airflow_provider_ckpt.storage.storage import Storage
@@ -45,26 +42,40 @@ def check_root(storage: Storage) -> None:
     It is used by ``open_root``, and earlier by the first check of a job and by ``ckpt doctor``
     (:func:`check_root_of_run`).
 
-    Raises RootIsPatternError, RootInsideRootError, and for a new root RootAboveRootError.
+    Raises RootRefusedError.
     """
     check_root_for_spark(storage.uri)
     for parent in storage.parents():
         if _is_there(parent, ROOT_MARKER):
-            raise RootInsideRootError(uri=storage.uri, outer=parent.uri)
+            raise RootRefusedError(
+                "the root {uri} lies inside another checkpoint root, {outer}: its files would look like a job's "
+                "there, and be deleted with it; choose a folder outside",
+                uri=storage.uri,
+                outer=parent.uri,
+            )
     if storage.exists(ROOT_MARKER):
         return
     for name in storage.list("")[:_LOOKED_AT]:  # cheap enough, and a folder of roots has few names
         if _is_there(storage, f"{name}/{ROOT_MARKER}"):
-            raise RootAboveRootError(uri=storage.uri, inner=storage.full_uri(name))
+            raise RootRefusedError(
+                "the root {uri} would contain another checkpoint root, {inner}, whose files would look like a "
+                "job's; choose another folder, or use that root",
+                uri=storage.uri,
+                inner=storage.full_uri(name),
+            )
 
 
 def check_root_of_run(storage: Storage) -> None:
     """Refuse a place that cannot be the root of a run, like :func:`check_root`. Other processes must see it, too.
 
-    Raises RootNotForSparkError and the errors of :func:`check_root`.
+    Raises RootRefusedError.
     """
     if storage.uri.startswith("memory:"):
-        raise RootNotForSparkError(uri=storage.uri)
+        raise RootRefusedError(
+            "the root {uri} lives in this process only, and Spark's executors could not read it; use a folder "
+            "(file://) or an object store",
+            uri=storage.uri,
+        )
     check_root(storage)
 
 
@@ -73,11 +84,16 @@ def check_root_for_spark(uri: str) -> None:
 
     Other characters (``:``, ``%``, ``#``, spaces) were tried with whole jobs.
 
-    Raises RootIsPatternError.
+    Raises RootRefusedError.
     """
     found = sorted(set(_PATTERN.findall(uri)))
     if found:
-        raise RootIsPatternError(uri=uri, characters=" ".join(found))
+        raise RootRefusedError(
+            "the root {uri} has {characters} in its path, which Spark takes for a pattern: it would read other "
+            "folders; choose a path without them",
+            uri=uri,
+            characters=" ".join(found),
+        )
 
 
 def _is_there(storage: Storage, marker: str) -> bool:

@@ -29,7 +29,7 @@ class LogTruncation:
         the next truncation. Each call reads the log from its head on to find them: two requests a pack, and one for
         each other entry.
 
-        Raises FencedError, NoSuchHeadError if ``head`` is beyond the log, and the errors of the storage.
+        Raises FencedError, TerminalError if ``head`` is beyond the log, and the errors of the storage.
         """
         entries = subtask_entries(self._storage, self._path)
         records = numbered(entries.load())

@@ -25,7 +25,7 @@ def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
 def stage(sink: BoundSink, frame: DataFrame, batch_id: int, attempt: str = "a1") -> Handle:
     """Call ``sink.stage`` with a new nonce, and return the handle as a process would read it in a log.
 
-    Raises SinkAnswerError for a handle that a run would refuse.
+    Raises SinkContractError for a handle that a run would refuse.
     """
     request = StageRequest(attempt, batch_id, uuid.uuid4().hex, counted, over_partitions)
     handle = checked_handle_of("lake", sink, sink.stage(frame, request), request)

@@ -132,6 +132,12 @@ def test_so_does_one_that_says_several_things(hidden: object) -> None:
     assert "s3cr3t" not in "".join(traceback.format_exception(raised.value))
 
 
+def test_so_does_one_whose_message_stands_at_its_raise() -> None:
+    with pytest.raises(SeveralError, match="the lake lost ") as raised, connections_here(["shop_db"]):
+        raise SeveralError("the lake lost {lost}", lost=SECRET)
+    assert "s3cr3t" not in "".join(traceback.format_exception(raised.value))
+
+
 def test_the_hook_hands_them_over_as_well(past: EndedJob) -> None:
     job = load_job(f"{past.folder}/orders.py:job", {"folder": str(past.lake)})
     hook = CheckpointHook(None, root=str(past.root))

@@ -19,7 +19,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.hooks import kubernetes_drivers
-from airflow_provider_ckpt.hooks.errors import NotDeferrableError
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.journal.events import StatusChanged
@@ -257,7 +257,7 @@ def test_where_the_driver_would_not_outlive_the_task_or_not_be_found_it_is_refus
     with pytest.raises(AirflowFailException, match=problem) as caught:
         make(conf=conf).execute(context(store))
     refused = caught.value.__cause__
-    assert isinstance(refused, NotDeferrableError)
+    assert isinstance(refused, InvalidTaskArgumentError)
     assert (refused.data["master"], refused.data["conn_id"]) == (host, "spark_default")
     assert (spark_submit.calls, store.writes, root.files("")) == ([], [], before)
 

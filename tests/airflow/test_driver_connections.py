@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 from airflow_provider_ckpt.connections import environment
 from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.hooks.driver_connections import driver_connections
-from airflow_provider_ckpt.hooks.errors import ConnectionsNotHandedError, InvalidTaskArgumentError
+from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.operators.job_group import CheckpointedSparkJobGroup
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
@@ -87,7 +87,7 @@ def test_in_client_mode_it_is_no_configuration_either(master: str) -> None:
 def test_in_cluster_mode_they_are_refused_with_what_to_do() -> None:
     base = SparkSubmitHook(conn_id="none_of_these")
     base._connection["deploy_mode"] = "cluster"
-    with pytest.raises(ConnectionsNotHandedError, match=f"have the cluster set {VARIABLE}") as raised:
+    with pytest.raises(InvalidTaskArgumentError, match=f"have the cluster set {VARIABLE}") as raised:
         CheckpointedSparkSubmitHook(
             base,
             name="x",

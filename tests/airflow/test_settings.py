@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.hooks.connection_settings import settings
-from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, InvalidRootError, NoCheckpointRootError
+from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
 
 
 def connection(**fields: str) -> Any:
@@ -138,7 +138,9 @@ def test_a_key_in_the_root_uri_is_refused() -> None:
 )
 def test_a_root_on_another_host_is_not_sent_the_options(own: str, root: str) -> None:
     """The root of a task is a template. Whoever may trigger the Dag may choose it."""
-    with pytest.raises(InvalidRootError, match="would be sent the storage options of the connection 'c'") as caught:
+    with pytest.raises(
+        InvalidCkptConnectionError, match="would be sent the storage options of the connection 'c'"
+    ) as caught:
         settings("c", connection(host=own), {"storage_options": {"headers": {"Authorization": "t0psecret"}}}, root)
     assert "t0psecret" not in str(caught.value)
 

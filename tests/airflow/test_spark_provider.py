@@ -12,8 +12,8 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 import airflow_provider_ckpt
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.hooks import spark_provider
-from airflow_provider_ckpt.hooks.errors import SparkProviderUnfitError
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from tests.airflow.support import FakeSparkSubmit
 
@@ -56,7 +56,7 @@ def test_d24_a_provider_without_a_method_is_refused_when_the_dag_is_read(
 ) -> None:
     monkeypatch.delattr(holder, name)
     monkeypatch.setattr(spark_provider, "version", lambda package: "99.1.0")
-    with pytest.raises(SparkProviderUnfitError) as raised:
+    with pytest.raises(InvalidInputError, match="the newest version that was tried: pip") as raised:
         CheckpointedSparkJobOperator(task_id="t", job="orders.py:job", root="/tmp/ckpt")
     said = str(raised.value)
     assert f"apache-airflow-providers-apache-spark 99.1.0 cannot be used: its {holder.__name__} has no {name}" in said
@@ -67,5 +67,5 @@ def test_d24_a_provider_whose_hook_has_renamed_a_field_is_refused(spark_submit: 
     hook = SparkSubmitOperator(task_id="t", application="a.py")._get_hook()
     assert spark_provider.checked(hook) is hook
     del hook._post_submit_commands
-    with pytest.raises(SparkProviderUnfitError, match="its SparkSubmitHook has no _post_submit_commands,"):
+    with pytest.raises(InvalidInputError, match="its SparkSubmitHook has no _post_submit_commands,"):
         spark_provider.checked(hook)

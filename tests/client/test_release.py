@@ -29,7 +29,7 @@ from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
+from airflow_provider_ckpt.sinks.errors import OutputLostError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.local_storage import LocalStorage
@@ -243,7 +243,7 @@ def test_another_definition_is_refused_before_the_job_is_claimed(make: Callable[
     with pytest.raises(DefinitionChangedError, match="release"):
         driver.client.release(driver.job(release="final"))
     driver.release_log.unlink()
-    with pytest.raises(OutputLostError):
+    with pytest.raises(OutputLostError, match="its folder or table, or the records of"):
         driver.client.release(driver.job())
     assert driver.storage.files("") == before
 
@@ -252,7 +252,7 @@ def test_r9_an_older_copy_of_the_root_releases_nothing(make: Callable[..., Drive
     driver = make()
     driver.release_log.write_text('{"1": ["h1"], "4": ["h4"]}')
     before = driver.storage.files("")
-    with pytest.raises(OutputAheadError, match=r"'s' has released checkpoint 4, and the newest .* knows is 3"):
+    with pytest.raises(OutputLostError, match=r"'s' has released checkpoint 4, and the newest .* knows is 3"):
         driver.client.release(driver.job())
     assert driver.storage.files("") == before
 

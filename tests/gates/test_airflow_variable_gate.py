@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.connections.errors import BadConnectionError, ConnectionMissingError
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.gates.airflow_variable_gate import AirflowVariableGate
-from airflow_provider_ckpt.gates.errors import VariableKeyError, VariableNoAnswerError, VariableUnreadableError
+from airflow_provider_ckpt.gates.errors import GateUndecidedError
 from airflow_provider_ckpt.job.sink_operator import PendingRelease
 
 SECRET = "s3cr3tPW"
@@ -108,7 +109,7 @@ def test_the_variable_says_what_becomes_of_the_release(
 @pytest.mark.parametrize("value", ["", "yes", "1", "tru"])
 def test_any_other_text_releases_nothing(gate: AirflowVariableGate, airflow_api: Server, value: str) -> None:
     airflow_api.variables["approved"] = value
-    with pytest.raises(VariableNoAnswerError):
+    with pytest.raises(GateUndecidedError, match="is neither true nor false, so nothing"):
         gate(PENDING)
 
 
@@ -133,7 +134,7 @@ def test_a_token_that_is_given_is_not_asked_for(airflow_api: Server, monkeypatch
     assert AirflowVariableGate("approved", "airflow_api")(PENDING) is True
     assert airflow_api.asked == ["/api/v2/variables/approved"]
     airflow_api.valid = set()
-    with pytest.raises(VariableUnreadableError) as raised:
+    with pytest.raises(GateUndecidedError, match="Nothing is released until it can be; it") as raised:
         AirflowVariableGate("approved", "airflow_api")(PENDING)
     assert "401" in str(raised.value)
 
@@ -146,7 +147,7 @@ def test_a_key_may_be_of_the_job_and_the_sink(airflow_api: Server, monkeypatch: 
 
 @pytest.mark.parametrize("key", ["", " ", "{day}", "{0}", "{job_id", None])
 def test_a_key_that_cannot_be_one_is_refused_where_it_is_given(key: Any) -> None:
-    with pytest.raises(VariableKeyError):
+    with pytest.raises(InvalidInputError, match="Give the key of a Variable; it may hold"):
         AirflowVariableGate(key, "airflow_api")
 
 
@@ -167,7 +168,7 @@ def test_what_is_no_answer_is_never_taken_for_one(
 ) -> None:
     airflow_api.variables["approved"] = "true"
     airflow_api.answers = [answer]
-    with pytest.raises(VariableUnreadableError) as raised:
+    with pytest.raises(GateUndecidedError, match="Nothing is released until it can be; it") as raised:
         gate(PENDING)
     assert str(answer[0]) in str(raised.value)
     assert gate(PENDING) is True
@@ -177,7 +178,7 @@ def test_a_token_follows_no_redirect(gate: AirflowVariableGate, airflow_api: Ser
     other = Server()
     other.variables["approved"] = "true"
     airflow_api.answers = [(302, "", {"Location": f"{other.address}/api/v2/variables/approved"})]
-    with pytest.raises(VariableUnreadableError):
+    with pytest.raises(GateUndecidedError, match="Nothing is released until it can be; it"):
         gate(PENDING)
     assert other.asked == []
     other.http.shutdown()
@@ -186,7 +187,7 @@ def test_a_token_follows_no_redirect(gate: AirflowVariableGate, airflow_api: Ser
 
 def test_a_password_is_in_no_error(airflow_api: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, host=airflow_api.address, login="somebody else")
-    with pytest.raises(VariableUnreadableError) as raised:
+    with pytest.raises(GateUndecidedError, match="Nothing is released until it can be; it") as raised:
         AirflowVariableGate("approved", "airflow_api")(PENDING)
     assert "401" in str(raised.value)
     assert SECRET not in str(raised.value)
@@ -196,7 +197,7 @@ def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     with socket.create_server(("127.0.0.1", 0)) as free:
         unused_port = free.getsockname()[1]
     connect(monkeypatch, host="127.0.0.1", port=unused_port)
-    with pytest.raises(VariableUnreadableError) as raised:
+    with pytest.raises(GateUndecidedError, match="Nothing is released until it can be; it") as raised:
         AirflowVariableGate("approved", "airflow_api")(PENDING)
     assert str(unused_port) in str(raised.value)
 

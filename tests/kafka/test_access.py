@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt import KafkaSink
+from airflow_provider_ckpt.sinks.errors import SinkUnavailableError
 from airflow_provider_ckpt.sinks.kafka import client
 from airflow_provider_ckpt.sinks.kafka.bound_kafka_sink import BoundKafkaSink
-from airflow_provider_ckpt.sinks.kafka.errors import KafkaUnavailableError
 from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
 from tests.kafka.broker import Broker
 from tests.kafka.secured import PASSWORD, USER
@@ -39,7 +39,7 @@ def test_a_broker_of_another_authority_is_refused_before_anything_is_written(
     topic, another = Topics(broker.servers).make(), Authority(tmp_path).keys.certificate
     sink = bound(broker.secured_servers, topic, another, tmp_path / "staging")
     for check in (sink.check_target, lambda: sink.check_rows(ROWS), sink.prepare):
-        with pytest.raises(KafkaUnavailableError, match=r"sink lake: .*certificate verify failed") as raised:
+        with pytest.raises(SinkUnavailableError, match=r"sink lake: .*certificate verify failed") as raised:
             check()
         assert raised.value.retryable
     assert not [path for path in (tmp_path / "staging").rglob("*") if path.is_file()]
@@ -48,7 +48,7 @@ def test_a_broker_of_another_authority_is_refused_before_anything_is_written(
 def test_a_wrong_password_is_told_and_not_shown(secured: tuple[Broker, Path], tmp_path: Path) -> None:
     broker, certificate = secured
     sink = bound(broker.secured_servers, Topics(broker.servers).make(), certificate, tmp_path, "s3cr3tToo")
-    with pytest.raises(KafkaUnavailableError, match=r"_AUTHENTICATION: .*Authentication failed") as raised:
+    with pytest.raises(SinkUnavailableError, match=r"_AUTHENTICATION: .*Authentication failed") as raised:
         sink.check_target()
     assert "s3cr3t" not in str(raised.value)
 
@@ -57,6 +57,6 @@ def test_of_a_listener_without_tls_it_is_told(secured: tuple[Broker, Path], tmp_
     """The failure is retryable, because a broker that is about to restart drops the connection in the same way."""
     broker, certificate = secured
     sink = bound(broker.servers, Topics(broker.servers).make(), certificate, tmp_path)
-    with pytest.raises(KafkaUnavailableError, match=r"failed: .*SSL handshake failed: Disconnected") as raised:
+    with pytest.raises(SinkUnavailableError, match=r"failed: .*SSL handshake failed: Disconnected") as raised:
         sink.check_target()
     assert raised.value.retryable

@@ -16,16 +16,15 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.journal.kinds.checkpoints import CheckpointReleased
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.sinks.errors import StagedElsewhereError
-from airflow_provider_ckpt.sinks.kafka.errors import (
-    KafkaLedgerLostError,
-    KafkaRecordTooLargeError,
-    KafkaRejectedError,
-    KafkaRowRefusedError,
-    KafkaSettingsError,
-    KafkaTargetError,
-    KafkaTopicLostError,
-    KafkaUnavailableError,
+from airflow_provider_ckpt.sinks.errors import (
+    InvalidSinkError,
+    OutputLostError,
+    ReleaseRecordLostError,
+    ReleaseRefusedError,
+    RowsRefusedError,
+    SinkUnavailableError,
+    StagedElsewhereError,
+    TargetRefusedError,
 )
 from airflow_provider_ckpt.sinks.kafka.kafka_sink import KafkaSink
 from airflow_provider_ckpt.sinks.kafka.ledger import ledger_name
@@ -97,11 +96,11 @@ def test_r9_a_reply_that_is_lost_behind_the_commit_repeats_nothing(
     def lose(step: str) -> None:
         if step == "commit" and not lost:
             lost.append(step)
-            raise KafkaUnavailableError(sink="lake", what="committing", servers="", cause="no answer")
+            raise SinkUnavailableError(message="no answer")
 
     client.after = lose
     process = target.bound(client)
-    with pytest.raises(KafkaUnavailableError):
+    with pytest.raises(SinkUnavailableError, match="The outcome is read from the ledger"):
         process.release([handle], 1)
     assert process.release([handle], 1) == {"rows": 2}
     assert (lost, target.read()) == (["commit"], expected(ids_of(1)))
@@ -156,7 +155,7 @@ def test_r9_a_broker_that_is_killed_in_a_release_and_comes_back_has_each_row_onc
             try:
                 process.release(handles, 2)
                 released = True
-            except KafkaUnavailableError:
+            except SinkUnavailableError:
                 continue
         assert (killed, target.read()) == (["commit"], expected(ids_of(1, 2)))
 
@@ -168,7 +167,7 @@ def test_a_ledger_that_is_gone_is_not_taken_for_one_in_which_nothing_is_released
     sink.release([first], 1)
     topics.delete(ledger_of(target))
     for problem in ("is gone", "was deleted and made again"):
-        with pytest.raises(KafkaLedgerLostError, match=problem):
+        with pytest.raises(ReleaseRecordLostError, match=problem):
             target.bind().release([first, second], 2)
         if problem == "is gone":
             sink.prepare()
@@ -182,10 +181,10 @@ def test_r9_a_topic_that_is_gone_or_was_made_again_after_a_release_is_refused_at
     state = JobState("orders", releases={1: CheckpointReleased(1, 1.0, {"lake": counts})})
     refuse_lost_output(state, {"lake": target.bind()})
     topics.delete(target.name)
-    with pytest.raises(KafkaTopicLostError, match="was deleted since checkpoint 1 was released to it"):
+    with pytest.raises(OutputLostError, match="was deleted since checkpoint 1 was released to it"):
         refuse_lost_output(state, {"lake": target.bind()})
     topics.make(2, target.name)
-    with pytest.raises(KafkaTopicLostError, match="was deleted and made again since checkpoint 1"):
+    with pytest.raises(OutputLostError, match="was deleted and made again since checkpoint 1"):
         refuse_lost_output(state, {"lake": target.bind()})
     assert target.read() == []
 
@@ -207,7 +206,7 @@ def test_a_ledger_that_has_lost_records_is_refused(
     first, second = staged(spark, sink, 1), staged(spark, sink, 2)
     sink.release([first], 1)
     topics.expire(ledger_of(target), 1)
-    with pytest.raises(KafkaLedgerLostError, match="begins at offset 1, and those from 0 on are needed"):
+    with pytest.raises(ReleaseRecordLostError, match="begins at offset 1, and those from 0 on are needed"):
         target.bind().release([first, second], 2)
     assert target.read() == expected(ids_of(1))
 
@@ -230,11 +229,11 @@ def test_a_ledger_that_was_made_again_is_not_that_of_a_batch_of_another_subtask_
     for file, of_after in zip(before["files"], after["files"], strict=False):
         shutil.copy(place.parent / after["id"] / of_after["path"], place / file["path"])
     for handles in ([after, before], [before, after]):
-        with pytest.raises(KafkaLedgerLostError, match="was deleted and made again"):
+        with pytest.raises(ReleaseRecordLostError, match="was deleted and made again"):
             target.bind().release(handles, 2)
     process = target.bind()
     assert process.release([after], 2) == {"rows": 2}
-    with pytest.raises(KafkaLedgerLostError, match="was deleted and made again"):
+    with pytest.raises(ReleaseRecordLostError, match="was deleted and made again"):
         process.release([before], 3)
     assert target.read() == expected(ids_of(1, 2))
 
@@ -272,14 +271,14 @@ def test_a_ledger_that_would_lose_records_is_refused(target: Topic, sink: KafkaR
     # keep a reference: the future never completes without it
     admin = AdminClient({"bootstrap.servers": topics.servers})
     admin.alter_configs([settings])[settings].result(60)
-    with pytest.raises(KafkaTargetError, match=r"retention\.ms=1000, not -1: it would lose records"):
+    with pytest.raises(TargetRefusedError, match=r"retention\.ms=1000, not -1: it would lose records"):
         target.bind().prepare()
 
 
 def test_a_topic_that_is_not_there_is_refused_before_anything_is_made(topics: Topics, tmp_path: Path) -> None:
     sink = KafkaSink(topics.servers, "nowhere", str(tmp_path / "staging")).bind(SinkContext("orders", "lake"))
     for check in (sink.check_target, sink.prepare):
-        with pytest.raises(KafkaTargetError, match="no such topic; make it"):
+        with pytest.raises(TargetRefusedError, match="no such topic; make it"):
             check()
     assert not topics.exists(ledger_name(SinkContext("orders", "lake"), "nowhere"))
 
@@ -291,7 +290,7 @@ def test_a_row_that_the_topic_does_not_take_is_seen_while_it_is_staged(
     sink = KafkaSink(topics.servers, name, str(tmp_path / "staging")).bind(SinkContext("orders", "lake"))
     sink.prepare()
     fits = stage(sink, spark.sql("SELECT repeat('x', 19000) AS value"), 1)
-    with pytest.raises(KafkaRecordTooLargeError, match="more than 19488 bytes"):
+    with pytest.raises(RowsRefusedError, match="more than 19488 bytes"):
         stage(sink, spark.sql("SELECT 'k' AS key, repeat('x', 19488) AS value"), 2)
     assert sink.release([fits], 1) == {"rows": 1}
     assert [len(message.value()) for message in topics.messages(name)] == [19000]
@@ -334,7 +333,7 @@ def test_no_secret_comes_out_of_a_sink(topics: Topics, tmp_path: Path, monkeypat
         config_env={"sasl.password": "PASSWORD_OF_KAFKA"},
     )
     bound = sink.bind(SinkContext("orders", "lake"))
-    with pytest.raises(KafkaUnavailableError) as raised:
+    with pytest.raises(SinkUnavailableError, match="The outcome is read from the ledger") as raised:
         bound.check_target()
     told = [repr(sink), repr(bound), json.dumps(sink.definition()), str(raised.value), repr(raised.value.data)]
     assert not [text for text in told if "hunter2" in text or "me-myself" in text]
@@ -345,12 +344,12 @@ def test_a_row_without_a_key_is_seen_before_a_compacted_topic_refuses_it_in_ever
 ) -> None:
     name = topics.make(1, cleanup_policy="compact")
     sink = KafkaSink(topics.servers, name, str(tmp_path / "staging")).bind(SinkContext("orders", "lake"))
-    with pytest.raises(KafkaTargetError, match=r"compacted .*, and the rows have no column 'key'"):
+    with pytest.raises(TargetRefusedError, match=r"compacted .*, and the rows have no column 'key'"):
         sink.check_rows(SinkInput("lake", (("value", "string"),)))
     sink.check_rows(SinkInput("lake", (("key", "string"), ("value", "string"))))
     sink.prepare()
     for rows in ("SELECT CAST(null AS STRING) AS key, 'x' AS value", "SELECT 'x' AS value"):
-        with pytest.raises(KafkaRowRefusedError, match=r"has no key, and the topic is compacted.*no release could"):
+        with pytest.raises(RowsRefusedError, match=r"has no key, and the topic is compacted.*no release could"):
             stage(sink, spark.sql(rows), 1)
     sink.release([stage(sink, spark.sql("SELECT 'k' AS key, CAST(null AS STRING) AS value"), 2)], 1)
     assert [(one.key(), one.value()) for one in topics.messages(name)] == [(b"k", None)]
@@ -366,7 +365,7 @@ def test_what_a_topic_that_was_compacted_later_refuses_fails_for_good(
     settings = ConfigResource(ConfigResource.Type.TOPIC, name, set_config={"cleanup.policy": "compact"})
     admin = AdminClient({"bootstrap.servers": topics.servers})
     admin.alter_configs([settings])[settings].result(60)
-    with pytest.raises(KafkaRejectedError, match="INVALID_RECORD"):
+    with pytest.raises(ReleaseRefusedError, match="INVALID_RECORD"):
         sink.release([handle], 1)
 
 
@@ -378,9 +377,7 @@ def test_a_partition_that_the_topic_does_not_have_is_seen_while_it_is_staged_and
     sink = KafkaSink(topics.servers, name, str(tmp_path / "staging")).bind(SinkContext("orders", "lake"))
     sink.prepare()
     rows = spark.sql(f"SELECT 'x' AS value, {partition} AS partition")
-    with pytest.raises(
-        KafkaRowRefusedError, match="a partition that the topic does not have: its partitions are 0 to 1"
-    ):
+    with pytest.raises(RowsRefusedError, match="a partition that the topic does not have: its partitions are 0 to 1"):
         stage(sink, rows, 1)
     if partition > 0:
         topics.add_channels(name, 3)
@@ -401,7 +398,7 @@ def test_settings_that_the_client_does_not_take_are_refused_before_anything_is_w
     topics: Topics, tmp_path: Path, config: dict[str, str], told: str
 ) -> None:
     sink = KafkaSink(topics.servers, topics.make(), str(tmp_path / "staging"), config=config)
-    with pytest.raises(KafkaSettingsError, match=told) as raised:
+    with pytest.raises(InvalidSinkError, match=told) as raised:
         sink.bind(SinkContext("orders", "lake")).check_target()
     assert "hunter22" not in str(raised.value)
     assert not (tmp_path / "staging").exists()
@@ -413,7 +410,7 @@ def test_a_release_that_may_take_longer_than_the_brokers_allow_is_refused_before
     name, context = topics.make(), SinkContext("orders", "lake")
     longer = KafkaSink(topics.servers, name, str(tmp_path / "staging"), transaction_timeout=901).bind(context)
     for ask in (longer.check_target, longer.prepare):
-        with pytest.raises(KafkaTargetError, match="transaction_timeout=901 is longer than its brokers allow, 900 s"):
+        with pytest.raises(TargetRefusedError, match="transaction_timeout=901 is longer than its brokers allow, 900 s"):
             ask()
     KafkaSink(topics.servers, name, str(tmp_path / "staging"), transaction_timeout=900).bind(context).check_target()
 

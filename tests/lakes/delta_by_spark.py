@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
-from airflow_provider_ckpt.sinks.lake.errors import TableDriftedError, TableRefusedError
+from airflow_provider_ckpt.sinks.errors import ReleaseRefusedError, TargetRefusedError
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.testing.staging import stage
 from tests.s3.jars import delta_spark
@@ -56,7 +56,7 @@ def main(table: str) -> None:
     spark.sql(f"merge into {name} t using (select 1000 as id) s on t.id = s.id when matched then delete")
     spark.sql(f"alter table {name} add columns (more long)")
     assert DeltaTable(table).metadata().id == identity
-    with pytest.raises(TableRefusedError, match="'more'"):
+    with pytest.raises(TargetRefusedError, match="'more'"):
         stage(mine, spark.sql(ROWS.format("60, 90")), 3)
     before = DeltaTable(table).version()
     wider = spark.sql(ROWS.format("60, 90")).selectExpr("*", "1L as more")
@@ -70,7 +70,7 @@ def main(table: str) -> None:
 
     waiting = stage(mine, spark.sql(ROWS.format("90, 120")).selectExpr("*", "1L as more"), 4)
     spark.sql(f"alter table {name} add constraint few check (id < 100000)")
-    with pytest.raises(TableDriftedError, match="Checkpoint 4"):
+    with pytest.raises(ReleaseRefusedError, match="Checkpoint 4"):
         mine.release([waiting], 4)
     spark.sql(f"alter table {name} drop constraint few")
     mine.release([waiting], 4)

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
-from airflow_provider_ckpt.sinks.errors import PartitionValueTooLongError
+from airflow_provider_ckpt.sinks.errors import RowsRefusedError
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -101,5 +101,5 @@ def test_a_value_that_is_too_long_for_a_folder_is_told_by_its_column(spark: Spar
     sink = DeltaSink(str(tmp_path / "table"), partition_by=["city"]).bind(SinkContext("orders", "lake"))
     sink.prepare()
     rows = spark.createDataFrame([(1, "ok"), (2, "x" * 300)], "id int, city string")
-    with pytest.raises(PartitionValueTooLongError, match=r"sink 'lake' of job 'orders'.*in 'city'.*has 305 bytes"):
+    with pytest.raises(RowsRefusedError, match=r"sink 'lake' of job 'orders'.*in 'city'.*has 305 bytes"):
         stage(sink, rows, 1)

@@ -17,7 +17,16 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType, UUIDType
 
-from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError, StagedFilesMissingError
+from airflow_provider_ckpt.sinks.errors import (
+    InvalidSinkError,
+    OutputSupersededError,
+    ReleaseRecordLostError,
+    ReleaseRefusedError,
+    SinkInputError,
+    SinkUnavailableError,
+    StagedFilesMissingError,
+    TargetRefusedError,
+)
 from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     as_iceberg_has_them,
     iceberg_schema,
@@ -32,15 +41,6 @@ from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
 from airflow_provider_ckpt.sinks.iceberg.replaced_rows import _filter, replace_rows
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.columns import Column
-from airflow_provider_ckpt.sinks.lake.errors import (
-    TableDriftedError,
-    TableGoneError,
-    TableLostCommitsError,
-    TableRefusedError,
-    TableReplacedError,
-    TableSupersededError,
-    TableUnreachableError,
-)
 from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, crash_points
@@ -145,7 +145,7 @@ def test_r9_a_change_that_makes_no_snapshot_makes_the_release_start_over(warehou
         assert seen == [1, 1]
         assert warehouse.table().scan().to_arrow().to_pylist() == [{"id": 1, "city": "a", "more": None}]
         return
-    with pytest.raises(TableDriftedError, match="partitioned by" if change == "partition" else "no column 'city'"):
+    with pytest.raises(ReleaseRefusedError, match="partitioned by" if change == "partition" else "no column 'city'"):
         wrapped(warehouse, before).release([handle], 1)
     assert seen == [1]
     assert warehouse.table().current_snapshot() is None
@@ -169,7 +169,7 @@ def test_r17_a_commit_of_which_nobody_knows_is_looked_for(
     if landed:
         assert warehouse.bind().release([handle], 1)["rows"] == 1
     else:
-        with pytest.raises(TableUnreachableError, match="no reply"):
+        with pytest.raises(SinkUnavailableError, match="no reply"):
             warehouse.bind().release([handle], 1)
     monkeypatch.undo()
     assert sink.last_released() == (1 if landed else 0)
@@ -248,7 +248,7 @@ def test_a_table_that_was_dropped_is_no_table_without_releases(warehouse: Wareho
     waiting = stage(sink, [(2, "b")], 2)
     warehouse.catalog().drop_table(NAME)
     for process in (sink, warehouse.bind()):
-        with pytest.raises(TableGoneError):
+        with pytest.raises(ReleaseRecordLostError, match="Bring it back and resume with"):
             process.release([waiting], 2)
 
 
@@ -259,7 +259,7 @@ def test_a_table_that_was_dropped_and_made_again_gets_nothing(warehouse: Warehou
     warehouse.catalog().drop_table(NAME)
     warehouse.catalog().create_table(NAME, ARROW)
     for process in (sink, warehouse.bind()):
-        with pytest.raises(TableReplacedError):
+        with pytest.raises(ReleaseRecordLostError, match="Bring the old table back and resume"):
             process.release([waiting], 2)
     assert warehouse.rows() == []
 
@@ -271,7 +271,7 @@ def test_a_property_that_was_taken_back_is_no_table_with_fewer_releases(warehous
     with warehouse.table().transaction() as transaction:
         transaction.set_properties({PROPERTY: "1"})
     for process in (sink, warehouse.bind()):
-        with pytest.raises(TableLostCommitsError):
+        with pytest.raises(ReleaseRecordLostError, match="Bring the newer table back and resume"):
             process.last_released()
     assert len(warehouse.rows()) == 3
 
@@ -335,7 +335,7 @@ def test_a_job_whose_rows_were_replaced_adds_nothing_more(warehouse: Warehouse) 
     waiting = stage(old, [(2, "a")], 2)
     new.prepare()
     new.release([stage(new, [(3, "n")], 1)], 1)
-    with pytest.raises(TableSupersededError):
+    with pytest.raises(OutputSupersededError, match="If its rows are the wanted ones, run it"):
         warehouse.bind("old").release([waiting], 2)
     assert warehouse.rows() == [(3, "n")]
 
@@ -441,14 +441,14 @@ def test_columns_that_no_table_has_are_refused_by_name(tmp_path: Path) -> None:
     inner = {"type": "struct", "fields": [{"name": "b", "type": "long", "nullable": True, "metadata": {}}]}
     sink = Warehouse(tmp_path).bind()
     sink.check_rows(SinkInput("lake", (("a", inner), ("a.b", "long"))))
-    with pytest.raises(TableRefusedError, match=r"multiple fields for name a\.b.*rename one"):
+    with pytest.raises(TargetRefusedError, match=r"multiple fields for name a\.b.*rename one"):
         sink.prepare()
 
 
 def test_a_namespace_is_not_made(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     sink = IcebergSink("nowhere.orders", catalog=warehouse.properties).bind(CONTEXT)
-    with pytest.raises(TableRefusedError, match="namespace"):
+    with pytest.raises(TargetRefusedError, match="namespace"):
         stage(sink, [(1, "a")], 1)
 
 
@@ -482,7 +482,7 @@ def test_every_type_that_spark_has_comes_back_from_a_table_as_it_was() -> None:
 def test_a_field_that_may_not_be_null_is_refused_by_name(tmp_path: Path, field: NestedField, said: str) -> None:
     warehouse = Warehouse(tmp_path)
     warehouse.catalog().create_table(NAME, Schema(field))
-    with pytest.raises(TableRefusedError, match=said):
+    with pytest.raises(TargetRefusedError, match=said):
         warehouse.bind().check_rows(SinkInput("lake", (("id", "integer"),), not_null=frozenset({"id"})))
 
 
@@ -496,7 +496,7 @@ def test_rows_that_do_not_fit_the_table_are_refused_before_anything_is_staged(tm
         (schema_of(id="long", more="string"), "no column 'more'"),
         (schema_of(id="long"), "'city' that the rows lack"),
     ):
-        with pytest.raises(TableRefusedError, match=said):
+        with pytest.raises(TargetRefusedError, match=said):
             stage(warehouse.bind(), [(1, "a")], 1, schema=schema)
     assert not list(warehouse.folder.glob("_ckpt/*/*/staging/*"))
 
@@ -504,7 +504,7 @@ def test_rows_that_do_not_fit_the_table_are_refused_before_anything_is_staged(tm
 def test_partitions_by_a_hash_are_refused(warehouse: Warehouse) -> None:
     with warehouse.table().update_spec() as update:
         update.add_field("id", BucketTransform(4), "bucket")
-    with pytest.raises(TableRefusedError, match=r"bucket\[4\]\(id\)"):
+    with pytest.raises(TargetRefusedError, match=r"bucket\[4\]\(id\)"):
         stage(warehouse.bind(), [(1, "a")], 1)
 
 
@@ -512,7 +512,7 @@ def test_a_partitioned_table_that_keeps_no_statistics_is_refused(warehouse: Ware
     warehouse.partition_by("city")
     with warehouse.table().transaction() as transaction:
         transaction.set_properties({"write.metadata.metrics.column.city": "counts"})
-    with pytest.raises(TableRefusedError, match="keeps no statistics"):
+    with pytest.raises(TargetRefusedError, match="keeps no statistics"):
         stage(warehouse.bind(), [(1, "a")], 1)
 
 
@@ -537,7 +537,7 @@ def test_partitions_that_changed_after_staging_keep_the_rows(warehouse: Warehous
     sink = warehouse.bind()
     handle = stage(sink, [(1, "a")], 1)
     warehouse.partition_by("city")
-    with pytest.raises(TableDriftedError, match=r"Checkpoint 3 of sink lake of job 'orders'.*partitioned by"):
+    with pytest.raises(ReleaseRefusedError, match=r"Checkpoint 3 of sink lake of job 'orders'.*partitioned by"):
         warehouse.bind().release([handle], 3)
     assert warehouse.bind().last_released() == 0
     assert sorted(warehouse.bind().staged() or {}) == [handle["id"]]
@@ -615,7 +615,7 @@ def test_an_upsert_to_partitions_that_pyiceberg_cannot_write_is_refused(
 ) -> None:
     warehouse.partition_by("city", transform="truncate[1]")
     monkeypatch.setattr("airflow_provider_ckpt.sinks.iceberg.iceberg_table.find_spec", lambda name: None)
-    with pytest.raises(TableRefusedError, match=r"truncate\[1\]\(city\).*pyiceberg-core"):
+    with pytest.raises(TargetRefusedError, match=r"truncate\[1\]\(city\).*pyiceberg-core"):
         stage(warehouse.bind(mode="upsert", key=["id"]), [(1, "a")], 1)
     warehouse.bind().check_rows(SinkInput("lake", (("id", "integer"), ("city", "string"))))
 
@@ -701,7 +701,7 @@ def test_no_secret_of_the_catalog_is_shown(tmp_path: Path) -> None:
     properties = {"type": "sql", "uri": uri, "warehouse": f"file://{tmp_path}", "token": "tokentoken"}
     sink = IcebergSink("lake.orders", catalog=properties, catalog_name="c")
     bound = sink.bind(CONTEXT)
-    with pytest.raises(TableUnreachableError) as found:
+    with pytest.raises(SinkUnavailableError, match="could not be") as found:
         stage(bound, [(1, "a")], 1)
     shown = [repr(sink), json.dumps(sink.definition()), repr(bound), str(found.value), repr(found.value.data)]
     for secret in ("hushhush", "tokentoken"):

@@ -12,9 +12,8 @@ from deltalake import DeltaTable, Schema
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.journal.kinds.checkpoints import CheckpointReleased
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.sinks.errors import OutputLostError
+from airflow_provider_ckpt.sinks.errors import OutputLostError, ReleaseRecordLostError
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
-from airflow_provider_ckpt.sinks.lake.errors import TableGoneError, TableReplacedError
 from airflow_provider_ckpt.sinks.lost_output import refuse_lost_output
 from tests.lakes.tables import ARROW, delta, stage
 from tests.lakes.warehouse import NAME, Warehouse
@@ -41,22 +40,22 @@ def make_log_again(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "error"),
+    ("harm", "error", "words"),
     [
-        (shutil.rmtree, OutputLostError),
-        (drop_log, TableGoneError),
-        (make_again, OutputLostError),
-        (make_log_again, TableReplacedError),
+        (shutil.rmtree, OutputLostError, "were deleted or emptied"),
+        (drop_log, ReleaseRecordLostError, "no longer exists"),
+        (make_again, OutputLostError, "were deleted or emptied"),
+        (make_log_again, ReleaseRecordLostError, "is another one than"),
     ],
 )
 def test_r9_a_delta_table_that_was_taken_away_is_refused_at_the_next_start(
-    tmp_path: Path, harm: Callable[[Path], None], error: type[CkptError]
+    tmp_path: Path, harm: Callable[[Path], None], error: type[CkptError], words: str
 ) -> None:
     path = tmp_path / "table"
     state = released_once(delta(path))
     refuse_lost_output(state, {"lake": delta(path)})
     harm(path)
-    with pytest.raises(error, match="lake"):
+    with pytest.raises(error, match=f"lake.*{words}"):
         refuse_lost_output(state, {"lake": delta(path)})
     assert DeltaTable.is_deltatable(str(path)) == (harm in (make_again, make_log_again))
 
@@ -66,14 +65,17 @@ def test_r9_a_delta_table_that_is_deleted_while_the_job_runs_is_not_made_again(t
     sink = delta(path)
     released_once(sink)
     shutil.rmtree(path)
-    with pytest.raises(TableGoneError):
+    with pytest.raises(ReleaseRecordLostError, match="Bring it back and resume with"):
         stage(sink, [(2, "b")], 2)
     assert not path.exists()
 
 
-@pytest.mark.parametrize(("is_made", "error"), [(False, OutputLostError), (True, TableReplacedError)])
+@pytest.mark.parametrize(
+    ("is_made", "error", "words"),
+    [(False, OutputLostError, "were deleted or emptied"), (True, ReleaseRecordLostError, "is another one than")],
+)
 def test_r9_an_iceberg_table_that_was_dropped_is_refused_at_the_next_start(
-    tmp_path: Path, is_made: bool, error: type[CkptError]
+    tmp_path: Path, is_made: bool, error: type[CkptError], words: str
 ) -> None:
     warehouse = Warehouse(tmp_path, made=True)
     state = released_once(warehouse.bind())
@@ -81,7 +83,7 @@ def test_r9_an_iceberg_table_that_was_dropped_is_refused_at_the_next_start(
     warehouse.catalog().drop_table(NAME)
     if is_made:
         warehouse.catalog().create_table(NAME, ARROW)
-    with pytest.raises(error, match="lake"):
+    with pytest.raises(error, match=f"lake.*{words}"):
         refuse_lost_output(state, {"lake": warehouse.bind()})
     assert warehouse.catalog().table_exists(NAME) == is_made
 
@@ -91,6 +93,6 @@ def test_r9_an_iceberg_table_that_is_dropped_while_the_job_runs_is_not_made_agai
     sink = warehouse.bind()
     released_once(sink)
     warehouse.catalog().drop_table(NAME)
-    with pytest.raises(TableGoneError):
+    with pytest.raises(ReleaseRecordLostError, match="Bring it back and resume with"):
         stage(sink, [(2, "b")], 2)
     assert not warehouse.catalog().table_exists(NAME)

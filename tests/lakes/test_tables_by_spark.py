@@ -26,7 +26,7 @@ from pyiceberg.types import DateType, IntegerType, LongType, NestedField, String
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
-from airflow_provider_ckpt.sinks.lake.errors import StatisticsMissingError, TableRefusedError
+from airflow_provider_ckpt.sinks.errors import StagedFileUnusableError, TargetRefusedError
 from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
 from airflow_provider_ckpt.testing.staging import stage
 from tests.lakes.warehouse import NAME, Warehouse
@@ -122,7 +122,7 @@ def test_a_key_may_be_a_text_of_some_kb(spark: SparkSession, tmp_path: Path) -> 
     handles = [stage(sink, spark.sql(f"select repeat('ü', 5000) as name, {n} as n"), n) for n in (1, 2)]
     assert sink.release(handles, 1)["rows"] == 2
     assert DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist() == [{"name": "ü" * 5000, "n": 2}]
-    with pytest.raises(StatisticsMissingError, match="key column 'name' is null in some rows"):
+    with pytest.raises(StagedFileUnusableError, match="key column 'name' is null in some rows"):
         stage(sink, spark.sql("select explode(array(repeat('ü', 5000), null)) as name, 3 as n"), 3)
 
 
@@ -210,7 +210,7 @@ def test_partitions_of_an_iceberg_table_are_those_of_its_own_transforms(
 def test_rows_of_another_type_are_refused_before_spark_writes_any(spark: SparkSession, tmp_path: Path) -> None:
     sink = DeltaSink(str(tmp_path / "t")).bind(CONTEXT)
     stage(sink, spark.sql("select 1 as i"), 1)
-    with pytest.raises(TableRefusedError, match="'i' is of type long, and integer"):
+    with pytest.raises(TargetRefusedError, match="'i' is of type long, and integer"):
         stage(sink, spark.sql("select 1L as i"), 2)
     assert len(list((tmp_path / "t/_ckpt/orders/lake/staging").iterdir())) == 1
 

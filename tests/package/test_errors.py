@@ -143,3 +143,10 @@ def test_a_failed_request_keeps_its_reason_when_it_is_pickled() -> None:
     assert isinstance(copy, RequestFailedError)
     assert copy.reason is RequestFailure.NOT_FOR_NEXT_RUN
     assert str(copy) == "the next run of job 'orders' cannot have this change: it is FINISHED"
+
+
+@pytest.mark.parametrize("name", sorted(ERRORS))
+def test_an_error_survives_pickling_with_a_message_of_its_raise(name: str) -> None:
+    error = ERRORS[name]("{uri}: {reason}", uri="file:///lake", reason="no room")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), copy.data) == (type(error), "file:///lake: no room", error.data)

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import InvalidInputError
-from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError, OutputSupersededError, OutputTakenMeanwhileError
+from airflow_provider_ckpt.sinks.errors import OutputSupersededError, ReleaseRefusedError, TargetRefusedError
 from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from airflow_provider_ckpt.sinks.file_names import is_data_file
 from tests.random_jobs.between import Values
@@ -19,7 +19,7 @@ from tests.random_jobs.in_process import InProcess, Story
 from tests.random_jobs.schedule import RunPlan, Schedule
 
 UNDISTURBED = Schedule((RunPlan("finish", drains=True),), feeding=0.6, deletes=False)
-WAYS_OUT = (OutputSupersededError, OutputTakenMeanwhileError, OutputNotEmptyError)
+WAYS_OUT = (OutputSupersededError, ReleaseRefusedError, TargetRefusedError)
 
 
 class Overtaken(InProcess):
@@ -77,7 +77,7 @@ class Overtaken(InProcess):
         assert not replaced or status != "FINISHED", f"{replaced} were replaced, and the job went on"
 
     def _refused(self, error: InvalidInputError, fresh: bool) -> str:
-        if isinstance(error, OutputNotEmptyError):
+        if isinstance(error, TargetRefusedError) and "mode='append'" in str(error):
             raise error
         return super()._refused(error, fresh)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from airflow_provider_ckpt.errors import InvalidInputError
-from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError
+from airflow_provider_ckpt.sinks.errors import TargetRefusedError
 from tests.random_jobs.between import Values
 from tests.random_jobs.definition import Definition, SinkDef
 from tests.random_jobs.expected import manifests, released
@@ -44,7 +44,7 @@ class SecondJob(InProcess):
 
     def _refused(self, error: InvalidInputError, fresh: bool) -> str:
         full = [mine.uid for mine, its in self._pairs() if mine.mode == "errorifexists" and self._files_of_first(its)]
-        if not full or not isinstance(error, OutputNotEmptyError):
+        if not full or not (isinstance(error, TargetRefusedError) and "mode='append'" in str(error)):
             return super()._refused(error, fresh)
         assert fresh, f"refused in mid-life: {error}"
         self.story.refused = type(error).__name__

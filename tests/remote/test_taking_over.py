@@ -16,7 +16,7 @@ from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode
 from airflow_provider_ckpt.model.worker import Worker as Place
-from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
+from airflow_provider_ckpt.sinks.errors import OutputLostError
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.file.journaled_sinks import RecordedSink
 from airflow_provider_ckpt.storage.layout import journal_path, subtask_log_path
@@ -71,7 +71,7 @@ def test_r9_of_an_older_copy_of_the_root_it_releases_nothing_once_more(made: Cal
         cluster.world.live.delete(f"{journal_path(JOB)}/{name}")
     older = journal(cluster).refresh()
     assert older.deployment, "it is prepared"
-    assert isinstance(comes(cluster).error, OutputAheadError)
+    assert isinstance(comes(cluster).error, OutputLostError)
     assert journal(cluster).refresh().epoch == older.epoch, "nothing is claimed"
 
 

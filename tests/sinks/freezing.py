@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.sinks.errors import SinkUnavailableError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
 
 IN_TIME = 30.0
@@ -26,6 +26,6 @@ def once_before(at: str, freeze: Callable[[], object]) -> Callable[[str], None]:
 
 def try_release(sink: BoundSink, handle: Handle) -> bool:
     """Try to release two rows once. Transactions that were open when the server froze may hold their locks."""
-    with suppress(DatabaseUnreachableError):
+    with suppress(SinkUnavailableError):
         return sink.release([handle], 1) == {"rows": 2}
     return False

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.errors import InvalidInputError
-from airflow_provider_ckpt.sinks.errors import InvalidSinkError, OutputNotEmptyError, ReleaseLogLeftError
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError, TargetRefusedError
 from airflow_provider_ckpt.sinks.file.file_folders import Places, places_of
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
@@ -144,7 +144,7 @@ def test_a_table_that_was_deleted_without_its_records_is_refused_by_name(tmp_pat
     lake.release("orders", "row")
     open_storage(tmp_path).delete_tree("table")
     for job in ("orders", "visits"):
-        with pytest.raises(ReleaseLogLeftError, match=rf"delete file://{books(tmp_path / 'table')}, too") as refused:
+        with pytest.raises(TargetRefusedError, match=rf"delete file://{books(tmp_path / 'table')}, too") as refused:
             lake.bind(job).check_target()
         assert isinstance(refused.value, InvalidInputError)
     assert lake.bind("orders").last_released() == 0
@@ -157,5 +157,5 @@ def test_a_table_without_its_records_is_full_of_files_of_nobody(tmp_path: Path) 
     lake = Lake(tmp_path / "table")
     lake.release("orders", "row")
     open_storage(tmp_path).delete_tree("_ckpt-table")
-    with pytest.raises(OutputNotEmptyError, match="data file"):
+    with pytest.raises(TargetRefusedError, match="data file"):
         lake.bind("orders", "errorifexists").check_target()

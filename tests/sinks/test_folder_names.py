@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.sinks.errors import PartitionValueTooLongError
+from airflow_provider_ckpt.sinks.errors import RowsRefusedError
 from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.sink import SinkContext
 
@@ -29,7 +29,7 @@ def written(said: str) -> None:
     ],
 )
 def test_a_name_that_is_too_long_is_told_by_its_column(said: str) -> None:
-    with pytest.raises(PartitionValueTooLongError, match=r"'city'.*has 305 bytes"):
+    with pytest.raises(RowsRefusedError, match=r"'city'.*has 305 bytes"):
         written(said)
 
 

@@ -13,9 +13,9 @@ from airflow_provider_ckpt.errors import CkptError, InvalidInputError
 from airflow_provider_ckpt.sinks.errors import (
     GarbageLeftError,
     InvalidSinkError,
-    OutputNotEmptyError,
     OutputSupersededError,
-    OutputTakenMeanwhileError,
+    ReleaseRefusedError,
+    TargetRefusedError,
 )
 from airflow_provider_ckpt.sinks.file import file_folders
 from airflow_provider_ckpt.sinks.file.manifests import read_manifests
@@ -40,7 +40,7 @@ def lake() -> Lake:
 def test_a_new_job_is_refused_where_another_has_released(lake: Lake, theirs: Mode) -> None:
     lake.release("monday", "m", mode=theirs)
     before = lake.paths()
-    with pytest.raises(OutputNotEmptyError) as refused:
+    with pytest.raises(TargetRefusedError, match="cannot write to") as refused:
         lake.new("tuesday", "errorifexists")
     assert isinstance(refused.value, InvalidInputError)
     for told in ("monday", "lake", "overwrite", "append", "folder of its own"):
@@ -52,7 +52,7 @@ def test_a_new_job_is_refused_where_another_has_released(lake: Lake, theirs: Mod
 def test_data_that_no_job_released_is_company_too(lake: Lake, name: str) -> None:
     lake.storage.create(name, b"theirs")
     for mode in ("errorifexists", "overwrite"):
-        with pytest.raises(OutputNotEmptyError, match=name):
+        with pytest.raises(TargetRefusedError, match=name):
             lake.bind("tuesday", mode).check_target()
     lake.release("tuesday", "t", mode="append")
     assert lake.listed() == ["t", "theirs"]
@@ -98,7 +98,7 @@ def test_of_two_jobs_that_found_the_folder_empty_the_second_is_refused_and_keeps
     monday, tuesday = lake.new("monday", modes[0]), lake.new("tuesday", modes[1])
     monday.release([lake.staged("monday", 1, "m")], 1)
     handle = lake.staged("tuesday", 1, "t")
-    with pytest.raises(OutputTakenMeanwhileError, match="monday"):
+    with pytest.raises(ReleaseRefusedError, match="monday"):
         tuesday.release([handle], 1)
     assert lake.named() == lake.listed() == ["m"]
     lake.bind("tuesday", "append").release([handle], 1)
@@ -110,7 +110,7 @@ def test_of_two_first_releases_at_the_same_moment_one_is_refused(lake: Lake) -> 
     monday = lake.new("monday", "errorifexists")
     hook = once_before_verb("create", "~turns", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
     tuesday = lake.new("tuesday", "errorifexists", storage=HookedStorage(lake.above, hook))
-    with pytest.raises(OutputTakenMeanwhileError):
+    with pytest.raises(ReleaseRefusedError, match="Nothing was released; the rows stay"):
         tuesday.release([lake.staged("tuesday", 1, "t")], 1)
     assert lake.named() == lake.listed() == ["m"]
 
@@ -119,7 +119,7 @@ def test_data_that_came_before_the_first_release_is_not_mixed_with(lake: Lake) -
     for mode in ("errorifexists", "overwrite"):
         monday = lake.new("monday", mode)
         lake.storage.create("theirs.txt", b"theirs")
-        with pytest.raises(OutputTakenMeanwhileError, match=r"theirs\.txt"):
+        with pytest.raises(ReleaseRefusedError, match=r"theirs\.txt"):
             monday.release([lake.staged("monday", 1, "m")], 1)
         assert lake.listed() == ["theirs"]
         lake.storage.delete_tree("")
@@ -189,7 +189,7 @@ def test_of_two_that_overwrite_at_once_the_later_release_stays(lake: Lake) -> No
     monday.release([lake.staged("monday", 1, "m1")], 1)
     tuesday.release([lake.staged("tuesday", 1, "t1")], 1)
     assert lake.named() == lake.listed() == ["t1"]
-    with pytest.raises(OutputSupersededError):
+    with pytest.raises(OutputSupersededError, match="If its rows are the wanted ones, run it"):
         monday.release([lake.staged("monday", 2, "m2", since=1)], 2)
     tuesday.release([lake.staged("tuesday", 2, "t2", since=1)], 2)
     assert lake.named() == lake.listed() == ["t1", "t2"]
@@ -300,12 +300,12 @@ def test_who_has_its_turn_and_died_is_waited_for(lake: Lake) -> None:
     hook = once_before_verb("create", "tuesday/lake/manifests", die)
     with pytest.raises(SimulatedCrash):
         lake.bind("tuesday", storage=HookedStorage(lake.above, hook)).release([handle], 1)
-    with pytest.raises(OutputSupersededError):
+    with pytest.raises(OutputSupersededError, match="If its rows are the wanted ones, run it"):
         monday.release([lake.staged("monday", 2, "m2", since=1)], 2)
     lake.bind("tuesday").collect_garbage({handle["id"]}, set())
     lake.bind("tuesday").prepare()
     assert lake.named() == ["m1"]
-    with pytest.raises(OutputNotEmptyError, match="tuesday"):
+    with pytest.raises(TargetRefusedError, match="tuesday"):
         lake.new("wednesday", "errorifexists")
     lake.bind("tuesday").release([handle], 1)
     assert lake.named() == lake.listed() == ["t1"]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from airflow_provider_ckpt.sinks.errors import UnreadableFooterError
+from airflow_provider_ckpt.sinks.errors import StagedFileUnusableError
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
 from airflow_provider_ckpt.storage.opening import open_storage
 
@@ -37,5 +37,5 @@ def test_a_footer_longer_than_the_first_read_is_read_whole(tmp_path: Path) -> No
 )
 def test_a_file_without_a_readable_footer_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "broken.parquet").write_bytes(content)
-    with pytest.raises(UnreadableFooterError, match=r"broken\.parquet"):
+    with pytest.raises(StagedFileUnusableError, match=r"broken\.parquet"):
         parquet_rows(open_storage(str(tmp_path)), sizes(tmp_path))

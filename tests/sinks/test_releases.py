@@ -13,8 +13,8 @@ import pytest
 from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.sinks.errors import (
     ForeignReleaseError,
-    ReleaseLogDamagedError,
-    StagedFileChangedError,
+    ReleaseRecordLostError,
+    StagedDataDamagedError,
     StagedFilesMissingError,
 )
 from airflow_provider_ckpt.sinks.file import bound_file_sink
@@ -85,7 +85,7 @@ def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it
     path = f"orders/lake/staging/{cut['id']}/part-00001.txt"
     lake.books.replace(path, content)
     before = lake.paths()
-    with pytest.raises(StagedFileChangedError) as changed:
+    with pytest.raises(StagedDataDamagedError, match="Bring the file back and resume with") as changed:
         sink.release([whole, cut], 7)
     told = str(changed.value)
     for part in (
@@ -117,7 +117,7 @@ def test_a_file_that_was_moved_already_is_seen_to_as_well(lake: Lake, content: b
         lake.storage.delete(target)
     else:
         lake.storage.replace(target, content)
-    with pytest.raises(StagedFilesMissingError if content is None else StagedFileChangedError, match="part-"):
+    with pytest.raises(StagedFilesMissingError if content is None else StagedDataDamagedError, match="part-"):
         lake.bind("orders", "append").release([handle], 1)
     assert read_manifests(lake.uri) == []
 
@@ -231,7 +231,7 @@ def test_a_manifest_that_somebody_deleted_stops_everything_that_would_take_it_fo
         lake.bind("next", "errorifexists").check_target,
         lambda: lake.bind("next").release([], 1),
     ):
-        with pytest.raises(ReleaseLogDamagedError, match=f"entry {gone} is gone"):
+        with pytest.raises(ReleaseRecordLostError, match=f"entry {gone} is gone"):
             use()
     assert [path for path in lake.paths() if "next" not in path and "~turns" not in path] == before
 
@@ -247,7 +247,7 @@ def test_a_newest_manifest_that_cannot_be_read_is_refused_by_name(lake: Lake, co
     before = lake.paths()
     process = lake.bind("orders", "append")
     for use in (process.last_released, lambda: process.release([late], 3), lambda: read_manifests(lake.uri)):
-        with pytest.raises(ReleaseLogDamagedError, match="entry 1 is not what was written") as caught:
+        with pytest.raises(ReleaseRecordLostError, match="entry 1 is not what was written") as caught:
             use()
         assert not caught.value.retryable
     assert lake.paths() == before
@@ -263,7 +263,7 @@ def test_a_log_that_is_shorter_than_a_batch_has_seen_it_is_damaged(lake: Lake) -
         if released:
             assert lake.bind("orders", "append").release([late], 3)["rows"] == 1
         else:
-            with pytest.raises(ReleaseLogDamagedError, match=late["id"]):
+            with pytest.raises(ReleaseRecordLostError, match=late["id"]):
                 lake.bind("orders", "append").release([late], 3)
 
 

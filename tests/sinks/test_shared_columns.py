@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError, SharedColumnsError
+from airflow_provider_ckpt.sinks.errors import ReleaseRecordLostError, TargetRefusedError
 from airflow_provider_ckpt.sinks.file.column_record import ColumnRecord
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.file.shared_columns import refuse_unlike_columns
@@ -48,7 +48,7 @@ def compare(form: str, one: Columns, other: Columns, partition_by: tuple[str, ..
     ],
 )  # fmt: skip
 def test_sinks_of_one_job_with_other_columns_are_refused(form: str, one: Columns, other: Columns, told: str) -> None:
-    with pytest.raises(SharedColumnsError) as refused:
+    with pytest.raises(TargetRefusedError, match="Give each a folder of its own, or") as refused:
         compare(form, one, other)
     for part in (told, "Sink b cannot write to /out", "Give each a folder of its own"):
         assert part in str(refused.value)
@@ -56,7 +56,7 @@ def test_sinks_of_one_job_with_other_columns_are_refused(form: str, one: Columns
 
 @pytest.mark.parametrize("path", ["/out/", "file:///out", "/out/../out"])
 def test_the_folder_is_one_however_it_is_spelled(path: str) -> None:
-    with pytest.raises(SharedColumnsError):
+    with pytest.raises(TargetRefusedError, match="Give each a folder of its own, or"):
         compare("parquet", (ID,), (SHOP,), path=path)
 
 
@@ -94,9 +94,9 @@ def lake(tmp_path: Path) -> Lake:
 def test_a_job_that_adds_other_columns_to_the_rows_of_another_is_refused(lake: Lake) -> None:
     start(lake, "monday", ID, SHOP)()
     before = lake.paths()
-    with pytest.raises(SharedColumnsError, match=r"job .monday. \(sink lake\) has other columns: column .id."):
+    with pytest.raises(TargetRefusedError, match=r"job .monday. \(sink lake\) has other columns: column .id."):
         start(lake, "tuesday", TEXT_ID, SHOP)
-    with pytest.raises(SharedColumnsError, match="only sink lake has 'more'"):
+    with pytest.raises(TargetRefusedError, match="only sink lake has 'more'"):
         start(lake, "tuesday", ID, SHOP, ("more", "long"))
     assert lake.paths() == before
     start(lake, "tuesday", SHOP, ID)()
@@ -114,21 +114,21 @@ def test_a_job_that_released_nothing_or_is_replaced_decides_nothing(lake: Lake) 
 def test_a_job_may_add_columns_and_keeps_their_types(lake: Lake) -> None:
     start(lake, "monday", ID)()
     start(lake, "monday", ID, SHOP)
-    with pytest.raises(SharedColumnsError, match="what it has released has other columns: column 'id' is string"):
+    with pytest.raises(TargetRefusedError, match="what it has released has other columns: column 'id' is string"):
         start(lake, "monday", TEXT_ID)
 
 
 def test_csv_has_columns_by_their_place(lake: Lake) -> None:
     start(lake, "monday", ID, SHOP, form="csv")()
     for job, columns in (("tuesday", (SHOP, ID)), ("monday", (SHOP, ID)), ("monday", (ID, SHOP, ("x", "long")))):
-        with pytest.raises(SharedColumnsError):
+        with pytest.raises(TargetRefusedError, match="Give each a folder of its own, or"):
             start(lake, job, *columns, form="csv")
 
 
 def test_columns_of_files_that_no_job_released_are_compared(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "lake/day=1").mkdir(parents=True)
     parquet.write_table(pa.table({"id": [1]}), tmp_path / "lake/day=1/theirs.parquet")
-    with pytest.raises(SharedColumnsError, match=r"file 'day=1/theirs\.parquet' has .*: only sink lake has 'shop'"):
+    with pytest.raises(TargetRefusedError, match=r"file 'day=1/theirs\.parquet' has .*: only sink lake has 'shop'"):
         start(lake, "monday", ID, SHOP, ("day", "string"))
     start(lake, "monday", ID, ("day", "string"))()
 
@@ -138,7 +138,7 @@ def test_types_of_files_that_spark_wrote_are_compared(lake: Lake, tmp_path: Path
     schema = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
     table = pa.table({"id": [1]}).replace_schema_metadata({"org.apache.spark.sql.parquet.row.metadata": schema})
     parquet.write_table(table, tmp_path / "lake/theirs.parquet")
-    with pytest.raises(SharedColumnsError, match="column 'id' is string in sink lake and long in file"):
+    with pytest.raises(TargetRefusedError, match="column 'id' is string in sink lake and long in file"):
         start(lake, "monday", TEXT_ID)
     start(lake, "monday", ID)()
 
@@ -155,5 +155,5 @@ def test_the_golden_record_of_columns_is_read_and_written_again(lake: Lake) -> N
 def test_a_record_of_columns_that_is_damaged_is_refused_by_name(lake: Lake) -> None:
     start(lake, "monday", ID)()
     lake.books.replace("monday/lake/columns.json", b'{"format": "airflow-provider-ckpt/sink-columns", "version": 1}')
-    with pytest.raises(ReleaseLogDamagedError, match=r"monday/lake/columns\.json"):
+    with pytest.raises(ReleaseRecordLostError, match=r"monday/lake/columns\.json"):
         start(lake, "tuesday", ID)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt import SqlSink
-from airflow_provider_ckpt.sinks.database.errors import TableLostError
+from airflow_provider_ckpt.sinks.errors import OutputLostError
 from tests.spark.harness import Run, World
 from tests.spark.jobs import mixed
 
@@ -58,7 +58,7 @@ def test_r9_a_dropped_table_is_refused_and_an_emptied_one_is_warned_of(world: Wo
     asked(file, "DROP TABLE clicks")
     world.put_ids("live", 1, 2, 2000)
     written = world.everything_under_root()
-    with pytest.raises(TableLostError, match=r"there is no table main\.clicks, and its ledger"):
+    with pytest.raises(OutputLostError, match=r"there is no table main\.clicks, and its ledger"):
         world.run(mixed(world, sink=lambda path: table))
     assert world.everything_under_root() == written
     assert asked(file, "SELECT name FROM sqlite_master WHERE name = 'clicks'") == []

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError
-from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
+from airflow_provider_ckpt.sinks.errors import OutputLostError
 from airflow_provider_ckpt.spark.query.errors import LateSourceError, ReturnedSourceError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.task import bounded_offsets
@@ -246,7 +246,7 @@ def test_r9_an_older_copy_of_the_root_is_refused_before_it_releases_rows_again(w
     world.root.rename(newer)
     (world.base / "copy").rename(world.root)
     written = world.everything_under_root()
-    with pytest.raises(OutputAheadError, match=r"sink 'out' has released checkpoint \d+, and the newest"):
+    with pytest.raises(OutputLostError, match=r"sink 'out' has released checkpoint \d+, and the newest"):
         world.run(one(world))
     assert world.everything_under_root() == written
     shutil.rmtree(world.root)

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.sinks.errors import SinkUnavailableError
 from airflow_provider_ckpt.spark.plan.job_plan import JobPlan
 from airflow_provider_ckpt.spark.preparation.notices import (
     finds_table_empty,
@@ -36,7 +36,7 @@ def test_a_function_that_the_run_goes_without_is_told_and_one_that_was_read_is_n
 
 def test_a_target_that_fails_for_a_moment_does_not_end_the_run_that_looks_whether_it_was_emptied() -> None:
     def fails() -> str:
-        raise DatabaseUnreachableError(sink="a", job="orders", doing="look for rows in its table", cause="a lock")
+        raise SinkUnavailableError(message="a lock")
 
     sinks: Any = {"a": SimpleNamespace(emptied=fails), "b": SimpleNamespace(emptied=lambda: "table b is empty")}
     [told] = finds_table_empty(sinks)

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 from airflow_provider_ckpt.model.ids import AttemptId
-from airflow_provider_ckpt.sinks.errors import SinkAnswerError
+from airflow_provider_ckpt.sinks.errors import SinkContractError
 from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from airflow_provider_ckpt.sinks.file.occupancy import Mode
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, StageRequest
@@ -106,7 +106,7 @@ def test_a_handle_that_no_log_can_hold_is_told_by_the_name_of_its_sink(
     spark: SparkSession, world: World, answer: Callable[[StageRequest], Any], told: str
 ) -> None:
     out = Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), {"own": Odd(answer)}, None, "scratch")
-    with pytest.raises(SinkAnswerError, match=rf"sink 'own' \(Odd\) returned from stage\(\) .*{told}"):
+    with pytest.raises(SinkContractError, match=rf"sink 'own' \(Odd\) returned from stage\(\) .*{told}"):
         out.stage(spark.range(1), 0)
 
 

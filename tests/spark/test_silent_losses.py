@@ -14,7 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
-from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError
+from airflow_provider_ckpt.sinks.errors import TargetRefusedError
 from airflow_provider_ckpt.spark.errors import OutputReadError
 from airflow_provider_ckpt.spark.preparation.own_output import refuse_own_output
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
@@ -135,7 +135,7 @@ def test_a_sink_in_the_folder_of_a_source_is_refused_and_nothing_is_written(
 ) -> None:
     world.put_ids("live", 1, 2)
     world.put_ids("live/day=1", 1, 2)
-    with pytest.raises((OutputReadError, OutputNotEmptyError)):  # files of others are found before Spark starts
+    with pytest.raises((OutputReadError, TargetRefusedError)):  # files of others are found before Spark starts
         world.run(reading(f"{world.base}/{source}", f"{world.base}/{sink}"))
     assert world.everything_under_root() == []
     assert not (world.base / "live" / "out").exists()

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import DeltaSink, Job
-from airflow_provider_ckpt.sinks.lake.errors import TableRefusedError
+from airflow_provider_ckpt.sinks.errors import TargetRefusedError
 from tests.spark.harness import World
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def test_rows_that_do_not_fit_the_table_are_refused_before_anything_is_written(w
     world.put_ids("history", files=1, each=3)
     columns = pa.schema([("id", pa.int32()), ("k", pa.int64())])
     DeltaTable.create(world.path("table"), Schema.from_arrow(columns))
-    with pytest.raises(TableRefusedError, match="'id' is of type long, and integer"):
+    with pytest.raises(TargetRefusedError, match="'id' is of type long, and integer"):
         world.run(job(world))
     assert not (Path(world.path("table")) / "_ckpt").exists()
     assert world.everything_under_root() == []

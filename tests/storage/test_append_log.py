@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.model.errors import DamagedFormError
 from airflow_provider_ckpt.storage.errors import (
     BelowHeadError,
     CorruptLogError,
     LostRaceError,
     NewerFormatError,
-    NoSuchHeadError,
     StorageDeniedError,
     StorageReadOnlyError,
     StorageTransientError,
@@ -678,7 +678,7 @@ def test_a_fence_that_cannot_be_looked_at_is_not_passed(tmp_path: Path, verb: st
 
 def test_a_truncation_beyond_the_end_is_refused(storage: Storage) -> None:
     log = filled(storage, 0, 1)
-    with pytest.raises(NoSuchHeadError):
+    with pytest.raises(TerminalError, match="cannot be truncated up to"):
         log.truncate(3)
     log.truncate(2)
     assert open_log(storage).load() == []

@@ -11,7 +11,6 @@ from airflow_provider_ckpt.storage.errors import (
     InvalidStorageOptionsError,
     InvalidStorageUriError,
     StorageFailedError,
-    StorageNotOpenedError,
     StorageUnreachableError,
 )
 from airflow_provider_ckpt.storage.faults import translated
@@ -45,13 +44,13 @@ def test_an_ftp_server_that_is_not_there_is_unreachable_and_the_run_may_be_retri
 
 @pytest.mark.parametrize("uri", ["zip://x", "tar://x", "zip:///no/such/file.zip/x"])
 def test_an_archive_is_refused(uri: str) -> None:
-    with pytest.raises((InvalidStorageOptionsError, StorageNotOpenedError, InvalidStorageUriError)):
+    with pytest.raises((InvalidStorageOptionsError, StorageFailedError, InvalidStorageUriError)):
         open_storage(uri)
 
 
 def test_an_archive_that_is_absent_is_refused_without_its_password() -> None:
     place = Location("zip://x", {"fo": "/no/such/hunter2-and-more.zip", "target_protocol": "file"})
-    with pytest.raises(StorageNotOpenedError, match=r"zip://x cannot be opened: FileNotFoundError") as refused:
+    with pytest.raises(StorageFailedError, match=r"zip://x cannot be opened: FileNotFoundError") as refused:
         open_storage(place)
     assert "hunter2" not in str(refused.value)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.storage.errors import NoSuchHeadError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog import subtask_log
@@ -209,5 +209,5 @@ def test_r7_a_driver_that_was_overtaken_truncates_nothing(writer: SubtaskLog, st
 
 
 def test_a_head_beyond_the_log_is_refused(writer: SubtaskLog, storage: Storage) -> None:
-    with pytest.raises(NoSuchHeadError):
+    with pytest.raises(TerminalError, match="cannot be truncated up to"):
         truncate(storage, 8)

@@ -33,7 +33,7 @@ def _of_a_run(name: str) -> Any:
 class CheckpointOptions:
     """The options of a run that concern checkpoints and restarts. Durations are in seconds.
 
-    Raises BadOptionError and BadOptionError for a value that cannot work.
+    Raises BadOptionError for a value that cannot work.
     """
 
     interval: float = _of_a_run("checkpoint_interval")

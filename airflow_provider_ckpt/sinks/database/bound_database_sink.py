@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.handle import checked_handle
 from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, LedgerReleases
@@ -20,6 +19,7 @@ from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow, LedgerR
 from airflow_provider_ckpt.sinks.database.participant_release import ParticipantRelease
 from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem
+from airflow_provider_ckpt.sinks.errors import SinkUnavailableError
 from airflow_provider_ckpt.sinks.sink import (
     BoundSink,
     Handle,
@@ -225,7 +225,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         """
         try:
             self.delete_staged(released)
-        except DatabaseUnreachableError as error:
+        except SinkUnavailableError as error:
             log.info("staging tables of released batches are not deleted yet: %s", error)
         except CkptError as error:
             log.warning(
@@ -267,7 +267,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
                 yield from self._problems(connection, columns) or ()
 
     def last_released(self) -> int:
-        """Raises TableLostError: the ledger outlives the table, and ``create=True`` would make an empty one."""
+        """Raises OutputLostError: the ledger outlives the table, and ``create=True`` would make an empty one."""
         with self._transaction("read its ledger") as connection:
             row = self._ledger.row(connection)
             if not self._is_there(connection):

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.sinks.database.errors import (
-    DatabaseUnfitError,
-    DatabaseUnreachableError,
-    DriverPackageMissingError,
-    LedgerLostError,
-    LedgerVersionError,
+from airflow_provider_ckpt.errors import TerminalError
+from airflow_provider_ckpt.sinks.errors import (
+    MissingPackageError,
+    OutputLostError,
+    ReleaseRecordLostError,
     ReleaseRefusedError,
     RowsRefusedError,
-    StagedRowsMissingError,
-    TableLostError,
-    TableMismatchError,
+    SinkUnavailableError,
+    StagedDataDamagedError,
+    TargetRefusedError,
 )
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 
@@ -34,31 +33,70 @@ class Failures:
     table: str
     ledger: str
 
-    def mismatch(self, problem: str, advice: str) -> TableMismatchError:
-        return TableMismatchError(
-            sink=self.context.uid, job=self.context.job_id, table=self.table, problem=problem, advice=advice
+    def mismatch(self, problem: str, advice: str) -> TargetRefusedError:
+        return TargetRefusedError(
+            "sink {sink!r} of job {job!r} cannot write to table {table}: {problem}. {advice}.",
+            sink=self.context.uid,
+            job=self.context.job_id,
+            table=self.table,
+            problem=problem,
+            advice=advice,
         )
 
-    def table_lost(self, released: int) -> TableLostError:
-        return TableLostError(
-            sink=self.context.uid, job=self.context.job_id, table=self.table, ledger=self.ledger, released=released
+    def table_lost(self, released: int) -> OutputLostError:
+        return OutputLostError(
+            "sink {sink!r} of job {job!r}: there is no table {table}, and its ledger {ledger} says that checkpoint "
+            "{released} was released to it. Was the table dropped or renamed, or may the user of the connection not "
+            "see it? A new table would lack the rows that were released. Bring the table back, or run the job under "
+            "another id. To continue without these rows, create the table yourself",
+            sink=self.context.uid,
+            job=self.context.job_id,
+            table=self.table,
+            ledger=self.ledger,
+            released=released,
         )
 
-    def unfit(self, problem: str) -> DatabaseUnfitError:
-        return DatabaseUnfitError(sink=self.context.uid, job=self.context.job_id, problem=problem)
+    def unfit(self, problem: str) -> TargetRefusedError:
+        return TargetRefusedError(
+            "sink {sink!r} of job {job!r} cannot use its database: {problem}.",
+            sink=self.context.uid,
+            job=self.context.job_id,
+            problem=problem,
+        )
 
-    def unreachable(self, doing: str, cause: str) -> DatabaseUnreachableError:
-        return DatabaseUnreachableError(sink=self.context.uid, job=self.context.job_id, doing=doing, cause=cause)
+    def unreachable(self, doing: str, cause: str) -> SinkUnavailableError:
+        return SinkUnavailableError(
+            "sink {sink!r} of job {job!r} could not {doing}: {cause}",
+            sink=self.context.uid,
+            job=self.context.job_id,
+            doing=doing,
+            cause=cause,
+        )
 
     def rows_refused(self, what: str) -> RowsRefusedError:
-        return RowsRefusedError(sink=self.context.uid, job=self.context.job_id, table=self.table, what=what)
+        return RowsRefusedError(
+            "sink {sink!r} of job {job!r}: table {table} does not take rows of this batch: {what}. Nothing of the "
+            "batch is acknowledged or visible, and none of it is lost. Correct the rows (a function of the job) or "
+            "the table, and resume with --resume-failed, or by clearing the task.",
+            sink=self.context.uid,
+            job=self.context.job_id,
+            table=self.table,
+            what=what,
+        )
 
     def release_refused(self, checkpoint: int) -> Callable[[str], ReleaseRefusedError]:
         return lambda what: ReleaseRefusedError(
-            sink=self.context.uid, job=self.context.job_id, checkpoint=checkpoint, table=self.table, what=what
+            "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {table}: {what}. "
+            "Nothing of it is visible, and its rows stay staged. Correct the cause in the database, and resume with "
+            "--resume-failed.",
+            sink=self.context.uid,
+            job=self.context.job_id,
+            checkpoint=checkpoint,
+            table=self.table,
+            what=what,
         )
 
-    def missing(self, handle: Handle, checkpoint: int, *, staged: int, moved: int) -> StagedRowsMissingError:
+    def missing(self, handle: Handle, checkpoint: int, *, staged: int, moved: int) -> StagedDataDamagedError:
         """Return the error for rows that did not all reach the target.
 
         Args:
@@ -68,7 +106,10 @@ class Failures:
             moved: rows that reached the target.
         """
         is_staged = staged == handle["rows"]
-        return StagedRowsMissingError(
+        return StagedDataDamagedError(
+            "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: of batch {handle} {expected} "
+            "rows were staged, and {found} reached the table. {cause}, and resume with --resume-failed, or run the "
+            "job under another id, from its input. Nothing of the checkpoint was released.",
             sink=self.context.uid,
             job=self.context.job_id,
             checkpoint=checkpoint,
@@ -78,13 +119,33 @@ class Failures:
             cause=_LEFT_OUT.format(table=self.table) if is_staged else _DELETED.format(staged=staged),
         )
 
-    def ledger_lost(self, problem: str) -> LedgerLostError:
-        return LedgerLostError(sink=self.context.uid, job=self.context.job_id, ledger=self.ledger, problem=problem)
+    def ledger_lost(self, problem: str) -> ReleaseRecordLostError:
+        return ReleaseRecordLostError(
+            "The ledger {ledger} of sink {sink} of job {job!r} is not the one that the job has used: {problem}. Was "
+            "the schema dropped, the database restored from a backup, or does the connection lead to another one? "
+            "Nothing was released because of it. Bring the ledger back and resume with --resume-failed, or run the "
+            "job under another id, into another table.",
+            sink=self.context.uid,
+            job=self.context.job_id,
+            ledger=self.ledger,
+            problem=problem,
+        )
 
 
-def ledger_version(ledger: str, found: object, known: int) -> LedgerVersionError:
-    return LedgerVersionError(ledger=ledger, found=found or "unknown", known=known)
+def ledger_version(ledger: str, found: object, known: int) -> TerminalError:
+    return TerminalError(
+        "The ledger {ledger} has version {found}, and this version of airflow-provider-ckpt knows {known}: upgrade it",
+        ledger=ledger,
+        found=found or "unknown",
+        known=known,
+    )
 
 
-def driver_missing(sink: str, package: str, extra: str) -> DriverPackageMissingError:
-    return DriverPackageMissingError(sink=sink, package=package, extra=extra)
+def driver_missing(sink: str, package: str, extra: str) -> MissingPackageError:
+    return MissingPackageError(
+        "{sink} needs the package {package!r}, which is not installed here. Install it where drivers and executors "
+        "run: pip install 'airflow-provider-ckpt[{extra}]'",
+        sink=sink,
+        package=package,
+        extra=extra,
+    )

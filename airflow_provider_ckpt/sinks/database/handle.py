@@ -8,8 +8,7 @@ from typing import Any
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.limits import Count
-from airflow_provider_ckpt.sinks.database.errors import StagedInAnotherTableError
-from airflow_provider_ckpt.sinks.errors import DamagedHandleError, UnknownHandleError
+from airflow_provider_ckpt.sinks.errors import DamagedHandleError, StagedElsewhereError, UnknownHandleError
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 
 _FIELDS = {
@@ -33,7 +32,7 @@ def checked_handle(handle: Mapping[str, Any], known: str, context: SinkContext, 
         context: job and sink.
         table: the sink's table.
 
-    Raises UnknownHandleError, DamagedHandleError, StagedInAnotherTableError.
+    Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
     """
     if handle.get("format") != known or handle.get("version") != 1:
         raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=known)
@@ -45,7 +44,14 @@ def checked_handle(handle: Mapping[str, Any], known: str, context: SinkContext, 
             sink=context.uid, job=context.job_id, handle=dict(handle), problem=error.data["what"]
         ) from None
     if handle["table"] != table:
-        raise StagedInAnotherTableError(
-            sink=context.uid, job=context.job_id, table=table, handle=handle["id"], staged_for=handle["table"]
+        raise StagedElsewhereError(
+            "Sink {sink} of job {job!r} writes to {table} now, but batch {handle!s:.200} was staged for "
+            "{staged_for!s:.500}. Point the sink back to {staged_for!s:.500} until its checkpoint is released; then "
+            "change the table.",
+            sink=context.uid,
+            job=context.job_id,
+            table=table,
+            handle=handle["id"],
+            staged_for=handle["table"],
         )
     return dict(handle)

@@ -25,7 +25,7 @@ class Ledger(ABC, Generic[C]):
 
         Until the first release, update the entry's table and mode.
 
-        Raises LedgerVersionError.
+        Raises TerminalError.
         """
 
     @abstractmethod

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.sinks.database.errors import (
-    DatabaseTableSupersededError,
-    ForeignDatabaseReleaseError,
-    SinkReturnedElsewhereError,
-)
 from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, OutputSupersededError, TargetRefusedError
 from airflow_provider_ckpt.sinks.sink import Handle
 
 
@@ -59,7 +55,7 @@ class LedgerRules:
 
         If a lost ledger counted as "nothing was released", rows would be released again.
 
-        Raises LedgerLostError.
+        Raises ReleaseRecordLostError.
         """
         for handle in handles:
             if row is None:
@@ -91,14 +87,18 @@ class LedgerRules:
             checkpoint: the checkpoint to release.
             replaces: the first release empties the table, even if it has no rows.
 
-        Raises ForeignDatabaseReleaseError, DatabaseTableSupersededError.
+        Raises ForeignReleaseError, OutputSupersededError.
         """
         if row is None:
             return Decision(counts={"rows": 0})
         waiting = {handle["id"]: handle for handle in handles if handle["id"] not in released}
         if checkpoint <= row.last:
             for handle_id in waiting:
-                raise ForeignDatabaseReleaseError(
+                raise ForeignReleaseError(
+                    "Sink {sink} of job {job!r} has released checkpoint {newest} without batch {handle}, which "
+                    "belongs to checkpoint {checkpoint}: another job of this name releases there, from another "
+                    "root. Nothing was lost: the batch stays staged. Stop one of the two, and give it another job "
+                    "id or database.",
                     sink=self.failures.context.uid,
                     job=self.failures.context.job_id,
                     newest=row.last,
@@ -118,11 +118,14 @@ class LedgerRules:
         Such a sink finds the ledger entry of the old one. With another table, that entry would give wrong answers about
         releases and replacements there.
 
-        Raises SinkReturnedElsewhereError.
+        Raises TargetRefusedError.
         """
         if row is None or row.last == 0 or (row.target, row.mode) == (target, mode):
             return
-        raise SinkReturnedElsewhereError(
+        raise TargetRefusedError(
+            "sink {sink!r} of job {job!r} shall release to table {table} (mode {mode!r}), but has released up to "
+            "checkpoint {released} to {earlier} (mode {earlier_mode!r}) before the job left it out. Its ledger "
+            "knows one table for each sink: give the new one another uid, or name {earlier} again.",
             sink=self.failures.context.uid,
             job=self.failures.context.job_id,
             table=target,
@@ -134,13 +137,16 @@ class LedgerRules:
 
     def refuse_lost(self, row: LedgerRow | None) -> None:
         """Refuse a sink whose table is not there if rows were released to it. An empty release of ``replace`` has
-        none. Raises TableLostError."""
+        none. Raises OutputLostError."""
         if row is not None and row.rows:
             raise self.failures.table_lost(row.last)
 
     def refuse_superseded(self, row: LedgerRow) -> None:
         if row.superseded_by is not None:
-            raise DatabaseTableSupersededError(
+            raise OutputSupersededError(
+                "Sink {sink} of job {job!r} is superseded in table {table}: job {by!r} has replaced what this job "
+                "released or was about to release. This job releases nothing further. If its rows are the wanted "
+                "ones, run it again under a new job id.",
                 sink=self.failures.context.uid,
                 job=self.failures.context.job_id,
                 table=self.failures.table,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_ckpt.sinks.delta.delta_features import refusal
+from airflow_provider_ckpt.sinks.errors import SinkUnavailableError
 from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of, schema_json
-from airflow_provider_ckpt.sinks.lake.errors import TableUnreachableError
 from airflow_provider_ckpt.sinks.lake.footers import Footer
 from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile
@@ -86,7 +86,7 @@ class DeltaLakeTable(LakeTable):
 
         try:
             self._asked("made", act)
-        except TableUnreachableError:
+        except SinkUnavailableError:
             if self.load() is None:  # otherwise another process was first
                 raise
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.errors import (
-    BlankLineError,
     ForeignReleaseError,
     GarbageLeftError,
     InvalidSinkError,
-    ReleaseLogLeftError,
+    RowsRefusedError,
     StagedFilesMissingError,
     StagedRowCountError,
-    WriterOptionsError,
+    TargetRefusedError,
 )
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.file_writer import BLANK_LINE, FileWriter
@@ -84,7 +83,13 @@ class BoundFileSink(BoundSink):
         refuse_unwritable(self._books)
         refuse_apart(self._books, self._storage)
         if is_gone(self._storage) and self._occupancy.has_releases():
-            raise ReleaseLogLeftError(sink=self._context.uid, uri=self._storage.uri, books=self._books.uri)
+            raise TargetRefusedError(
+                "Sink {sink} cannot write to {uri}: that folder was deleted, and {books} still lists what was "
+                "released there. To start from scratch, delete {books}, too",
+                sink=self._context.uid,
+                uri=self._storage.uri,
+                books=self._books.uri,
+            )
         self._refuse_spark_s_own()
         self._occupancy.refuse_company()
         if self._mode == "append":
@@ -157,11 +162,26 @@ class BoundFileSink(BoundSink):
         except Exception as error:
             if blank is not None and says(error, BLANK_LINE):
                 columns = ", ".join(map(repr, blank.columns))
-                raise BlankLineError(sink=self._context.uid, handle=request.id, columns=columns) from error
+                raise RowsRefusedError(
+                    "sink {sink}: a row of batch {handle} holds nothing (null, or a blank text) in {columns}, so "
+                    "that its line of CSV is blank, and Spark leaves such a line out: the row would be lost. "
+                    "Nothing of the batch was staged: leave such rows out, or replace the null by a text "
+                    "(coalesce), and resume with --resume-failed; a new job may set options={{'nullValue': …}}",
+                    sink=self._context.uid,
+                    handle=request.id,
+                    columns=columns,
+                ) from error
             if unfit := self._writer.unfit_options(frame, uri):
                 named = ", ".join(map(repr, unfit))
-                raise WriterOptionsError(
-                    sink=self._context.uid, job=self._context.job_id, format=self._writer.format, options=named
+                raise RowsRefusedError(
+                    "sink {sink!r} of job {job!r}: Spark's writer of {format} refuses the values of its options "
+                    "{options}, and fails without any rows, too. Nothing of the batch was staged. Correct them and "
+                    "resume with --resume-failed; an option that decides how files are read (header, sep, …) cannot "
+                    "change once a job has begun: run the job under another id",
+                    sink=self._context.uid,
+                    job=self._context.job_id,
+                    format=self._writer.format,
+                    options=named,
                 ) from error
             raise
 

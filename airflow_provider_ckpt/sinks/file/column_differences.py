@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
+
+from airflow_provider_ckpt.sinks.errors import TargetRefusedError
 
 _UNREAD = {"nullable", "metadata", "containsNull", "valueContainsNull"}
 """Parts of a type that do not change how values are read."""
@@ -59,3 +61,16 @@ def _comparable(kind: Any) -> Any:
 
 def _shown(kind: Any) -> str:
     return str(kind["type"] if isinstance(kind, dict) else kind)
+
+
+def columns_refused(sink: str, folder: str, other: str, differ: Iterable[str]) -> TargetRefusedError:
+    """Return the error for a writer of a folder whose columns differ from those of ``other``."""
+    return TargetRefusedError(
+        "Sink {sink} cannot write to {folder}, because readers take the folder for one table, and {other} has other "
+        "columns: {differ}. Give each a folder of its own, or select the same columns, in the same order and of the "
+        "same types",
+        sink=sink,
+        folder=folder,
+        other=other,
+        differ="; ".join(differ),
+    )

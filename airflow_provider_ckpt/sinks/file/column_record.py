@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_ckpt.model.json_form import read_field, reader
-from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
+from airflow_provider_ckpt.sinks.errors import ReleaseRecordLostError
 from airflow_provider_ckpt.sinks.file_names import sink_folder
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
@@ -33,7 +33,7 @@ class ColumnRecord:
     def read(self, name: SinkName) -> Columns | None:
         """Return the columns that a sink recorded; None if it recorded none.
 
-        Raises ReleaseLogDamagedError.
+        Raises ReleaseRecordLostError.
         """
         path = self._path(name)
         uri = self._books.full_uri(path)
@@ -41,7 +41,7 @@ class ColumnRecord:
             data = self._books.read(path)
         except ObjectNotFoundError:
             return None
-        with refused_as(lambda why: ReleaseLogDamagedError(uri=uri, problem=f"it is not what was written ({why})")):
+        with refused_as(lambda why: ReleaseRecordLostError(uri=uri, problem=f"it is not what was written ({why})")):
             document = decode_document(data, KIND, VERSION, uri=uri)
             return tuple(read_field(document, "columns", reader(tuple[tuple[str, Any], ...])))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from urllib.parse import unquote
 
-from airflow_provider_ckpt.sinks.errors import SharedColumnsError
-from airflow_provider_ckpt.sinks.file.column_differences import Columns, differences, type_differences
+from airflow_provider_ckpt.sinks.file.column_differences import Columns, columns_refused, differences, type_differences
 from airflow_provider_ckpt.sinks.file.column_record import ColumnRecord
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
@@ -45,7 +44,7 @@ class FolderColumns:
             given: the rows that the sink gets.
             is_first: the sink has released nothing there and adds to existing files.
 
-        Raises SharedColumnsError.
+        Raises TargetRefusedError.
         """
         self._given = given
         for name in self._shown():
@@ -68,7 +67,7 @@ class FolderColumns:
         else:
             differ = differences(given.columns, its, me, it, form, self._writer.partition_by)
         if differ:
-            raise SharedColumnsError(sink=given.uid, folder=self._folder.uri, other=it, differ="; ".join(differ))
+            raise columns_refused(given.uid, self._folder.uri, it, differ)
 
     def _told(self, name: SinkName) -> str:
         if name == self._name:

@@ -88,7 +88,7 @@ class Manifest:
 class ManifestLog:
     """The manifests of one sink, read from the end. A job that has released for months reads only the newest ones.
 
-    Checkpoints rise from entry to entry. Thread-safe. Every method raises ReleaseLogDamagedError when earlier entries
+    Checkpoints rise from entry to entry. Thread-safe. Every method raises ReleaseRecordLostError when earlier entries
     are gone.
     """
 
@@ -124,7 +124,7 @@ class ManifestLog:
     def refuse_shorter(self, entries: int, who: str) -> None:
         """Refuse a log with fewer entries than ``who`` has seen.
 
-        Raises ReleaseLogDamagedError.
+        Raises ReleaseRecordLostError.
         """
         self._log.refuse_shorter(entries, who)
 

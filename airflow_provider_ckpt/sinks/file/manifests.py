@@ -45,7 +45,7 @@ def read_manifests(
             and ``sink``, because each sink counts its own checkpoints.
         storage_options: fsspec options of the folder.
 
-    Raises ReleaseLogDamagedError when manifests were deleted.
+    Raises ReleaseRecordLostError when manifests were deleted.
     Raises NewerFormatError when a newer version of this package wrote them.
     """
     storage = FileFolders.open(Location(path, storage_options or {})).books

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import Literal
 
-from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.model.words import counted
-from airflow_provider_ckpt.sinks.errors import OutputNotEmptyError, OutputSupersededError, OutputTakenMeanwhileError
+from airflow_provider_ckpt.sinks.errors import OutputSupersededError, ReleaseRefusedError, TargetRefusedError
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.manifest_log import ManifestLog
 from airflow_provider_ckpt.sinks.file.ownership_log import Turn, TurnLog
@@ -56,10 +55,12 @@ class Occupancy:
     def refuse_company(self) -> None:
         """Refuse a folder whose content the mode does not allow, for a new job. Reads only.
 
-        Raises OutputNotEmptyError.
+        Raises TargetRefusedError.
         """
-        if self._mode != "append":
-            self._refuse_company(self._turns.catch_up(), OutputNotEmptyError)
+        if self._mode != "append" and (held := self._company(self._turns.catch_up())) is not None:
+            raise TargetRefusedError(
+                "Sink {sink} of job {job_id!r} cannot write to {uri}: {held}. {ways}", **self._names(), held=held
+            )
 
     def has_releases(self) -> bool:
         """Return whether any job has released to the folder."""
@@ -84,7 +85,7 @@ class Occupancy:
         Args:
             has_rows: whether the release has rows. A release without rows takes a turn only to replace something.
 
-        Raises OutputTakenMeanwhileError, OutputSupersededError.
+        Raises ReleaseRefusedError, OutputSupersededError.
         """
         if self._mode == "append":
             return None
@@ -96,7 +97,14 @@ class Occupancy:
             others = self._others(turns) if self._mode == "overwrite" else ()
             if not has_rows and not others:
                 return None
-            self._refuse_company(turns, OutputTakenMeanwhileError)
+            if (held := self._company(turns)) is not None:
+                raise ReleaseRefusedError(
+                    "The first release of sink {sink} of job {job_id!r} to {uri} is refused: meanwhile {held}. {ways} "
+                    "Nothing was released; the rows stay staged, and a job with the same id releases them when mode "
+                    "or folder allow it.",
+                    **self._names(),
+                    held=held,
+                )
             turn = Turn("first", self._name, self._mode, tuple(sorted(others)))
             if self._turns.append(turn):
                 return turn
@@ -146,6 +154,9 @@ class Occupancy:
         if self._name in by.supersedes and ManifestLog(self._books, by.name.job_id, by.name.sink).length():
             self._delete([self._name])  # files that it moved after the other one had listed the folder
         raise OutputSupersededError(
+            "Sink {sink} of job {job_id!r} is superseded at {uri}: job {by!r} (sink {by_sink}) overwrites what this "
+            "job released or was about to release. This job releases nothing further. If its rows are the wanted "
+            "ones, run it again under a new job id.",
             sink=self._name.sink,
             job_id=self._name.job_id,
             uri=self._storage.uri,
@@ -185,16 +196,13 @@ class Occupancy:
     def _released(self, name: SinkName) -> int:
         return ManifestLog(self._books, name.job_id, name.sink).length()
 
-    def _refuse_company(self, turns: list[Turn], error: Callable[..., CkptError]) -> None:
-        held = self._company(turns)
-        if held is not None:
-            raise error(
-                sink=self._name.sink,
-                job_id=self._name.job_id,
-                uri=self._storage.uri,
-                held=held,
-                ways=_WAYS[self._mode],
-            )
+    def _names(self) -> dict[str, str]:
+        return {
+            "sink": self._name.sink,
+            "job_id": self._name.job_id,
+            "uri": self._storage.uri,
+            "ways": _WAYS[self._mode],
+        }
 
     def _company(self, turns: list[Turn]) -> str | None:
         """Describe the content of the folder that the mode does not allow; None if there is none."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from airflow_provider_ckpt.job.sink_operator import SinkOperator
-from airflow_provider_ckpt.sinks.errors import SharedColumnsError
-from airflow_provider_ckpt.sinks.file.column_differences import differences
+from airflow_provider_ckpt.sinks.file.column_differences import columns_refused, differences
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from airflow_provider_ckpt.storage.nesting import segments
@@ -20,7 +19,7 @@ def refuse_unlike_columns(sinks: Sequence[SinkOperator], inputs: Mapping[str, Si
         sinks: all sinks of the job.
         inputs: the rows that each sink gets, by uid. A sink without an entry writes nothing more.
 
-    Raises SharedColumnsError.
+    Raises TargetRefusedError.
     """
     writing = [one for one in sinks if isinstance(one.sink, FileSink) and one.uid in inputs]
     for one, other in combinations(writing, 2):
@@ -39,6 +38,4 @@ def _compare(sink: FileSink, earlier: SinkInput, later: SinkInput) -> None:
     )
     if differ:
         [place] = sink.spark_folders({})
-        raise SharedColumnsError(
-            sink=later.uid, folder=place.for_display(), other=f"sink {earlier.uid}", differ="; ".join(differ)
-        )
+        raise columns_refused(later.uid, place.for_display(), f"sink {earlier.uid}", differ)

@@ -94,7 +94,7 @@ class StagedFiles(StagingArea):
 
         Costs one listing a place, and one more request for each file that was moved before.
 
-        Raises StagedFilesMissingError, StagedFileChangedError.
+        Raises StagedFilesMissingError, StagedDataDamagedError.
         """
         missing = []
         for handle in waiting:

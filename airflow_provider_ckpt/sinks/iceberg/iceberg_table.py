@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.sinks.errors import StagedFileUnusableError, TargetRefusedError
 from airflow_provider_ckpt.sinks.iceberg import partitions
 from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     as_iceberg_has_them,
@@ -26,11 +27,10 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
 from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField, quoted
 from airflow_provider_ckpt.sinks.iceberg.replaced_rows import add_rows, replace_rows
 from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of
-from airflow_provider_ckpt.sinks.lake.errors import StatisticsMissingError, TableRefusedError
 from airflow_provider_ckpt.sinks.lake.footers import Footer
 from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
 from airflow_provider_ckpt.sinks.lake.staged_rows import newest_rows, rows_of_files
-from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot, unreachable
+from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot, table_refused, unreachable
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -170,9 +170,8 @@ class IcebergLakeTable(LakeTable):
 
         self._asked("made", act)
 
-    def _not_made(self, problem: str) -> TableRefusedError:
-        names = {"sink": self._context.uid, "job": self._context.job_id}
-        return TableRefusedError(**names, uri=self.uri, problem=problem)
+    def _not_made(self, problem: str) -> TargetRefusedError:
+        return table_refused(self._context, self.uri, problem)
 
     def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         return as_iceberg_has_them(columns)
@@ -221,7 +220,7 @@ class IcebergLakeTable(LakeTable):
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
         """Return the partition as the library reads it from the file.
 
-        Raises StatisticsMissingError if the library would put the file into another partition, or refuses it.
+        Raises StagedFileUnusableError if the library would put the file into another partition, or refuses it.
         """
         from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
@@ -231,17 +230,17 @@ class IcebergLakeTable(LakeTable):
         fields = _fields(table)
         for one in fields:
             if one.source not in footer.ranges:
-                raise StatisticsMissingError(uri=footer.uri, problem=f"it has no statistics of column {one.source!r}")
+                raise StagedFileUnusableError(uri=footer.uri, problem=f"it has no statistics of column {one.source!r}")
         try:
             record = parquet_file_to_data_file(table.io, table.metadata, footer.uri).partition
         except ValueError as error:
-            raise StatisticsMissingError(uri=footer.uri, problem=str(error)) from None
+            raise StagedFileUnusableError(uri=footer.uri, problem=str(error)) from None
         found: dict[str, str | None] = {}
         for number, one in enumerate(fields):
             value = record[number]
             if (value is None) != (footer.ranges[one.source][0] is None):
                 problem = f"the partition {one.name!r} cannot be read off it"
-                raise StatisticsMissingError(uri=footer.uri, problem=problem)
+                raise StagedFileUnusableError(uri=footer.uri, problem=problem)
             found[one.name] = None if value is None else str(value)
         return found
 

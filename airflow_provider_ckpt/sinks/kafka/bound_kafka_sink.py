@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, StagedFilesMissingError, StagedRowCountError
+from airflow_provider_ckpt.sinks.errors import (
+    ForeignReleaseError,
+    OutputLostError,
+    StagedFilesMissingError,
+    StagedRowCountError,
+    TargetRefusedError,
+)
 from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
-from airflow_provider_ckpt.sinks.kafka.calls import ReleaserFenced
+from airflow_provider_ckpt.sinks.kafka.calls import ReleaserFenced, topic_refused, unavailable
 from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
-from airflow_provider_ckpt.sinks.kafka.errors import KafkaTargetError, KafkaTopicLostError, KafkaUnavailableError
 from airflow_provider_ckpt.sinks.kafka.ledger import Ledger, LedgerRecord, records_of, released_ids
 from airflow_provider_ckpt.sinks.kafka.rows import TopicLimits
 from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
@@ -98,7 +103,7 @@ class BoundKafkaSink(BoundSink):
     def _check_topic(self) -> TopicLimits:
         """Return the limits of the topic as it is now.
 
-        Raises KafkaTargetError if rows cannot be written to it.
+        Raises TargetRefusedError if rows cannot be written to it.
         """
         found = self._client.topic(self._topic)
         if found is None:
@@ -111,10 +116,8 @@ class BoundKafkaSink(BoundSink):
         self._limits = TopicLimits(self._topic, largest, found.partitions, needs_key)
         return self._limits
 
-    def _refused(self, problem: str) -> KafkaTargetError:
-        return KafkaTargetError(
-            sink=self._context.uid, topic=self._topic, servers=self._client.servers, problem=problem
-        )
+    def _refused(self, problem: str) -> TargetRefusedError:
+        return topic_refused(self._context.uid, self._topic, self._client.servers, problem)
 
     # ---- stage
 
@@ -171,8 +174,7 @@ class BoundKafkaSink(BoundSink):
                 self._throw_away()
                 raise
         cause = "another releaser of this sink is at work"
-        servers = self._client.servers
-        raise KafkaUnavailableError(sink=self._context.uid, what="a release", servers=servers, cause=cause)
+        raise unavailable(self._context.uid, self._client.servers, "a release", cause)
 
     def _throw_away(self) -> None:
         """Discard the producer, because the fate of its transaction is unknown.
@@ -238,7 +240,7 @@ class BoundKafkaSink(BoundSink):
             )
 
     def last_released(self) -> int:
-        """Raises KafkaTopicLostError: the ledger outlives the topic."""
+        """Raises OutputLostError: the ledger outlives the topic."""
         newest = self._ledger.newest()
         if newest is None:
             return 0
@@ -249,7 +251,10 @@ class BoundKafkaSink(BoundSink):
         found = self._client.topic(self._topic)
         if found is not None and (found.id == newest.topic or newest.topic == _NO_ID):
             return
-        raise KafkaTopicLostError(
+        raise OutputLostError(
+            "sink {sink!r} of job {job!r}: topic {topic} at {servers} {problem} since checkpoint {released} was "
+            "released to it, so the rows that were released are gone. Nothing was written. Run the job under "
+            "another id, from its input",
             sink=self._context.uid,
             job=self._context.job_id,
             topic=self._topic,

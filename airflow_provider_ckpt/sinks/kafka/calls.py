@@ -7,11 +7,12 @@ from concurrent import futures
 from typing import Any
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.sinks.kafka.errors import (
-    KafkaClientMissingError,
-    KafkaRejectedError,
-    KafkaSettingsError,
-    KafkaUnavailableError,
+from airflow_provider_ckpt.sinks.errors import (
+    InvalidSinkError,
+    MissingPackageError,
+    ReleaseRefusedError,
+    SinkUnavailableError,
+    TargetRefusedError,
 )
 from airflow_provider_ckpt.storage.redaction import as_printed, field_secrets, redact
 
@@ -54,13 +55,16 @@ class KafkaCalls:
     def kafka(self) -> Any:
         """Return the library.
 
-        Raises KafkaClientMissingError.
+        Raises MissingPackageError.
         """
         try:
             import confluent_kafka  # an optional package
             import confluent_kafka.admin
         except ImportError:
-            raise KafkaClientMissingError from None
+            raise MissingPackageError(
+                "KafkaSink needs confluent-kafka in the driver and wherever its output is released: "
+                "pip install 'airflow-provider-ckpt[kafka]'"
+            ) from None
         return confluent_kafka
 
     def hear(self, error: Any) -> None:
@@ -74,7 +78,7 @@ class KafkaCalls:
     def made(self, make: Callable[[], Any]) -> Any:
         """Return a new client.
 
-        Raises KafkaSettingsError, because another try would be refused, too.
+        Raises InvalidSinkError, because another try would be refused, too.
         """
         try:
             return make()
@@ -82,7 +86,12 @@ class KafkaCalls:
             cause = redact(error.args[0].str(), self._secrets)
         except (TypeError, ValueError) as error:
             cause = redact(str(error), self._secrets)
-        raise KafkaSettingsError(sink=self.sink, cause=cause)
+        raise InvalidSinkError(
+            "sink {sink}: the Kafka client refuses the settings of the sink or its connection: {cause}. Correct "
+            "config= of the KafkaSink, or its connection",
+            sink=self.sink,
+            cause=cause,
+        )
 
     def asked(self, what: str, ask: Any, absent: str | None = None) -> Any:
         """Return the result of ``ask``.
@@ -93,7 +102,7 @@ class KafkaCalls:
             absent: name of the error for which None is returned.
 
         Raises ReleaserFenced.
-        Raises KafkaUnavailableError if another try may help, KafkaRejectedError if not.
+        Raises SinkUnavailableError if another try may help, ReleaseRefusedError if not.
         """
         kafka = self.kafka
         self.listen()
@@ -114,11 +123,40 @@ class KafkaCalls:
             return ReleaserFenced(what)
         cause = redact(f"{error.name()}: {error.str()}", self._secrets)
         if error.name() in _HOPELESS:
-            return KafkaRejectedError(sink=self.sink, what=what, servers=self.servers, cause=cause)
+            return ReleaseRefusedError(
+                "sink {sink}: {what} at {servers} is refused: {cause}. Nothing of the checkpoint was released",
+                sink=self.sink,
+                what=what,
+                servers=self.servers,
+                cause=cause,
+            )
         return self.unavailable(what, cause)
 
     def unavailable(self, what: str, cause: str) -> CkptError:
         self.listen()
         if (heard := self._heard) is not None:
             cause += redact(f" ({heard.name()}: {heard.str()})", self._secrets)
-        return KafkaUnavailableError(sink=self.sink, what=what, servers=self.servers, cause=cause)
+        return unavailable(self.sink, self.servers, what, cause)
+
+
+def unavailable(sink: str, servers: str, what: str, cause: str) -> SinkUnavailableError:
+    """Return the error for a request that another try may settle."""
+    return SinkUnavailableError(
+        "sink {sink}: {what} at {servers} failed: {cause}. The outcome is read from the ledger before anything is "
+        "written again",
+        sink=sink,
+        what=what,
+        servers=servers,
+        cause=cause,
+    )
+
+
+def topic_refused(sink: str, topic: str, servers: str, problem: str) -> TargetRefusedError:
+    """Return the error for a topic that does not take the rows."""
+    return TargetRefusedError(
+        "sink {sink} cannot write to topic {topic} at {servers}: {problem}",
+        sink=sink,
+        topic=topic,
+        servers=servers,
+        problem=problem,
+    )

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ckpt.sinks.kafka.calls import KafkaCalls
-from airflow_provider_ckpt.sinks.kafka.errors import KafkaRejectedError, KafkaUnavailableError
+from airflow_provider_ckpt.sinks.errors import ReleaseRefusedError, SinkUnavailableError
+from airflow_provider_ckpt.sinks.kafka.calls import KafkaCalls, unavailable
 from airflow_provider_ckpt.sinks.kafka.transactions import SETTLED_WITHIN, WAITING, Transactions
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class KafkaClient:
         """
         try:
             answers = self._calls.asked("asking for the brokers' limits", self._brokers_settings)
-        except (KafkaRejectedError, KafkaUnavailableError) as error:
+        except (ReleaseRefusedError, SinkUnavailableError) as error:
             log.info("the first release will show whether transaction_timeout is too long: %s", error)
             return None
         told = [one[_LONGEST].value for one in answers if _LONGEST in one]
@@ -166,9 +166,7 @@ class KafkaClient:
                     return found
         finally:
             consumer.close()
-        raise KafkaUnavailableError(
-            sink=self._calls.sink, what=f"reading {name}", servers=self.servers, cause="a transaction in it stays open"
-        )
+        raise unavailable(self._calls.sink, self.servers, f"reading {name}", "a transaction in it stays open")
 
     # ---- transactions
 
@@ -187,7 +185,7 @@ class KafkaClient:
 
         Some settings are wrong only for a producer of transactions.
 
-        Raises KafkaSettingsError.
+        Raises InvalidSinkError.
         """
         self._producer(transactional_id, largest)
 

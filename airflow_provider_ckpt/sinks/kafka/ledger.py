@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.limits import Count
+from airflow_provider_ckpt.sinks.errors import ReleaseRecordLostError, TargetRefusedError
+from airflow_provider_ckpt.sinks.kafka.calls import topic_refused
 from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
-from airflow_provider_ckpt.sinks.kafka.errors import KafkaLedgerLostError, KafkaTargetError
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 from airflow_provider_ckpt.storage.refusal import refused_as
@@ -105,7 +106,7 @@ class Ledger:
     def prepare(self) -> None:
         """Create the topic if it is absent.
 
-        Raises KafkaTargetError for a topic whose settings would lose records.
+        Raises TargetRefusedError for a topic whose settings would lose records.
         """
         if self._client.topic(self.name) is None:
             self._client.make_topic(self.name, SETTINGS)
@@ -119,10 +120,8 @@ class Ledger:
                 has = f"{key}={found.settings[key]}, not {value}"
                 raise self._refused(f"its ledger, topic {self.name}, has {has}: it would lose records")
 
-    def _refused(self, problem: str) -> KafkaTargetError:
-        return KafkaTargetError(
-            sink=self._context.uid, topic=self._topic, servers=self._client.servers, problem=problem
-        )
+    def _refused(self, problem: str) -> TargetRefusedError:
+        return topic_refused(self._context.uid, self._topic, self._client.servers, problem)
 
     def id(self) -> str:
         """Return the id that the brokers gave the topic; empty if there is none."""
@@ -151,7 +150,7 @@ class Ledger:
         ``known``: ids of the ledgers that the handles name, which must all be this one. For a batch that was staged for
         an earlier ledger, nothing shows whether it was released.
 
-        Raises KafkaLedgerLostError for a ledger that is gone or lost records, because rows would be written twice.
+        Raises ReleaseRecordLostError for a ledger that is gone or lost records, because rows would be written twice.
         """
         found = self._client.topic(self.name)
         if found is None:
@@ -175,8 +174,12 @@ class Ledger:
         with refused_as(lambda why: self._lost(f"holds a record that is none: {why}")):
             return [LedgerRecord.decoded(one, uri) for one in records]
 
-    def _lost(self, problem: str) -> KafkaLedgerLostError:
-        return KafkaLedgerLostError(
+    def _lost(self, problem: str) -> ReleaseRecordLostError:
+        return ReleaseRecordLostError(
+            "the ledger of sink {sink} of job {job!r}, topic {ledger} at {servers}, {problem}. It records which "
+            "checkpoints the job has released to {topic}, and a release without it could write rows twice. Nothing "
+            "was released: bring it back and resume with --resume-failed, or run the job under another id, from its "
+            "input",
             sink=self._context.uid,
             job=self._context.job_id,
             ledger=self.name,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.sinks.kafka.errors import KafkaRecordTooLargeError, KafkaRowRefusedError
+from airflow_provider_ckpt.sinks.errors import RowsRefusedError
 from airflow_provider_ckpt.sinks.spark_exceptions import says
 
 if TYPE_CHECKING:
@@ -61,13 +61,24 @@ class TopicLimits:
         """Return the error for a failure of a checked frame; None if the failure has another cause."""
         where = {"sink": sink, "handle": handle, "topic": self.topic}
         if says(error, _SIZE):
-            return KafkaRecordTooLargeError(**where, limit=self.content)
-        if says(error, _KEY):
-            problem = "has no key, and the topic is compacted (cleanup.policy)"
-            return KafkaRowRefusedError(**where, problem=problem, advice="give it a key")
-        if says(error, _PARTITION):
-            problem = f"is for a partition that the topic does not have: its partitions are 0 to {self.partitions - 1}"
-            return KafkaRowRefusedError(
-                **where, problem=problem, advice="correct the column partition, or add partitions to the topic"
+            return RowsRefusedError(
+                "sink {sink}: a row of batch {handle} has more than {limit} bytes in key and value, which topic "
+                "{topic} does not take (max.message.bytes). Nothing of the batch was staged: raise the limit of the "
+                "topic, or leave such rows out, and resume with --resume-failed",
+                **where,
+                limit=self.content,
             )
-        return None
+        if says(error, _KEY):
+            problem, advice = "has no key, and the topic is compacted (cleanup.policy)", "give it a key"
+        elif says(error, _PARTITION):
+            problem = f"is for a partition that the topic does not have: its partitions are 0 to {self.partitions - 1}"
+            advice = "correct the column partition, or add partitions to the topic"
+        else:
+            return None
+        return RowsRefusedError(
+            "sink {sink}: a row of batch {handle} {problem}; no release could write it to {topic}. Nothing of the "
+            "batch was staged: {advice}, or leave such rows out, and resume with --resume-failed",
+            **where,
+            problem=problem,
+            advice=advice,
+        )

@@ -13,12 +13,12 @@ from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.errors import (
     DamagedHandleError,
     StagedElsewhereError,
-    StagedFileChangedError,
     StagedFilesMissingError,
     UnknownHandleError,
 )
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, is_data_file, staging_folder
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
+from airflow_provider_ckpt.sinks.staging_area import file_changed
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -93,7 +93,7 @@ class KafkaStaging:
     def verify(self, waiting: Sequence[Handle], checkpoint: int) -> None:
         """Check that every file is there with its size.
 
-        Raises StagedFilesMissingError, StagedFileChangedError.
+        Raises StagedFilesMissingError, StagedDataDamagedError.
         """
         missing = []
         where = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
@@ -106,9 +106,7 @@ class KafkaStaging:
                 if size is None:
                     missing.append(path)
                 elif size != file["size"]:
-                    raise StagedFileChangedError(
-                        **where, path=path, uri=self.storage.uri, expected=file["size"], found=size
-                    )
+                    raise file_changed(self._context, checkpoint, path, self.storage.uri, file["size"], size)
         if missing:
             raise StagedFilesMissingError(**where, count=len(missing), path=missing[0], uri=self.storage.uri)
 

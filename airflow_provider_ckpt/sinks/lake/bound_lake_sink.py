@@ -6,18 +6,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, StagedRowCountError
+from airflow_provider_ckpt.sinks.errors import (
+    ForeignReleaseError,
+    StagedRowCountError,
+    TargetRefusedError,
+)
 from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.file_names import released_names
 from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of, given_columns, misfit
-from airflow_provider_ckpt.sinks.lake.errors import LeftoverIntentError, TableGoneError, TableRefusedError
 from airflow_provider_ckpt.sinks.lake.footers import footers
 from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile, LakeHandle
-from airflow_provider_ckpt.sinks.lake.roll_forward import TRIES, Position, RollForward
+from airflow_provider_ckpt.sinks.lake.roll_forward import TRIES, Position, RollForward, table_gone
 from airflow_provider_ckpt.sinks.lake.settings import LakeSettings
-from airflow_provider_ckpt.sinks.lake.table import LakeTable, Snapshot
+from airflow_provider_ckpt.sinks.lake.table import LakeTable, Snapshot, table_refused
 from airflow_provider_ckpt.sinks.session_settings import LOSSLESS
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
@@ -70,7 +73,12 @@ class BoundLakeSink(BoundSink):
             return
         position = there.look()
         if position is not None and position.pending is not None:
-            raise LeftoverIntentError(**self._names(), checkpoint=position.pending.checkpoint)
+            raise TargetRefusedError(
+                "Sink {sink} of job {job!r} cannot write to table {uri}: a job of this id has begun a release there "
+                "(checkpoint {checkpoint}) that never got into the table. Give the job another id",
+                **self._names(),
+                checkpoint=position.pending.checkpoint,
+            )
 
     def storages(self) -> list[Storage]:
         found = self._table.storage()
@@ -92,7 +100,7 @@ class BoundLakeSink(BoundSink):
     def _ready(self, columns: Sequence[Column]) -> Snapshot:
         """Return the table's version. Create the table if it never existed.
 
-        Raises TableRefusedError if it does not take the rows.
+        Raises TargetRefusedError if it does not take the rows.
         """
         snapshot = self._table.load()
         if snapshot is None:
@@ -100,20 +108,20 @@ class BoundLakeSink(BoundSink):
             self._table.create(columns)
             snapshot = self._table.load()
         if snapshot is None:
-            raise TableGoneError(**self._names(), who="this very process, which has made it,")
+            raise table_gone(self._names(), "this very process, which has made it,")
         self._refuse(snapshot, columns)
         return snapshot
 
     def _refuse_gone(self) -> None:
         there = self._there()
         if there is not None and there.log.catch_up():
-            raise TableGoneError(**self._names(), who="the log of this sink's releases")
+            raise table_gone(self._names(), "the log of this sink's releases")
 
     def _refuse(self, snapshot: Snapshot, columns: Sequence[Column]) -> None:
         problem = self._table.refusal(snapshot, self._settings.first_change) or misfit(columns, snapshot.columns)
         problem = problem or self._settings.partition_misfit(snapshot.partition_by)
         if problem is not None:
-            raise TableRefusedError(**self._names(), problem=problem)
+            raise table_refused(self._context, self._table.uri, problem)
 
     def _begin(self, there: RollForward, snapshot: Snapshot | None) -> None:
         if self._settings.mode == "overwrite" and snapshot is not None and not self._began:
@@ -203,7 +211,7 @@ class BoundLakeSink(BoundSink):
         there = self._there()
         if there is None:
             if read:
-                raise TableGoneError(**self._names(), who=f"batch {read[0].id}")
+                raise table_gone(self._names(), f"batch {read[0].id}")
             return _counts(None)
         for _ in range(TRIES):
             position = there.catch_up(read)
@@ -304,7 +312,7 @@ class BoundLakeSink(BoundSink):
     def _known(self) -> RollForward:
         there = self._there()
         if there is None:
-            raise TableGoneError(**self._names(), who="this very process")
+            raise table_gone(self._names(), "this very process")
         return there
 
     def _names(self) -> dict[str, str]:

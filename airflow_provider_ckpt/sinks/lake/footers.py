@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_ckpt.sinks.errors import StagedFileUnusableError
 from airflow_provider_ckpt.sinks.lake.columns import Column
-from airflow_provider_ckpt.sinks.lake.errors import StatisticsMissingError
 from airflow_provider_ckpt.sinks.parquet_footers import read_footers
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -37,19 +37,19 @@ class Footer:
     def refuse_nulls(self, names: Collection[str]) -> None:
         """Refuse a file in which one of the columns holds a null, or may hold one.
 
-        Raises StatisticsMissingError.
+        Raises StagedFileUnusableError.
         """
         for name in names:
             if name not in self.ranges:
-                raise StatisticsMissingError(uri=self.uri, problem=f"it has no statistics of column {name!r}")
+                raise StagedFileUnusableError(uri=self.uri, problem=f"it has no statistics of column {name!r}")
             if self.ranges[name][2]:
-                raise StatisticsMissingError(uri=self.uri, problem=f"key column {name!r} is null in some rows")
+                raise StagedFileUnusableError(uri=self.uri, problem=f"key column {name!r} is null in some rows")
 
 
 def footers(storage: Storage, files: Collection[tuple[str, int]]) -> list[Footer]:
     """Return the footers of ``files`` (path, bytes).
 
-    Raises UnreadableFooterError, StatisticsMissingError, ObjectNotFoundError.
+    Raises StagedFileUnusableError, ObjectNotFoundError.
     """
     return [
         _footer(storage.full_uri(path), metadata)
@@ -63,7 +63,7 @@ def _footer(uri: str, metadata: Any) -> Footer:
         column = metadata.schema.column(index)
         if column.physical_type == "INT96":
             problem = f"column {column.path!r} holds instants of a kind (INT96) that tables do not take"
-            raise StatisticsMissingError(uri=uri, problem=problem)
+            raise StagedFileUnusableError(uri=uri, problem=problem)
         if column.path == column.name and (found := _range(metadata, index)) is not None:
             ranges[column.name] = found
     return Footer(uri, metadata.num_rows, ranges)

@@ -67,7 +67,7 @@ class IntentLog:
     """The intents of one sink, by number.
 
     An entry is appended only when the table contains all earlier ones, so the table lacks at most the last one.
-    Thread-safe. Every method raises ReleaseLogDamagedError when entries are gone.
+    Thread-safe. Every method raises ReleaseRecordLostError when entries are gone.
     """
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
@@ -104,7 +104,7 @@ class IntentLog:
     def refuse_shorter(self, entries: int, who: str) -> None:
         """Refuse a log with fewer entries than ``who`` has seen.
 
-        Raises ReleaseLogDamagedError.
+        Raises ReleaseRecordLostError.
         """
         self._log.refuse_shorter(entries, who)
 

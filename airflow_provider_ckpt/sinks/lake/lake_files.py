@@ -19,7 +19,7 @@ class LakeFiles(StagingArea):
     def verify_staged(self, files: Sequence[LakeFile], checkpoint: int) -> None:
         """Check that every file is there with its size, staged or under its final name.
 
-        Raises StagedFilesMissingError, StagedFileChangedError.
+        Raises StagedFilesMissingError, StagedDataDamagedError.
         """
         self._verify(files, checkpoint, staged_will_do=True)
 
@@ -28,7 +28,7 @@ class LakeFiles(StagingArea):
 
         A table that names a missing file becomes unreadable.
 
-        Raises StagedFilesMissingError, StagedFileChangedError.
+        Raises StagedFilesMissingError, StagedDataDamagedError.
         """
         self._verify(files, checkpoint, staged_will_do=False)
 

@@ -5,23 +5,19 @@ A sink that overwrites has a start mark. The mark distinguishes an abandoned job
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.limits import Count
-from airflow_provider_ckpt.sinks.errors import ReleaseLogDamagedError
+from airflow_provider_ckpt.sinks.errors import (
+    OutputSupersededError,
+    ReleaseRecordLostError,
+    ReleaseRefusedError,
+    SinkUnavailableError,
+)
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, sink_folder
 from airflow_provider_ckpt.sinks.lake.columns import Column, misfit
-from airflow_provider_ckpt.sinks.lake.errors import (
-    TableBusyError,
-    TableDriftedError,
-    TableGoneError,
-    TableLostCommitsError,
-    TableReplacedError,
-    TableSupersededError,
-    TableUnreachableError,
-)
 from airflow_provider_ckpt.sinks.lake.intents import Intent, IntentLog
 from airflow_provider_ckpt.sinks.lake.lake_files import LakeFiles
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
@@ -54,14 +50,14 @@ class StartMark:
     def read(self) -> int | None:
         """Return the mark; None if the sink has not begun.
 
-        Raises ReleaseLogDamagedError.
+        Raises ReleaseRecordLostError.
         """
         uri = self._storage.full_uri(self._path)
         try:
             data = self._storage.read(self._path)
         except ObjectNotFoundError:
             return None
-        with refused_as(lambda why: ReleaseLogDamagedError(uri=uri, problem=f"it is not what was written ({why})")):
+        with refused_as(lambda why: ReleaseRecordLostError(uri=uri, problem=f"it is not what was written ({why})")):
             document = decode_document(data, MARK, VERSION, uri=uri)
             return int(read_field(document, "overwrites", reader(Count)))
 
@@ -113,7 +109,7 @@ class RollForward:
 
         ``known``: handles, which record the table that they were staged for.
 
-        Raises TableGoneError, TableLostCommitsError, TableReplacedError, ReleaseLogDamagedError.
+        Raises ReleaseRecordLostError.
         """
         snapshot = self._table.load()
         while True:
@@ -135,8 +131,8 @@ class RollForward:
     def catch_up(self, known: Sequence[LakeHandle] = ()) -> Position | None:
         """Commit the intent that the table lacks. Return the position after that, with nothing pending.
 
-        Raises the errors of :meth:`look`, and TableDriftedError, TableSupersededError, TableBusyError,
-        TableUnreachableError, StagedFilesMissingError, StagedFileChangedError.
+        Raises the errors of :meth:`look`, and ReleaseRefusedError, OutputSupersededError, SinkUnavailableError,
+        SinkUnavailableError, StagedFilesMissingError, StagedDataDamagedError.
         """
         reason = ""
         for _ in range(TRIES):
@@ -167,7 +163,7 @@ class RollForward:
         self.files.verify_targets(intent.files, intent.checkpoint)
         try:
             self._table.commit(snapshot, intent, number)
-        except TableUnreachableError:
+        except SinkUnavailableError:
             again = self._table.load()
             if again is None or again.applied < number:
                 raise
@@ -176,7 +172,7 @@ class RollForward:
     def check(self, snapshot: Snapshot, intent: Intent, columns: Sequence[Column], partition_by: Sequence[str]) -> None:
         """Refuse rows that the table as it is now does not take.
 
-        Raises TableDriftedError.
+        Raises ReleaseRefusedError.
         """
         problem = self._table.refusal(snapshot, intent.change)
         if problem is None:
@@ -184,14 +180,21 @@ class RollForward:
         if problem is None and tuple(partition_by) != snapshot.partition_by:
             problem = f"it is partitioned by {list(snapshot.partition_by)} now, and was by {list(partition_by)}"
         if problem is not None:
-            raise TableDriftedError(**self._names(), checkpoint=intent.checkpoint, problem=problem)
+            raise ReleaseRefusedError(
+                "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {uri}: "
+                "{problem}. The table was changed after the rows had been staged. Nothing was lost: they stay "
+                "staged. Change the table back and resume with --resume-failed",
+                **self._names(),
+                checkpoint=intent.checkpoint,
+                problem=problem,
+            )
 
     def overwrites_before(self, position: Position, mode: LakeMode, *, has_rows: bool) -> int | None:
         """Return how often the table's rows may have been replaced before the sink's next release.
 
         None stands for an overwriting sink that has not begun.
 
-        Raises TableSupersededError.
+        Raises OutputSupersededError.
         """
         found = position.snapshot.overwrites
         if position.newest is not None:
@@ -202,7 +205,7 @@ class RollForward:
             expected = self.start.read()
             if expected is None and has_rows:
                 uri = self.storage.full_uri(self._folder)
-                raise ReleaseLogDamagedError(uri=uri, problem="start.json, made before any row was staged, is gone")
+                raise ReleaseRecordLostError(uri=uri, problem="start.json, made before any row was staged, is gone")
         if expected is not None and found != expected and (has_rows or position.newest is None):
             raise self._superseded(position.snapshot, expected)
         return expected
@@ -211,18 +214,31 @@ class RollForward:
         self.storage.collect_temporary("", older_than, deep=False)  # left by probes
         self.storage.collect_temporary(self._folder, older_than)
 
-    def busy(self, reason: str) -> TableBusyError:
-        return TableBusyError(**self._names(), tries=TRIES, reason=reason)
+    def busy(self, reason: str) -> SinkUnavailableError:
+        return SinkUnavailableError(
+            "Sink {sink} of job {job!r} could not commit to table {uri} in {tries} tries, because others committed "
+            "each time; nothing was lost, and the release is tried again ({reason})",
+            **self._names(),
+            tries=TRIES,
+            reason=reason,
+        )
 
-    def _superseded(self, snapshot: Snapshot, expected: int) -> TableSupersededError:
-        return TableSupersededError(**self._names(), found=snapshot.overwrites, expected=expected)
+    def _superseded(self, snapshot: Snapshot, expected: int) -> OutputSupersededError:
+        return OutputSupersededError(
+            "Sink {sink} of job {job!r} is superseded at table {uri}: since it began there, a job with "
+            "mode='overwrite' has replaced the table's rows ({found} times in all, {expected} when this job began). "
+            "This job releases nothing further. If its rows are the wanted ones, run it again under a new job id",
+            **self._names(),
+            found=snapshot.overwrites,
+            expected=expected,
+        )
 
     # ---- refusals of a table that knows less than a log or a handle
 
     def _refuse_gone(self, length: int, known: Sequence[LakeHandle]) -> None:
         if length or known:
             who = "the log of its releases" if length else f"batch {known[0].id}"
-            raise TableGoneError(**self._names(), who=who)
+            raise table_gone(self._names(), who)
 
     def _refuse_other(self, snapshot: Snapshot, length: int, known: Sequence[LakeHandle]) -> None:
         if length and self.log.intent(length - 1).table != snapshot.id:
@@ -235,10 +251,37 @@ class RollForward:
             self.log.refuse_shorter(handle.intents, f"batch {handle.id}")
 
     def _refuse_replaced(self, snapshot: Snapshot, expected: str, who: str) -> None:
-        raise TableReplacedError(**self._names(), who=who, found=snapshot.id, expected=expected)
+        raise ReleaseRecordLostError(
+            "Sink {sink} of job {job!r}: table {uri} is another one than {who} was made for (its id is {found}, not "
+            "{expected}): it was deleted and made again. Nothing was released to it. Bring the old table back and "
+            "resume with --resume-failed, or run the job under another id, from its input",
+            **self._names(),
+            who=who,
+            found=snapshot.id,
+            expected=expected,
+        )
 
     def _refuse_lost(self, applied: int, known: int, who: str) -> None:
-        raise TableLostCommitsError(**self._names(), applied=applied or "no", who=who, known=known)
+        raise ReleaseRecordLostError(
+            "Sink {sink} of job {job!r}: table {uri} contains {applied} of its releases, and {who} knows {known}. "
+            "The table lost commits: it was restored from an older copy, or deleted and made again. Nothing was "
+            "released because of it. Bring the newer table back and resume with --resume-failed, or run the job "
+            "under another id, from its input",
+            **self._names(),
+            applied=applied or "no",
+            who=who,
+            known=known,
+        )
 
     def _names(self) -> dict[str, str]:
         return {"sink": self._context.uid, "job": self._context.job_id, "uri": self._table.uri}
+
+
+def table_gone(names: Mapping[str, str], who: str) -> ReleaseRecordLostError:
+    """Return the error for a table that ``who`` has seen. ``names`` has sink, job and uri."""
+    return ReleaseRecordLostError(
+        "Sink {sink} of job {job!r}: table {uri} no longer exists, and {who} has seen it. Nothing was released. "
+        "Bring it back and resume with --resume-failed, or run the job under another id, from its input",
+        **names,
+        who=who,
+    )

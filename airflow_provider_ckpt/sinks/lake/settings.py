@@ -8,8 +8,7 @@ from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
 from airflow_provider_ckpt.sinks.argument_checks import names_problem, options_problem
-from airflow_provider_ckpt.sinks.errors import InvalidSinkError
-from airflow_provider_ckpt.sinks.lake.errors import MissingPackageError
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError, MissingPackageError
 from airflow_provider_ckpt.sinks.lake.intents import Change
 
 LakeMode = Literal["append", "overwrite", "upsert"]
@@ -85,4 +84,10 @@ def refuse_missing(sink: str, package: str, extra: str) -> None:
     Raises MissingPackageError.
     """
     if find_spec(package) is None:
-        raise MissingPackageError(sink=sink, package=package, extra=extra)
+        raise MissingPackageError(
+            "{sink} needs the package {package}, which is not installed here: pip install "
+            "'airflow-provider-ckpt[{extra}]' on every machine that runs or releases the job",
+            sink=sink,
+            package=package,
+            extra=extra,
+        )

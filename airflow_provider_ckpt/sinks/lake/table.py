@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ckpt.errors import kind_and_text
 from airflow_provider_ckpt.printable import without_colours
+from airflow_provider_ckpt.sinks.errors import SinkUnavailableError, TargetRefusedError
 from airflow_provider_ckpt.sinks.lake.columns import Column
-from airflow_provider_ckpt.sinks.lake.errors import TableUnreachableError
 from airflow_provider_ckpt.sinks.lake.footers import Footer
 from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
+from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -20,10 +21,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def unreachable(uri: str, verb: str, place: Location, error: Exception) -> TableUnreachableError:
+def unreachable(uri: str, verb: str, place: Location, error: Exception) -> SinkUnavailableError:
     """Return the error for a failure of the library. The secrets of ``place`` are hidden in its text."""
     reason = without_colours(place.redact(kind_and_text(error)))
-    return TableUnreachableError(uri=uri, verb=verb, reason=reason)
+    return SinkUnavailableError("table {uri} could not be {verb}: {reason}", uri=uri, verb=verb, reason=reason)
+
+
+def table_refused(context: SinkContext, uri: str, problem: str) -> TargetRefusedError:
+    """Return the error for a table that does not take the rows."""
+    return TargetRefusedError(
+        "Sink {sink} of job {job!r} cannot write to table {uri}: {problem}",
+        sink=context.uid,
+        job=context.job_id,
+        uri=uri,
+        problem=problem,
+    )
 
 
 class CommitConflict(Exception):
@@ -56,7 +68,7 @@ class Snapshot:
 
 
 class LakeTable(ABC):
-    """The table of one sink of one job. ``uri`` is for people. Every method raises TableUnreachableError."""
+    """The table of one sink of one job. ``uri`` is for people. Every method raises SinkUnavailableError."""
 
     uri: str
 
@@ -96,7 +108,7 @@ class LakeTable(ABC):
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
         """Return the partition of a staged file, whose path is relative to its place.
 
-        Raises StatisticsMissingError.
+        Raises StagedFileUnusableError.
         """
 
     def released(self, name: str, snapshot: Snapshot) -> str | None:

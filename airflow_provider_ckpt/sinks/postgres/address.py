@@ -16,15 +16,8 @@ from psycopg.conninfo import conninfo_to_dict
 from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.connections.errors import BadConnectionError
 from airflow_provider_ckpt.connections.plain_text import is_on_this_machine
-from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError
 from airflow_provider_ckpt.storage.redaction import as_printed, redact
-
-
-class NotAPostgresConnectionError(InvalidInputError):
-    """The Airflow connection has another type than postgres. Data: conn_id, conn_type."""
-
-    template = "connection {conn_id!r} is of type {conn_type!r}; a PostgresSink needs one of type postgres"
-
 
 _LIBPQ = (
     *("sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslpassword", "channel_binding", "gssencmode"),
@@ -53,10 +46,14 @@ class Address:
     def of_connection(cls, connection: Connection) -> Address:
         """Return the address in an Airflow connection.
 
-        Raises NotAPostgresConnectionError, BadConnectionError.
+        Raises InvalidSinkError, BadConnectionError.
         """
         if connection.conn_type != "postgres":
-            raise NotAPostgresConnectionError(conn_id=connection.conn_id, conn_type=connection.conn_type)
+            raise InvalidSinkError(
+                "connection {conn_id!r} is of type {conn_type!r}; a PostgresSink needs one of type postgres",
+                conn_id=connection.conn_id,
+                conn_type=connection.conn_type,
+            )
         if connection.extra.get("iam"):
             problem = "its extra asks for an IAM token (iam), which expires while a job runs; give it a password"
             raise BadConnectionError(conn_id=connection.conn_id, problem=problem)

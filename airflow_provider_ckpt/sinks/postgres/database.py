@@ -89,7 +89,7 @@ class Database:
             failures: makes the sink's errors.
             refused: returns the error for a psycopg error that would persist.
 
-        Raises DatabaseUnreachableError for errors that may pass.
+        Raises SinkUnavailableError for errors that may pass.
         """
         try:
             connection = self._connect(**self.parameters("ckpt"), prepare_threshold=None)

@@ -131,7 +131,7 @@ def copy_rows(
 
     ``types``: types of the staging table's columns.
 
-    Raises RowsRefusedError, DatabaseUnreachableError, and the errors of the frame itself.
+    Raises RowsRefusedError, SinkUnavailableError, and the errors of the frame itself.
     """
     names = [name for name, _ in columns]
     typed = [(name, kind, types[name]) for name, kind in columns]

@@ -14,8 +14,8 @@ from sqlalchemy.exc import ArgumentError
 from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.connections.errors import BadConnectionError
 from airflow_provider_ckpt.connections.plain_text import is_on_this_machine
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError
 from airflow_provider_ckpt.sinks.sql.dialect_names import Kind, kind_of, refused_dialect
-from airflow_provider_ckpt.sinks.sql.errors import ConnectionSettingRefusedError
 from airflow_provider_ckpt.storage.redaction import as_printed, field_secrets, redact
 
 _TEXTS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password", "unix_socket")
@@ -38,7 +38,7 @@ class Address:
     def of_url(cls, url: str) -> Address | None:
         """Return the address in a URL; None if the URL cannot be parsed. The parser's error would show a part of it.
 
-        Raises DialectRefusedError, ConnectionSettingRefusedError.
+        Raises InvalidSinkError.
         """
         kind = kind_of(url.partition("://")[0])
         if kind is None:
@@ -61,7 +61,7 @@ class Address:
     def of_connection(cls, connection: Connection) -> Address:
         """Return the address in an Airflow connection.
 
-        Raises DialectRefusedError, ConnectionSettingRefusedError, BadConnectionError.
+        Raises InvalidSinkError, BadConnectionError.
         """
         where = f"connection {connection.conn_id!r}"
         kind = kind_of(connection.conn_type)
@@ -86,13 +86,13 @@ class Address:
     @classmethod
     def _of_file(cls, where: str, path: str | None, settings: Iterable[str]) -> Address:
         for name in settings:
-            raise ConnectionSettingRefusedError(where=where, setting=name, problem="is none for a file of SQLite")
+            raise _refused(where, name, "is none for a file of SQLite")
         if not path or path == ":memory:" or path.startswith("file:"):
             problem = "names no file: a database in memory exists in one process only, and is lost with it"
-            raise ConnectionSettingRefusedError(where=where, setting="path", problem=problem)
+            raise _refused(where, "path", problem)
         if not Path(path).is_absolute():
             problem = "is relative, and each process would search its own folder; write sqlite:////folder/file.db"
-            raise ConnectionSettingRefusedError(where=where, setting="path", problem=problem)
+            raise _refused(where, "path", problem)
         return cls("sqlite", {"path": path})
 
     @property
@@ -130,7 +130,7 @@ def _given(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("host", "user", "password", "database"):
         if any("\ud800" <= one <= "\udfff" for one in values[name] or ""):
             problem = "has half of a character (a surrogate), which cannot be sent to a server"
-            raise ConnectionSettingRefusedError(where=where, setting=name, problem=problem)
+            raise _refused(where, name, problem)
     return {name: value for name, value in values.items() if value not in (None, "")}
 
 
@@ -140,7 +140,7 @@ def _tls(where: str, given: Any) -> dict[str, Any] | None:
     if found is None or (isinstance(found, dict) and set(found) <= _TLS):
         return found
     problem = f"is no JSON object of {', '.join(sorted(_TLS))}"
-    raise ConnectionSettingRefusedError(where=where, setting="ssl", problem=problem)
+    raise _refused(where, "ssl", problem)
 
 
 def _read_json(text: str) -> Any:
@@ -165,11 +165,20 @@ def _settings(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
         else:
             known = ", ".join((*_TEXTS, *_NUMBERS, *_SWITCHES))
             problem = f"is unknown here, or not of its kind; it takes {known} (charset is utf8mb4)"
-            raise ConnectionSettingRefusedError(where=where, setting=name, problem=problem)
+            raise _refused(where, name, problem)
     if found.get("ssl_verify_identity") and "ssl_ca" not in found:
         problem = "needs ssl_ca, without which the driver compares no host"
-        raise ConnectionSettingRefusedError(where=where, setting="ssl_verify_identity", problem=problem)
+        raise _refused(where, "ssl_verify_identity", problem)
     if "ssl_ca" in found:
         # without it PyMySQL would ask for TLS and accept any certificate
         found.setdefault("ssl_verify_cert", True)
     return found
+
+
+def _refused(where: str, setting: str, problem: str) -> InvalidSinkError:
+    return InvalidSinkError(
+        "{where} cannot be used by a SqlSink: its setting {setting!r} {problem}",
+        where=where,
+        setting=setting,
+        problem=problem,
+    )

@@ -72,7 +72,7 @@ class Database:
             failures: makes the sink's errors.
             refused: returns the error for a driver's error that would persist.
 
-        Raises DatabaseUnreachableError for errors that may pass.
+        Raises SinkUnavailableError for errors that may pass.
         """
         try:
             with self._engine.connect() as connection:  # uncommitted work is rolled back

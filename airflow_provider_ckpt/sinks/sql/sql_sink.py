@@ -58,7 +58,7 @@ class SqlSink(DatabaseSink):
     def validate_place(self) -> None:
         """Check where the ledger is, and ``url`` if it is given.
 
-        Raises InvalidSinkError, DialectRefusedError.
+        Raises InvalidSinkError.
         """
         problem = None if self.staging_schema is None else problem_of(self.staging_schema)
         if problem:

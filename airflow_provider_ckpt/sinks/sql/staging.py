@@ -72,7 +72,7 @@ def insert_rows(
 ) -> list[dict[str, Any]]:
     """Insert the rows and return (part, rows) of each partition that Spark counts. Reads the frame once (R18).
 
-    Raises RowsRefusedError, DatabaseUnreachableError, and the errors of the frame itself.
+    Raises RowsRefusedError, SinkUnavailableError, and the errors of the frame itself.
     """
     written = frame.selectExpr(*(_as_written(name, kind) for name, kind in columns))
     limits = []

@@ -71,7 +71,7 @@ class GivenSplits:
     def of(self, operator: Operator) -> tuple[Split, ...]:
         """Return the splits of a source.
 
-        Raises InvalidJobError, InvalidJobError.
+        Raises InvalidJobError, SplitsFailedError.
         """
         assert operator.splits is not None, operator
         if operator.uid in self._failed:
@@ -94,7 +94,7 @@ def plan_splits_anew(job: Job, given: GivenSplits, state: JobState) -> PlannedSp
         state: the state of earlier runs. A number of readers that was set in them stays, even when the job is
             restarted from scratch (R21).
 
-    Raises InvalidJobError, InvalidJobError.
+    Raises InvalidJobError, SplitsFailedError.
     """
     sources = {one.uid: one for one in job.sources if one.splits is not None}
     declared = {uid: one.splits.parallelism for uid, one in sources.items() if one.splits is not None}
@@ -115,7 +115,7 @@ def plan_splits(
         state: the state that the job resumes from.
         over: finished sources, whose functions are not called.
 
-    Raises InvalidJobError, InvalidJobError, SplitsFailedForNowError, FrozenSplitsLostError.
+    Raises InvalidJobError, SplitsFailedError, SplitsFailedForNowError, FrozenSplitsLostError.
     """
     lists: dict[str, Sequence[Split]] = {}
     subtasks: dict[str, int] = {}

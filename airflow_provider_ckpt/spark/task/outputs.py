@@ -149,7 +149,7 @@ class Outputs:
         Args:
             is_over: returns whether the run is over. Then nothing is tried again.
 
-        Raises SinkAnswerError, the error for a file that its source cannot read, and the errors of sinks.
+        Raises SinkContractError, the error for a file that its source cannot read, and the errors of sinks.
         """
         return self._with_content(frame, is_over, lambda: self._stage(frame, batch_id, is_over))
 

@@ -20,13 +20,12 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import CkptError, TerminalError
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     BelowHeadError,
     CorruptLogError,
     LostRaceError,
-    NoSuchHeadError,
     StorageTransientError,
 )
 from airflow_provider_ckpt.storage.log.log_files import LogFiles
@@ -390,13 +389,18 @@ class AppendLog:
             keep: the rule for entries that are never deleted, instead of the log's own.
             besides: numbers of entries that stay until the next truncation.
 
-        Raises NoSuchHeadError if ``head`` is beyond the entries read.
+        Raises TerminalError if ``head`` is beyond the entries read.
         """
         with self._lock:
             self._ensure_loaded()
             self._refuse_damaged()
             if head > self._next:
-                raise NoSuchHeadError(uri=self.uri, head=head, next_number=self._next)
+                raise TerminalError(
+                    "{uri} cannot be truncated up to {head}: its entries end before {next_number}",
+                    uri=self.uri,
+                    head=head,
+                    next_number=self._next,
+                )
             listing = self._files.list()
             if head > listing.head:
                 kept = self._kept.below(head, listing, keep, besides)

@@ -94,7 +94,7 @@ class LogFiles:
         except CkptError as error:
             if "where" not in error.data:
                 raise
-            raise type(error)(**{**error.data, "where": self.entry_uri(number)}) from None
+            raise type(error)(error.template, **{**error.data, "where": self.entry_uri(number)}) from None
 
     def create_pack(self, pack: Pack, lines: list[str]) -> None:
         """Create a pack of ``lines``, each made by :meth:`packed`.

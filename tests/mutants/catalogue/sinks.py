@@ -207,11 +207,20 @@ SINKS = (
     Mutant(
         "company-in-the-folder",
         "R9",
-        "Occupancy._refuse_company",
-        "    if held is not None:\n        raise",
-        "    if False:\n        raise",
+        "Occupancy.refuse_company",
+        '    if self._mode != "append" and (held := self._company(self._turns.catch_up())) is not None:',
+        "    if (held := None) is not None:",
         _LAKE,
         "a job silently adds its rows to those of another one",
+    ),
+    Mutant(
+        "company-came-meanwhile",
+        "R9",
+        "Occupancy.take",
+        "        if (held := self._company(turns)) is not None:",
+        "        if (held := None) is not None:",
+        _LAKE,
+        "a job silently adds its rows to those of a job that released since it started",
     ),
     Mutant(
         "superseded-job-releases",

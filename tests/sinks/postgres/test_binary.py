@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.sinks.database.errors import RowsRefusedError
+from airflow_provider_ckpt.sinks.errors import RowsRefusedError
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
 from airflow_provider_ckpt.sinks.postgres.staging import known_rows

@@ -63,4 +63,4 @@ def test_where_psycopg_is_missing_in_the_driver_the_error_names_the_extra(monkey
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(Exception, match=r"airflow-provider-ckpt\[postgres\]") as raised:
         PostgresSink("orders", url="postgresql://h/d").bind(SinkContext("orders", "lake"))
-    assert type(raised.value).__name__ == "DriverPackageMissingError"
+    assert type(raised.value).__name__ == "MissingPackageError"

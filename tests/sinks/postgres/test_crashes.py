@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError, RowsRefusedError
+from airflow_provider_ckpt.sinks.errors import RowsRefusedError, SinkUnavailableError
 from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
 from airflow_provider_ckpt.testing.crash import When
 from tests.sinks.databases import died, in_this_process, rows_of, stage, stage_request
@@ -151,7 +151,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_nothing
     def crash(pid: int) -> None:
         world.server.crash()
 
-    with killed_in_release(world, crash, at) as dying, pytest.raises(DatabaseUnreachableError):
+    with killed_in_release(world, crash, at) as dying, pytest.raises(SinkUnavailableError, match="could not"):
         dying.release([handle], 2)
     world.server.launch()
     assert (world.rows(), world.bind().last_released()) == (rows_of(1), 1)
@@ -180,7 +180,7 @@ def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(world: World) -> N
     def connect(**parameters: Any) -> psycopg.Connection[Any]:
         return psycopg.connect(**{**parameters, "port": proxy.port})
 
-    with pytest.raises(DatabaseUnreachableError):
+    with pytest.raises(SinkUnavailableError, match="could not"):
         world.bind(connect=connect).release([handle], 1)
     proxy.close()
     wait_until(lambda: world.rows() == rows_of(1), "the commit")
@@ -198,7 +198,7 @@ def test_a_part_whose_commit_is_in_doubt_does_not_count(world: World) -> None:
         sent["conninfo"].cell_contents["port"] = proxy.port
         return in_this_process(frame, function)
 
-    with pytest.raises(DatabaseUnreachableError, match="stage a batch from an executor"):
+    with pytest.raises(SinkUnavailableError, match="stage a batch from an executor"):
         sink.stage(frame_of(1), stage_request(1, "dead", through))  # type: ignore[arg-type]
     proxy.close()
     kept = staged(sink, 1, "alive")
@@ -273,14 +273,14 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     thread = threading.Thread(target=run)
     thread.start()
     stands.wait(60)
-    with pytest.raises(DatabaseUnreachableError, match="SQLSTATE 55P03"):
+    with pytest.raises(SinkUnavailableError, match="SQLSTATE 55P03"):
         world.bind().release([handle], 1)  # the lock_timeout ends the attempt
     asked = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
     world.run(asked)  # idle_in_transaction_session_timeout would do the same after a minute
     assert world.bind().release([handle], 1) == {"rows": 2}
     resumes.set()
     thread.join()
-    assert isinstance(failure[0], DatabaseUnreachableError)
+    assert isinstance(failure[0], SinkUnavailableError)
     assert world.rows() == rows_of(1)
 
 
@@ -314,7 +314,7 @@ def test_a_server_that_does_not_answer_is_worth_another_try_and_the_error_shows_
     def connect(**parameters: Any) -> psycopg.Connection[Any]:
         return psycopg.connect(**{**parameters, "port": port})
 
-    with pytest.raises(DatabaseUnreachableError, match="could not read its ledger") as raised:
+    with pytest.raises(SinkUnavailableError, match="could not read its ledger") as raised:
         world.bind(connect=connect).last_released()
     assert "s3cr3tPW" not in f"{raised.value} {raised.value.data} {raised.value.__context__}"
 

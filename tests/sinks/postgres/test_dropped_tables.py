@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import TableLostError
+from airflow_provider_ckpt.sinks.errors import OutputLostError
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from tests.sinks.databases import rows_of
@@ -31,7 +31,7 @@ def test_r9_a_dropped_table_that_has_released_rows_is_refused_and_is_not_made_ag
     sink = world.bind(**given)
     acts: list[Callable[[], Any]] = [sink.last_released, lambda: staged(sink, 2)]
     for act in acts:
-        with pytest.raises(TableLostError, match=r"checkpoint 3 was released to it.* Bring the table back"):
+        with pytest.raises(OutputLostError, match=r"checkpoint 3 was released to it.* Bring the table back"):
             act()
     assert world.staging_tables() == 0
     assert world.run("SELECT to_regclass(%s)", f'"{world.schema}".orders') == [(None,)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError, RowsRefusedError
+from airflow_provider_ckpt.sinks.errors import ReleaseRefusedError, RowsRefusedError
 from tests.sinks.databases import rows_of, stage
 from tests.sinks.postgres.world import Rows, World, staged
 
@@ -23,7 +23,7 @@ def refused(world: World, *after: str, rows: Any = ROWS, **given: Any) -> str:
     before = world.rows()
     for statement in after:
         world.run(statement)
-    with pytest.raises(ReleaseRefusedError) as raised:
+    with pytest.raises(ReleaseRefusedError, match="Correct the cause in the database, and") as raised:
         sink.release([handle], 1)
     assert (world.rows(), world.staged(), sink.last_released()) == (before, [handle["id"]], 0)
     whole = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)

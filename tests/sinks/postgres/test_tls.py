@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.sinks.errors import SinkUnavailableError
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.sinks.databases import rows_of
 from tests.sinks.postgres.postgres_job import PostgresJob
@@ -80,7 +80,7 @@ def test_a_server_of_another_authority_is_refused_before_anything_is_written(
 ) -> None:
     world = world_of(encrypting, Authority(tmp_path, "another").keys.certificate, 3)
     with pytest.raises(
-        DatabaseUnreachableError,
+        SinkUnavailableError,
         match=r"sink 'lake' of job 'orders' could not .* certificate verify failed",
     ):
         world.new()
@@ -92,17 +92,17 @@ def test_a_certificate_of_another_host_is_refused(authority: Authority, tmp_path
         pytest.skip(NOT_INSTALLED)
     with PostgreSQL(tls=authority.signed("elsewhere", "DNS:elsewhere.example")) as server:
         world = world_of(server, authority.keys.certificate, 4)
-        with pytest.raises(DatabaseUnreachableError, match=r"certificate for .*elsewhere.* does not match host name"):
+        with pytest.raises(SinkUnavailableError, match=r"certificate for .*elsewhere.* does not match host name"):
             world.new()
 
 
 def test_a_server_without_tls_is_refused(server: PostgreSQL, authority: Authority) -> None:
     world = world_of(server, authority.keys.certificate, 5)
-    with pytest.raises(DatabaseUnreachableError, match="server does not support SSL"):
+    with pytest.raises(SinkUnavailableError, match="server does not support SSL"):
         world.new()
 
 
 def test_a_certificate_that_is_not_there_is_refused(encrypting: PostgreSQL, tmp_path: Path) -> None:
     world = world_of(encrypting, tmp_path / "gone.pem", 6)
-    with pytest.raises(DatabaseUnreachableError, match=r"root certificate file .*gone\.pem.* does not exist"):
+    with pytest.raises(SinkUnavailableError, match=r"root certificate file .*gone\.pem.* does not exist"):
         world.new()

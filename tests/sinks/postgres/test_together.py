@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import LedgerLostError, ReleaseRefusedError
+from airflow_provider_ckpt.sinks.errors import ReleaseRecordLostError, ReleaseRefusedError
 from airflow_provider_ckpt.sinks.postgres.bound_postgres_sink import BoundPostgresSink
 from airflow_provider_ckpt.sinks.sink import ReleaseParticipant
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
@@ -79,7 +79,7 @@ def test_what_one_table_does_not_take_is_in_neither_and_the_error_names_its_sink
     sinks = bind(two, new=True)
     handles = [[staged(sink, 1)] for sink in sinks]
     two.run(f'INSERT INTO "{two.schema}".orders VALUES (10, %s)', "of somebody else")
-    with pytest.raises(ReleaseRefusedError) as caught:
+    with pytest.raises(ReleaseRefusedError, match="Correct the cause in the database, and") as caught:
         release(sinks, 1, *handles)
     assert caught.value.data["sink"] == "orders"
     assert shown(two) == [[], [10]]
@@ -109,7 +109,7 @@ def test_a_ledger_that_has_lost_the_entry_of_one_releases_in_neither(two: World)
     sinks = bind(two, new=True)
     handles = [[staged(sink, 1)] for sink in sinks]
     two.run(f"DELETE FROM \"{two.staging}\".ledger WHERE sink = 'orders'")
-    with pytest.raises(LedgerLostError):
+    with pytest.raises(ReleaseRecordLostError, match="Bring the ledger back and resume with"):
         release(sinks, 1, *handles)
     assert shown(two) == [[], []]
 

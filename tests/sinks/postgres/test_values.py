@@ -7,7 +7,7 @@ import json
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_ckpt.sinks.database.errors import RowsRefusedError, TableMismatchError
+from airflow_provider_ckpt.sinks.errors import RowsRefusedError, TargetRefusedError
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
 from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
 from airflow_provider_ckpt.testing.staging import stage
@@ -63,10 +63,10 @@ def test_a_domain_of_a_domain_counts_as_what_it_is_made_of(spark: SparkSession, 
     domains(world, "bigint", "number")
     world.run(f'CREATE TABLE "{world.schema}".orders (id "{world.schema}".number, ids "{world.schema}".number[])')
     assert release(world, spark.sql("SELECT 7 AS id, array(7L) AS ids")) == [7]
-    with pytest.raises(TableMismatchError, match="its column 'id' is NOT NULL and has no default"):
+    with pytest.raises(TargetRefusedError, match="its column 'id' is NOT NULL and has no default"):
         world.bind().check_rows(SinkInput("lake", (("ids", {"type": "array", "elementType": "long"}),)))
     world.bind().check_rows(SinkInput("lake", (("id", "long"),)))
-    with pytest.raises(TableMismatchError, match="column 'id' is double in the job and bigint in the table"):
+    with pytest.raises(TargetRefusedError, match="column 'id' is double in the job and bigint in the table"):
         world.bind().check_rows(SinkInput("lake", (("id", "double"),)))
 
 
@@ -81,7 +81,7 @@ def test_texts_that_fit_are_kept_with_their_blanks(spark: SparkSession, world: W
 @pytest.mark.parametrize("kind", ["name", '"char"', "interval(0)", "interval second"])
 def test_a_type_that_cuts_texts_without_a_word_is_refused(world: World, kind: str) -> None:
     world.table(f"id int, city {kind}")
-    with pytest.raises(TableMismatchError, match="column 'city' is string in the job"):
+    with pytest.raises(TargetRefusedError, match="column 'city' is string in the job"):
         world.bind().check_rows(SinkInput("lake", COLUMNS))
 
 
@@ -113,13 +113,13 @@ def test_a_partition_that_a_crash_empties_or_that_is_elsewhere_is_refused(world:
     world.run(f"CREATE TABLE {orders} (id int, city text) PARTITION BY LIST (id)")
     world.bind().check_rows(given)
     world.run(f'CREATE UNLOGGED TABLE "{world.schema}".one PARTITION OF {orders} FOR VALUES IN (1)')
-    with pytest.raises(TableMismatchError, match="or a partition of it, is UNLOGGED"):
+    with pytest.raises(TargetRefusedError, match="or a partition of it, is UNLOGGED"):
         world.bind().check_rows(given)
     world.run(f'DROP TABLE "{world.schema}".one')
     server = f'"{world.schema} far"'
     world.run(f"CREATE FOREIGN DATA WRAPPER {server}; CREATE SERVER {server} FOREIGN DATA WRAPPER {server}")
     world.run(f'CREATE FOREIGN TABLE "{world.schema}".two PARTITION OF {orders} FOR VALUES IN (2) SERVER {server}')
-    with pytest.raises(TableMismatchError, match="is a foreign table"):
+    with pytest.raises(TargetRefusedError, match="is a foreign table"):
         world.bind().check_rows(given)
 
 
@@ -136,5 +136,5 @@ def test_rows_that_a_policy_hides_are_not_left_by_a_replace(world: World) -> Non
         sink.bind(SinkContext("orders", "lake")).check_rows(SinkInput("lake", COLUMNS))
 
     check("append")
-    with pytest.raises(TableMismatchError, match="may hide rows from the user"):
+    with pytest.raises(TargetRefusedError, match="may hide rows from the user"):
         check("replace")

@@ -17,10 +17,9 @@ import pytest
 
 from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnfitError, DatabaseUnreachableError, TableMismatchError
+from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkUnavailableError, TargetRefusedError
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.sql.address import Address
-from airflow_provider_ckpt.sinks.sql.errors import ConnectionSettingRefusedError
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
 from tests.sinks.databases import rows_of
 from tests.sinks.sql.mariadb_world import MariaDBWorld
@@ -76,7 +75,7 @@ def test_ssl_of_a_connection_may_be_json_as_airflows_hook_takes_it(extra: Any) -
     "extra", ["{", "REQUIRED", "[]", ["a"], {"ssl_mode": "VERIFY_IDENTITY"}, '{"ca": "a", "x": 1}']
 )
 def test_another_ssl_is_refused_by_name(extra: Any) -> None:
-    with pytest.raises(ConnectionSettingRefusedError, match=r"'ssl' is no JSON object of ca, .*verify_mode"):
+    with pytest.raises(InvalidSinkError, match=r"'ssl' is no JSON object of ca, .*verify_mode"):
         Address.of_connection(Connection("shop", "mysql", "h", extra={"ssl": extra}))
 
 
@@ -85,7 +84,7 @@ def test_a_ca_that_cannot_be_read_is_told(maria: MariaDBWorld, tmp_path: Path, c
     if content is not None:
         (tmp_path / "ca.pem").write_text(content)
     url = maria.url.replace("ssl_disabled=true", f"ssl_ca={tmp_path}/ca.pem")
-    with pytest.raises(DatabaseUnfitError, match="TLS settings cannot be used here"):
+    with pytest.raises(TargetRefusedError, match="TLS settings cannot be used here"):
         maria.bind(url=url).last_released()
 
 
@@ -93,7 +92,7 @@ def test_a_ca_that_cannot_be_read_is_told(maria: MariaDBWorld, tmp_path: Path, c
 def test_half_a_character_is_refused_by_name(name: str) -> None:
     setting = {"host": "host", "login": "user", "password": "password", "schema": "database"}[name]
     given: dict[str, Any] = {name: "a\ud800"}
-    with pytest.raises(ConnectionSettingRefusedError, match=f"'{setting}' has half of a character"):
+    with pytest.raises(InvalidSinkError, match=f"'{setting}' has half of a character"):
         Address.of_connection(Connection("shop", "mysql", **given))
 
 
@@ -122,7 +121,7 @@ def test_a_right_that_is_lacking_where_rows_are_staged_is_told_by_name_before_an
     maria.run(f"GRANT SELECT, INSERT ON {maria.schema}orders TO poor")
     before = maria.tables()
     for ask in (lambda: maria.new(url=poor), lambda: maria.bind(url=poor).prepare()):
-        with pytest.raises(TableMismatchError, match=f"lacks {lacking} in the database .*, where rows are staged"):
+        with pytest.raises(TargetRefusedError, match=f"lacks {lacking} in the database .*, where rows are staged"):
             ask()
     assert maria.tables() == before
     maria.run(f"GRANT {lacking} ON {maria.schema}* TO poor")
@@ -135,7 +134,7 @@ def test_what_only_the_ledger_needs_may_be_granted_on_its_tables_alone(maria: Ma
     maria.run(f"GRANT DROP ON {maria.schema}* TO poor")
     maria.run(f"REVOKE UPDATE, DELETE ON {maria.schema}* FROM poor")
     for table in ("ledger", "targets", "released", "staged"):
-        with pytest.raises(TableMismatchError, match=r"lacks .*(UPDATE|DELETE) in the database"):
+        with pytest.raises(TargetRefusedError, match=r"lacks .*(UPDATE|DELETE) in the database"):
             maria.new(url=poor)
         right = "UPDATE" if table in ("ledger", "targets") else "DELETE"
         maria.run(f"GRANT {right} ON {maria.schema}ckpt_{table} TO poor")
@@ -151,7 +150,7 @@ def test_so_is_one_where_its_table_is_to_be_made(maria: MariaDBWorld, poor: str)
     maria.run(f"GRANT SELECT, INSERT, DROP ON `{other}`.* TO poor")
     maria.run(f"GRANT DROP ON {maria.schema}* TO poor")
     table: dict[str, Any] = {"table": f"{other}.lines", "staging_schema": maria.database, "create": True, "url": poor}
-    with pytest.raises(TableMismatchError, match="its user may create none in the database"):
+    with pytest.raises(TargetRefusedError, match="its user may create none in the database"):
         maria.new(**table)
     assert maria.tables() == ["orders"]
     maria.run(f"GRANT CREATE ON `{other}`.* TO poor")
@@ -160,9 +159,9 @@ def test_so_is_one_where_its_table_is_to_be_made(maria: MariaDBWorld, poor: str)
 
 
 def test_who_may_drop_no_staging_table_is_refused_before_rows_are_staged(maria: MariaDBWorld, poor: str) -> None:
-    with pytest.raises(TableMismatchError, match="lacks DROP in the database"):
+    with pytest.raises(TargetRefusedError, match="lacks DROP in the database"):
         maria.new(url=poor)
-    with pytest.raises(TableMismatchError, match="lacks DROP in the database"):
+    with pytest.raises(TargetRefusedError, match="lacks DROP in the database"):
         maria.bind(url=poor).prepare()
 
 
@@ -201,7 +200,7 @@ def test_r16_a_server_that_takes_a_connection_and_says_nothing_is_unreachable(tm
 
         threading.Thread(target=ask, daemon=True).start()
         threading.Event().wait(8)
-    assert [type(one) for one in found] == [DatabaseUnreachableError]
+    assert [type(one) for one in found] == [SinkUnavailableError]
 
 
 @pytest.fixture
@@ -218,7 +217,7 @@ def held(maria: MariaDBWorld) -> Iterator[Any]:
 def test_r16_a_server_that_stops_in_the_middle_of_a_statement_is_unreachable(maria: MariaDBWorld, held: Any) -> None:
     sink = maria.new(url=maria.url + "&read_timeout=2", mode="upsert", key=["id"])
     handle = staged(sink, 1)
-    with pytest.raises(DatabaseUnreachableError, match="2013"):
+    with pytest.raises(SinkUnavailableError, match="2013"):
         sink.release([handle], 1)
     held()
     assert sink.release([handle], 1) == {"rows": 2}

@@ -15,7 +15,7 @@ import pymysql
 import pytest
 
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError, LedgerLostError, RowsRefusedError
+from airflow_provider_ckpt.sinks.errors import ReleaseRecordLostError, RowsRefusedError, SinkUnavailableError
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 from airflow_provider_ckpt.testing.crash import When
 from tests.sinks.databases import died, in_this_process, rows_of, stage, stage_request
@@ -167,7 +167,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_all_of_
     if is_released:
         assert dying.release([handle], 2) == {"rows": 2}
     else:
-        with pytest.raises(DatabaseUnreachableError, match=r"could not release checkpoint 2: error 20\d\d"):
+        with pytest.raises(SinkUnavailableError, match=r"could not release checkpoint 2: error 20\d\d"):
             dying.release([handle], 2)
     maria.server.launch()
     assert (maria.rows(), maria.bind().last_released()) == ((rows_of(1, 2), 2) if is_released else (rows_of(1), 1))
@@ -197,7 +197,7 @@ def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(maria: MariaDBWorl
     def connect(**parameters: Any) -> Any:
         return pymysql.connect(**{**parameters, "port": proxy.port})
 
-    with pytest.raises(DatabaseUnreachableError):
+    with pytest.raises(SinkUnavailableError, match="could not"):
         maria.bind(connect=connect).release([handle], 1)
     proxy.close()
     wait_until(lambda: maria.rows() == rows_of(1), "the commit")
@@ -216,7 +216,7 @@ def test_a_part_whose_commit_is_in_doubt_does_not_count(maria: MariaDBWorld) -> 
                 cell.cell_contents["port"] = proxy.port
         return in_this_process(frame, function)
 
-    with pytest.raises(DatabaseUnreachableError, match="stage a batch from an executor"):
+    with pytest.raises(SinkUnavailableError, match="stage a batch from an executor"):
         sink.stage(frame_of(1), stage_request(1, "dead", through))  # type: ignore[arg-type]
     proxy.close()
     kept = staged(sink, 1, "alive")
@@ -290,7 +290,7 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     thread = threading.Thread(target=run)
     thread.start()
     stands.wait(60)
-    with pytest.raises(DatabaseUnreachableError, match="error 1205"):
+    with pytest.raises(SinkUnavailableError, match="error 1205"):
         maria.bind().release([handle], 1)  # innodb_lock_wait_timeout ends the attempt
     asked = "SELECT id FROM information_schema.processlist WHERE db = %s AND command = 'Sleep'"
     for (one,) in maria.run(asked, maria.database):  # wait_timeout would do the same after a minute
@@ -298,7 +298,7 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     assert maria.bind().release([handle], 1) == {"rows": 2}
     resumes.set()
     thread.join()
-    assert isinstance(failure[0], DatabaseUnreachableError)
+    assert isinstance(failure[0], SinkUnavailableError)
     assert maria.rows() == rows_of(1)
 
 
@@ -323,7 +323,7 @@ def test_r9_a_file_that_another_one_writes_to_is_waited_for(lite: SQLiteWorld) -
 
     with closing(lite.open()) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(DatabaseUnreachableError, match="database is locked"):
+        with pytest.raises(SinkUnavailableError, match="database is locked"):
             lite.bind(connect=impatient).release([handle], 1)
         other.execute("ROLLBACK")
     assert sink.release([handle], 1) == {"rows": 2}
@@ -358,7 +358,7 @@ def test_a_server_that_does_not_answer_is_worth_another_try_and_the_error_shows_
     def connect(**parameters: Any) -> Any:
         return pymysql.connect(**{**parameters, "port": port})
 
-    with pytest.raises(DatabaseUnreachableError, match="could not read its ledger: error 2003") as raised:
+    with pytest.raises(SinkUnavailableError, match="could not read its ledger: error 2003") as raised:
         maria.bind(connect=connect).last_released()
     assert PASSWORD not in f"{raised.value} {raised.value.data} {raised.value.__context__}"
 
@@ -383,7 +383,7 @@ def test_a_deadlock_is_worth_another_try(maria: MariaDBWorld) -> None:
                 waiting.start()
                 wait_until(lambda: bool(maria.run("SELECT 1 FROM information_schema.innodb_lock_waits")), "the wait")
 
-        with pytest.raises(DatabaseUnreachableError, match="error 1213"):
+        with pytest.raises(SinkUnavailableError, match="error 1213"):
             maria.bind(mode="upsert", key=["id"], connect=maria.watched(late)).release([handle], 1)
         waiting.join()
         other.rollback()
@@ -397,7 +397,7 @@ def test_what_a_fenced_attempt_would_make_is_not_made(world: World) -> None:
     def collect() -> None:
         sink.collect_garbage([], ["alive"])
 
-    with pytest.raises(LedgerLostError, match="is no longer recorded"):
+    with pytest.raises(ReleaseRecordLostError, match="is no longer recorded"):
         staged(world.bind(connect=world.watched(once_after_the_note(collect))), 1, "dead")
     assert (world.staging_tables(), world.staged()) == (0, [])
 
@@ -406,7 +406,7 @@ def test_whoever_makes_a_staging_table_is_waited_for_by_the_clean_up(maria: Mari
     sink = maria.table().new()
 
     def collect() -> None:
-        with pytest.raises(DatabaseUnreachableError, match="error 1205"):
+        with pytest.raises(SinkUnavailableError, match="error 1205"):
             maria.bind().collect_garbage([], [])
 
     making = killed_in_release(maria, collect, "CREATE TABLE")

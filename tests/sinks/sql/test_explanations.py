@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError
+from airflow_provider_ckpt.sinks.errors import ReleaseRefusedError
 from tests.sinks.databases import rows_of, stage
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.world import Rows, World
@@ -25,7 +25,7 @@ def refused(maria: World, *after: str, rows: Any = ROWS, **given: Any) -> str:
     before = maria.rows()
     for statement in after:
         maria.run(statement)
-    with pytest.raises(ReleaseRefusedError) as raised:
+    with pytest.raises(ReleaseRefusedError, match="Correct the cause in the database, and") as raised:
         sink.release([handle], 1)
     assert (maria.rows(), maria.staged(), sink.last_released()) == (before, [handle["id"]], 0)
     whole = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)

@@ -72,7 +72,7 @@ def test_where_pymysql_is_missing_in_the_driver_the_error_names_the_extra(monkey
     monkeypatch.setitem(sys.modules, "pymysql", None)
     with pytest.raises(Exception, match=r"airflow-provider-ckpt\[sql\]") as raised:
         SqlSink("orders", url="mysql://h/d").bind(SinkContext("orders", "lake"))
-    assert type(raised.value).__name__ == "DriverPackageMissingError"
+    assert type(raised.value).__name__ == "MissingPackageError"
 
 
 @pytest.mark.parametrize(

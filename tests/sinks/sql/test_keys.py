@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import TableMismatchError
+from airflow_provider_ckpt.sinks.errors import TargetRefusedError
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from tests.sinks.databases import stage
 from tests.sinks.sql.mariadb_world import MariaDBWorld
@@ -70,7 +70,7 @@ def test_in_sqlite_two_indexes_that_compare_one_key_in_two_ways_are_refused(lite
     lite.table("city text NOT NULL PRIMARY KEY, id int NOT NULL")
     lite.run("CREATE UNIQUE INDEX one ON orders (city COLLATE NOCASE)")
     columns = (("city", "string"), ("id", "integer"))
-    with pytest.raises(TableMismatchError, match="not two that compare in different ways"):
+    with pytest.raises(TargetRefusedError, match="not two that compare in different ways"):
         lite.bind(mode="upsert", key=["city"]).check_rows(SinkInput("lake", columns))
 
 

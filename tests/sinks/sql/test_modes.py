@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import (
-    DatabaseTableSupersededError,
-    ForeignDatabaseReleaseError,
-    LedgerLostError,
-    LedgerVersionError,
-    StagedInAnotherTableError,
-    StagedRowsMissingError,
+from airflow_provider_ckpt.errors import TerminalError
+from airflow_provider_ckpt.sinks.errors import (
+    DamagedHandleError,
+    ForeignReleaseError,
+    OutputSupersededError,
+    ReleaseRecordLostError,
+    StagedDataDamagedError,
+    StagedElsewhereError,
+    UnknownHandleError,
 )
-from airflow_provider_ckpt.sinks.errors import DamagedHandleError, UnknownHandleError
 from tests.sinks.databases import rows_of, stage
 from tests.sinks.sql.world import Rows, World, staged
 
@@ -84,9 +85,9 @@ def test_who_was_replaced_stays_replaced_and_is_told_by_whom(world: World) -> No
     second = world.new("tuesday", mode="replace")
     second.release([staged(second, 3)], 1)
     assert world.rows() == rows_of(3)
-    with pytest.raises(DatabaseTableSupersededError, match="job 'tuesday' has replaced"):
+    with pytest.raises(OutputSupersededError, match="job 'tuesday' has replaced"):
         first.release([under_way], 2)
-    with pytest.raises(DatabaseTableSupersededError, match="Sink lake of job 'monday'"):
+    with pytest.raises(OutputSupersededError, match="Sink lake of job 'monday'"):
         world.bind("monday").prepare()
     assert first.release([], 2) == {"rows": 0}
     assert world.rows() == rows_of(3)
@@ -96,7 +97,7 @@ def test_a_job_that_would_have_replaced_and_comes_too_late_is_refused_and_one_th
     late, adding = world.table().new("late", mode="replace"), world.new("adding")
     quick = world.new("quick", mode="replace")
     quick.release([staged(quick, 1)], 1)
-    with pytest.raises(DatabaseTableSupersededError):
+    with pytest.raises(OutputSupersededError, match="If its rows are the wanted ones, run it"):
         late.release([staged(late, 2)], 1)
     adding.release([staged(adding, 3)], 1)
     assert world.rows() == rows_of(1, 3)
@@ -121,7 +122,7 @@ def test_of_jobs_that_replace_at_once_one_is_there_in_the_end(world: World) -> N
         start.wait()
         try:
             jobs[number].release([handles[number]], 1)
-        except DatabaseTableSupersededError:
+        except OutputSupersededError:
             failed.append(number + 1)
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
@@ -141,15 +142,15 @@ def test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing(
     sink.release([staged(sink, 1)], 1)
     handle = staged(sink, 2)
     world.run(f"DELETE FROM {world.schema}ckpt_ledger")
-    with pytest.raises(LedgerLostError, match="it has no entry"):
+    with pytest.raises(ReleaseRecordLostError, match="it has no entry"):
         sink.release([handle], 2)
-    with pytest.raises(LedgerLostError, match="while the job runs"):
+    with pytest.raises(ReleaseRecordLostError, match="while the job runs"):
         staged(sink, 3)
     world.new()
-    with pytest.raises(LedgerLostError, match="was created again after"):
+    with pytest.raises(ReleaseRecordLostError, match="was created again after"):
         sink.release([handle], 2)
     world.forget()
-    with pytest.raises(LedgerLostError, match="it has no entry"):
+    with pytest.raises(ReleaseRecordLostError, match="it has no entry"):
         sink.release([handle], 2)
     assert world.rows() == rows_of(1)
 
@@ -159,7 +160,7 @@ def test_a_ledger_of_an_older_backup_is_refused(world: World) -> None:
     sink.release([staged(sink, 1)], 1)
     handle = staged(sink, 2)
     world.run(f"UPDATE {world.schema}ckpt_ledger SET last = 0")
-    with pytest.raises(LedgerLostError, match=r"its last release is 0, and was 1 when batch"):
+    with pytest.raises(ReleaseRecordLostError, match=r"its last release is 0, and was 1 when batch"):
         sink.release([handle], 2)
 
 
@@ -167,7 +168,7 @@ def test_r9_a_lower_checkpoint_with_a_batch_that_was_never_released_tells_of_ano
     sink = world.table().new()
     sink.release([staged(sink, 1)], 5)
     handle = staged(sink, 2)
-    with pytest.raises(ForeignDatabaseReleaseError, match="has released checkpoint 5 without"):
+    with pytest.raises(ForeignReleaseError, match="has released checkpoint 5 without"):
         sink.release([handle], 4)
     assert sink.release([handle], 6) == {"rows": 2}
 
@@ -176,7 +177,7 @@ def test_a_ledger_of_a_later_version_is_refused(world: World) -> None:
     world.table().new()
     world.run(f"UPDATE {world.schema}ckpt_format SET version = 2")
     for act in (lambda: world.bind().prepare(), lambda: world.bind().last_released()):
-        with pytest.raises(LedgerVersionError, match="has version 2"):
+        with pytest.raises(TerminalError, match="has version 2"):
             act()
 
 
@@ -185,7 +186,7 @@ def test_staged_rows_that_somebody_has_deleted_are_missed_by_number(world: World
     whole, broken = staged(sink, 1), staged(sink, 2)
     world.run(f"DELETE FROM {world.schema}{broken['staged']} WHERE id = 20")
     with pytest.raises(
-        StagedRowsMissingError,
+        StagedDataDamagedError,
         match=r"2 rows were staged, and 1 reached the table\. 1 are still staged: something other",
     ):
         sink.release([whole, broken], 1)
@@ -214,7 +215,7 @@ def test_a_handle_of_the_first_version_is_released(world: World) -> None:
         ({"format": "another"}, UnknownHandleError),
         ({"rows": "two"}, DamagedHandleError),
         ({"parts": None}, DamagedHandleError),
-        ({"table": "shop.another"}, StagedInAnotherTableError),
+        ({"table": "shop.another"}, StagedElsewhereError),
     ],
 )
 def test_a_handle_that_is_not_what_was_written_releases_nothing(

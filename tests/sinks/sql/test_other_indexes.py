@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError, TableMismatchError
+from airflow_provider_ckpt.sinks.errors import ReleaseRefusedError, TargetRefusedError
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from tests.sinks.databases import stage
 from tests.sinks.sql.mariadb_world import MariaDBWorld
@@ -89,5 +89,5 @@ def test_a_key_of_timestamps_alone_is_refused_beside_another_index(maria: MariaD
     """MariaDB may make the current time of a NULL in a TIMESTAMP, so that such a column guards nothing."""
     columns = (("at", "timestamp"), ("id", "integer"))
     maria.table("at timestamp(6) NOT NULL DEFAULT current_timestamp(6) PRIMARY KEY, id int UNIQUE")
-    with pytest.raises(TableMismatchError, match="its key has only TIMESTAMP columns, and it has another unique index"):
+    with pytest.raises(TargetRefusedError, match="its key has only TIMESTAMP columns, and it has another unique index"):
         maria.bind(mode="upsert", key=["at"]).check_rows(SinkInput("lake", columns))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError, RowsRefusedError
+from airflow_provider_ckpt.sinks.errors import ReleaseRefusedError, RowsRefusedError
 from airflow_provider_ckpt.sinks.sql.inserting import code_of
 from tests.sinks.sql.sqlite_world import SQLiteWorld
 from tests.sinks.sql.world import staged
@@ -67,7 +67,7 @@ def test_a_constraint_is_fatal_whatever_the_table_is_called(lite: SQLiteWorld, n
     lite.run(f"INSERT INTO {name} VALUES (10, 'there')")
     sink = lite.new(table=name)
     handle = staged(sink, 1)
-    with pytest.raises(ReleaseRefusedError):
+    with pytest.raises(ReleaseRefusedError, match="Correct the cause in the database, and"):
         sink.release([handle], 1)
 
 

@@ -12,12 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import (
-    DatabaseUnfitError,
-    DatabaseUnreachableError,
+from airflow_provider_ckpt.sinks.errors import (
     ReleaseRefusedError,
     RowsRefusedError,
-    TableMismatchError,
+    SinkUnavailableError,
+    TargetRefusedError,
 )
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
@@ -38,7 +37,7 @@ def check(world: World, columns: Any = COLUMNS, **given: Any) -> None:
 
 
 def refused(sink: BoundSqlSink, rows: Rows) -> str:
-    with pytest.raises((RowsRefusedError, TableMismatchError)) as raised:
+    with pytest.raises((RowsRefusedError, TargetRefusedError)) as raised:
         sink.stage(rows, stage_request(1))  # type: ignore[arg-type]
     told = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
     assert "sink 'lake' of job 'orders'" in told
@@ -65,7 +64,7 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
     world: World, table: str, given: dict[str, Any], told: str
 ) -> None:
     world.table(table)
-    with pytest.raises(TableMismatchError) as raised:
+    with pytest.raises(TargetRefusedError, match="cannot write to table") as raised:
         check(world, **given)
     assert told.casefold() in str(raised.value).casefold()
     assert "sink 'lake' of job 'orders'" in str(raised.value)
@@ -96,7 +95,7 @@ def test_mariadb_s_columns_that_would_round_cut_or_shift_are_refused(
     maria: MariaDBWorld, table: str, columns: Any, told: str
 ) -> None:
     maria.table(table)
-    with pytest.raises(TableMismatchError) as raised:
+    with pytest.raises(TargetRefusedError, match="cannot write to table") as raised:
         check(maria, columns)
     assert told in str(raised.value)
 
@@ -113,7 +112,7 @@ def test_sqlite_s_columns_that_would_convert_are_refused(
     lite: SQLiteWorld, table: str, columns: Any, told: str
 ) -> None:
     lite.table(table)
-    with pytest.raises(TableMismatchError) as raised:
+    with pytest.raises(TargetRefusedError, match="cannot write to table") as raised:
         check(lite, columns)
     assert told in str(raised.value).lower()
 
@@ -125,7 +124,7 @@ def test_a_unique_index_by_a_part_of_a_column_or_for_some_rows_is_no_key(
     lite.table("id text NOT NULL, city text")
     lite.run("CREATE UNIQUE INDEX cut ON orders (id) WHERE id > 'a'")
     for world in (maria, lite):
-        with pytest.raises(TableMismatchError, match=r"no unique index on \(id\)"):
+        with pytest.raises(TargetRefusedError, match=r"no unique index on \(id\)"):
             check(world, (("id", "string"), ("city", "string")), **UPSERT)
 
 
@@ -134,15 +133,15 @@ def test_an_engine_without_transactions_is_refused_for_the_target_and_for_the_le
     maria: MariaDBWorld, engine: str
 ) -> None:
     maria.run(f"CREATE TABLE {maria.schema}orders (id int NOT NULL, city varchar(9)) ENGINE={engine}")
-    with pytest.raises(TableMismatchError, match=f"its engine is {engine}"):
+    with pytest.raises(TargetRefusedError, match=f"its engine is {engine}"):
         check(maria)
     maria.run(f"ALTER TABLE {maria.schema}orders ENGINE=InnoDB")
     maria.new()
     maria.run(f"ALTER TABLE {maria.schema}ckpt_released ENGINE={engine}")
     told = "the ledger's table ckpt_released has an engine"
-    with pytest.raises(TableMismatchError, match=told):
+    with pytest.raises(TargetRefusedError, match=told):
         check(maria)
-    with pytest.raises(TableMismatchError, match=told):
+    with pytest.raises(TargetRefusedError, match=told):
         maria.bind().prepare()
 
 
@@ -160,16 +159,16 @@ def test_what_the_sink_makes_is_innodb_whatever_the_server_would_take(maria: Mar
 def test_what_is_no_table_that_keeps_rows_is_refused(world: World) -> None:
     world.run(f"CREATE VIEW {world.schema}seen AS SELECT 1 AS id, '' AS city")
     for name, told in (("seen", "it is a view"), ("absent", "there is no such table")):
-        with pytest.raises(TableMismatchError, match=told):
+        with pytest.raises(TargetRefusedError, match=told):
             check(world, table=name)
     assert not [name for name in world.tables() if name.startswith("ckpt")]
 
 
 def test_a_schema_that_is_not_there_is_refused(maria: MariaDBWorld, lite: SQLiteWorld) -> None:
     maria.table()
-    with pytest.raises(TableMismatchError, match="there is no database 'nowhere'"):
+    with pytest.raises(TargetRefusedError, match="there is no database 'nowhere'"):
         check(maria, staging_schema="nowhere")
-    with pytest.raises(TableMismatchError, match="has no schema 'shop'"):
+    with pytest.raises(TargetRefusedError, match="has no schema 'shop'"):
         check(lite, table="shop.orders")
 
 
@@ -177,7 +176,7 @@ def test_a_server_that_takes_commits_back_is_refused(maria: MariaDBWorld) -> Non
     maria.table()
     maria.run("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
     try:
-        with pytest.raises(DatabaseUnfitError, match="innodb_flush_log_at_trx_commit = 2"):
+        with pytest.raises(TargetRefusedError, match="innodb_flush_log_at_trx_commit = 2"):
             check(maria)
     finally:
         maria.run("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
@@ -204,7 +203,7 @@ def test_rights_that_are_lacking_are_told_before_anything_is_written(maria: Mari
     maria.run(f"CREATE DATABASE `{staging}`")
     maria.run(f"GRANT ALL ON `{staging}`.* TO {clerk}")
     given: dict[str, Any] = {"url": url, "staging_schema": staging, **UPSERT}
-    with pytest.raises(TableMismatchError, match=r"lacks INSERT, UPDATE on it\. GRANT INSERT, UPDATE"):
+    with pytest.raises(TargetRefusedError, match=r"lacks INSERT, UPDATE on it\. GRANT INSERT, UPDATE"):
         check(maria, **given)
     maria.run(f"GRANT INSERT, UPDATE ON {maria.schema}orders TO {clerk}")
     check(maria, **given)
@@ -216,7 +215,7 @@ def test_rights_that_are_lacking_are_told_before_anything_is_written(maria: Mari
 def test_a_file_is_no_place_for_a_cluster(lite: SQLiteWorld) -> None:
     sink = lite.table().new()
     for master in ("yarn", "spark://h:7077", "local-cluster[2,1,1024]"):
-        with pytest.raises(DatabaseUnfitError, match="do not share a file of SQLite"):
+        with pytest.raises(TargetRefusedError, match="do not share a file of SQLite"):
             sink.stage(Rows([[(1, "a")]], master=master), stage_request(1))  # type: ignore[arg-type]
     assert lite.staging_tables() == 0
 
@@ -224,7 +223,7 @@ def test_a_file_is_no_place_for_a_cluster(lite: SQLiteWorld) -> None:
 def test_a_file_that_is_gone_is_no_empty_database(lite: SQLiteWorld) -> None:
     sink = lite.table().new()
     lite.path.unlink()
-    with pytest.raises(DatabaseUnreachableError, match=f"there is no file {lite.path}"):
+    with pytest.raises(SinkUnavailableError, match=f"there is no file {lite.path}"):
         sink.last_released()
     assert not lite.path.exists()
 
@@ -232,10 +231,10 @@ def test_a_file_that_is_gone_is_no_empty_database(lite: SQLiteWorld) -> None:
 @pytest.mark.parametrize("create", [True, False])
 def test_a_job_does_not_start_without_its_file(lite: SQLiteWorld, create: bool) -> None:
     lite.path.unlink()
-    with pytest.raises(DatabaseUnfitError, match=f"there is no file {lite.path}, and the sink makes none.*empty file"):
+    with pytest.raises(TargetRefusedError, match=f"there is no file {lite.path}, and the sink makes none.*empty file"):
         check(lite, create=create)
     lite.path.mkdir()
-    with pytest.raises(DatabaseUnfitError, match=f"{lite.path} is no file"):
+    with pytest.raises(TargetRefusedError, match=f"{lite.path} is no file"):
         check(lite, create=create)
     lite.path.rmdir()
     lite.path.touch()
@@ -386,7 +385,7 @@ def test_a_violated_constraint_fails_the_release_by_its_name_and_shows_no_value(
     sink = world.table("id int NOT NULL, city varchar(50) NOT NULL, UNIQUE (city)").new()
     sink.release([stage(sink, Rows([[(10, SECRET)]]), 1)], 1)
     handle = stage(sink, Rows([[(10, SECRET), (99, "new")]]), 2)
-    with pytest.raises(ReleaseRefusedError) as raised:
+    with pytest.raises(ReleaseRefusedError, match="Correct the cause in the database, and") as raised:
         sink.release([handle], 2)
     told = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
     assert ("error 1062, IntegrityError, city" in told) or ("UNIQUE constraint failed: orders.city" in told)

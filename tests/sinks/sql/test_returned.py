@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import DatabaseTableSupersededError, SinkReturnedElsewhereError
+from airflow_provider_ckpt.sinks.errors import OutputSupersededError, TargetRefusedError
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from tests.sinks.databases import COLUMNS, rows_of
 from tests.sinks.sql.world import World, staged
@@ -20,12 +20,12 @@ def test_r9_one_that_has_released_elsewhere_is_refused_before_anything_is_writte
     one = world.new(uid="two", table=world.named("b"))
     one.release([staged(one, 1)], 1)
     again = world.bind(uid="two", table=world.named("c"))
-    with pytest.raises(SinkReturnedElsewhereError, match=r"has released up to checkpoint 1 to .*b") as raised:
+    with pytest.raises(TargetRefusedError, match=r"has released up to checkpoint 1 to .*b") as raised:
         again.check_rows(SinkInput("two", COLUMNS))
     assert raised.value.data["earlier_mode"] == "append"
-    with pytest.raises(SinkReturnedElsewhereError):
+    with pytest.raises(TargetRefusedError, match="Its ledger knows one table for each"):
         again.prepare()
-    with pytest.raises(SinkReturnedElsewhereError, match="mode 'replace'"):
+    with pytest.raises(TargetRefusedError, match="mode 'replace'"):
         world.bind(uid="two", table=world.named("b"), mode="replace").prepare()
     world.new(uid="two", table=world.named("b")).release([staged(one, 2)], 2)
     assert world.rows("b") == rows_of(1, 2)
@@ -54,7 +54,7 @@ def test_r9_one_that_has_released_nothing_goes_on_with_the_table_of_now(world: W
     again.prepare()
     third = world.new("third", uid="x", table=world.named("c"), mode="replace")
     third.release([staged(third, 6)], 1)
-    with pytest.raises(DatabaseTableSupersededError, match="job 'third' has replaced"):
+    with pytest.raises(OutputSupersededError, match="job 'third' has replaced"):
         again.prepare()
     assert (world.rows("b"), world.rows("c")) == (rows_of(5), rows_of(6))
 

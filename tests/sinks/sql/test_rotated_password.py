@@ -10,7 +10,7 @@ import pymysql
 import pytest
 
 from airflow_provider_ckpt.errors import TerminalError
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.sinks.errors import SinkUnavailableError
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.sinks.databases import rows_of
 from tests.sinks.sql.mariadb_world import MariaDBWorld
@@ -79,7 +79,7 @@ def test_d21_a_refused_login_is_unreachable_with_the_servers_words_and_passes(
         sink.last_released,
         lambda: shop.world.new(url=shop.url()),
     ):
-        with pytest.raises(DatabaseUnreachableError, match=f"error {code}, ") as raised:
+        with pytest.raises(SinkUnavailableError, match=f"error {code}, ") as raised:
             act()
         said.append(str(raised.value))
     assert OLD not in "".join(said)
@@ -91,7 +91,7 @@ def test_d21_a_refused_login_is_unreachable_with_the_servers_words_and_passes(
 
 @pytest.mark.slow
 def test_d21_an_unknown_database_is_unreachable(shop: Shop) -> None:
-    with pytest.raises(DatabaseUnreachableError, match="error 1049, Unknown database"):
+    with pytest.raises(SinkUnavailableError, match="error 1049, Unknown database"):
         shop.world.bind(url=shop.world.url.replace(shop.world.database.replace(" ", "%20"), "none")).last_released()
 
 
@@ -111,7 +111,7 @@ def test_d21_each_refusal_of_a_login_passes_and_shows_the_servers_words(
     address = Address.of_url("mysql://shop:theOldPW@127.0.0.1/shop?ssl_disabled=true")
     assert address is not None
     sink = BoundSqlSink(SqlSink("orders", url="mysql://h/d").settings, SinkContext("j", "s"), opened(address, refuse))
-    with pytest.raises(DatabaseUnreachableError, match=f"error {code}, the server's words"):
+    with pytest.raises(SinkUnavailableError, match=f"error {code}, the server's words"):
         sink.last_released()
 
 

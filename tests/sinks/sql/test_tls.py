@@ -9,7 +9,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import DatabaseUnreachableError
+from airflow_provider_ckpt.sinks.errors import SinkUnavailableError
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.sinks.databases import rows_of
 from tests.sinks.sql.mariadb_world import MariaDBWorld
@@ -131,7 +131,7 @@ def test_a_server_of_another_authority_is_refused_before_anything_is_written(
     world = TlsWorld(encrypting, "foreign", f"ssl_ca={another}")
     sessions, before = Sessions(world), world.tables()
     with pytest.raises(
-        DatabaseUnreachableError,
+        SinkUnavailableError,
         match=r"sink 'lake' of job 'orders' could not .*certificate verify failed",
     ):
         world.new()
@@ -145,7 +145,7 @@ def test_a_certificate_of_another_host_is_refused_if_that_is_asked_for(authority
         named = f"ssl_ca={authority.keys.certificate}"
         world = TlsWorld(server, "shop", f"{named}&ssl_verify_identity=true")
         world.table()
-        with pytest.raises(DatabaseUnreachableError, match=r"IP address mismatch.*127\.0\.0\.1"):
+        with pytest.raises(SinkUnavailableError, match=r"IP address mismatch.*127\.0\.0\.1"):
             world.new()
         world.settings = named
         world.new()
@@ -169,7 +169,7 @@ def test_a_server_without_tls_is_refused(
         watch(server)
         world = TlsWorld(server, "shop", f"ssl_ca={authority.keys.certificate}")
         before = world.tables()
-        with pytest.raises(DatabaseUnreachableError, match="SSL is required but the server doesn't support it"):
+        with pytest.raises(SinkUnavailableError, match="SSL is required but the server doesn't support it"):
             world.new()
         assert world.tables() == before
 
@@ -183,7 +183,7 @@ def test_of_a_job_that_runs_it_may_pass(encrypting: MariaDB, authority: Authorit
     handle = staged(sink, 1)
     world.settings = f"ssl_ca={Authority(tmp_path, 'another').keys.certificate}"
     with pytest.raises(
-        DatabaseUnreachableError, match=r"could not release checkpoint 1: .*certificate verify failed"
+        SinkUnavailableError, match=r"could not release checkpoint 1: .*certificate verify failed"
     ) as raised:
         world.bind().release([handle], 1)
     assert raised.value.retryable

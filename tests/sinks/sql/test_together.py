@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError
+from airflow_provider_ckpt.sinks.errors import ReleaseRefusedError
 from airflow_provider_ckpt.sinks.sink import ReleaseParticipant
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
@@ -63,7 +63,7 @@ def test_what_one_table_does_not_take_is_in_neither_and_the_error_names_its_sink
     sinks = bind(two, new=True)
     handles = [[staged(sink, 1)] for sink in sinks]
     two.put((10, "of somebody else"))
-    with pytest.raises(ReleaseRefusedError) as caught:
+    with pytest.raises(ReleaseRefusedError, match="Correct the cause in the database, and") as caught:
         release(sinks, 1, *handles)
     assert caught.value.data["sink"] == "orders"
     assert two.rows("lines") == []

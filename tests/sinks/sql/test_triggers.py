@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.sinks.database.errors import ReleaseRefusedError, StagedRowsMissingError
+from airflow_provider_ckpt.sinks.errors import ReleaseRefusedError, StagedDataDamagedError
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from airflow_provider_ckpt.sinks.sql.sqlite_catalog import leaves_rows_out, passes_over_conflicts
 from tests.sinks.databases import rows_of, stage
@@ -25,7 +25,7 @@ def test_rows_that_a_trigger_leaves_out_fail_the_release(lite: SQLiteWorld, mode
     first, second = staged(sink, 1), staged(sink, 2)
     assert sink.release([first], 1) == {"rows": 2}
     with pytest.raises(
-        StagedRowsMissingError,
+        StagedDataDamagedError,
         match=r"2 rows were staged, and 1 reached the table. A trigger of table main.orders leaves",
     ):
         sink.release([second], 2)
@@ -39,7 +39,7 @@ def test_a_key_that_is_there_is_not_left_as_it_was(lite: SQLiteWorld) -> None:
     sink = lite.table(KEYED).new(**UPSERT)
     lite.put((20, "of somebody else"))
     lite.run(PICKY)
-    with pytest.raises(StagedRowsMissingError, match="1 reached the table"):
+    with pytest.raises(StagedDataDamagedError, match="1 reached the table"):
         sink.release([staged(sink, 2)], 1)
     assert lite.rows() == [(20, "of somebody else")]
 
@@ -54,7 +54,7 @@ def test_of_a_table_of_keys_alone_each_has_to_be_there(lite: SQLiteWorld, collat
     lite.run("CREATE TRIGGER picky BEFORE INSERT ON orders WHEN NEW.city = 'bad' BEGIN SELECT RAISE(IGNORE); END")
     assert sink.release([stage(sink, Rows([[("a",), ("a",), ("b",)]], columns), 1)], 1) == {"rows": 3}
     assert sink.release([stage(sink, Rows([[("a",), ("B",)]], columns), 2)], 2) == {"rows": 2}
-    with pytest.raises(StagedRowsMissingError, match="3 rows were staged, and 1 reached the table"):
+    with pytest.raises(StagedDataDamagedError, match="3 rows were staged, and 1 reached the table"):
         sink.release([stage(sink, Rows([[("a",), ("bad",)], [("bad",)]], columns), 3)], 3)
 
 
