@@ -1,8 +1,9 @@
 """Errors of this package, under one root.
 
 An error is built from data, not from a sentence. Its data is in :attr:`CkptError.data`, and its message is made from
-:attr:`CkptError.template`. An error survives pickling, because Spark and Airflow pickle exceptions. The message names
-the problem, the value, and the next step.
+:attr:`CkptError.template`. A class with one message has the template. A class with several messages is a family, and
+``raise`` gives the template as the first argument. An error survives pickling, because Spark and Airflow pickle
+exceptions. The message names the problem, the value, and the next step.
 
 Two branches answer the only question of a caller:
 
@@ -21,19 +22,21 @@ from airflow_provider_ckpt.printable import printable
 class CkptError(Exception):
     """Root of all errors that this package raises. ``str(error)`` contains no secret and no control character."""
 
-    template: ClassVar[str] = "{message}"
+    template: str = "{message}"
     retryable: ClassVar[bool] = False
 
-    def __init__(self, **data: Any) -> None:
+    def __init__(self, template: str | None = None, /, **data: Any) -> None:
+        if template is not None:
+            self.template = template
         self.data = data
         super().__init__(printable(self.template.format(**data)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), self.data))
+        return (_rebuild, (type(self), self.template, self.data))
 
 
-def _rebuild(kind: type[CkptError], data: dict[str, Any]) -> CkptError:
-    return kind(**data)
+def _rebuild(kind: type[CkptError], template: str, data: dict[str, Any]) -> CkptError:
+    return kind(template, **data)
 
 
 class TransientError(CkptError):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from enum import Enum
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -45,33 +46,56 @@ def _errors() -> dict[str, type[CkptError]]:
 ERRORS = _errors()
 
 
+class Call(NamedTuple):
+    """A place that makes an error."""
+
+    where: str
+    error: str
+    template: object
+    given: frozenset[str]
+
+
 @cache
-def calls() -> list[tuple[str, str, frozenset[str]]]:
+def calls() -> list[Call]:
     return list(_calls())
 
 
-def _calls() -> Iterator[tuple[str, str, frozenset[str]]]:
-    """(where, name of the error, its keywords) of each place that makes an error."""
+def _calls() -> Iterator[Call]:
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS:
                 keywords = [keyword.arg for keyword in node.keywords]
                 if None not in keywords:  # else the fields are in a dict
-                    where = f"{path.relative_to(PACKAGE)}:{node.lineno}"
-                    yield where, node.func.id, frozenset(str(keyword) for keyword in keywords)
+                    yield Call(
+                        f"{path.relative_to(PACKAGE)}:{node.lineno}",
+                        node.func.id,
+                        _template(node, ERRORS[node.func.id]),
+                        frozenset(str(keyword) for keyword in keywords),
+                    )
 
 
-def fields(error: type[CkptError]) -> frozenset[str]:
-    return frozenset(name.split(".")[0] for _, name, _, _ in string.Formatter().parse(error.template) if name)
+def _template(node: ast.Call, error: type[CkptError]) -> object:
+    """Return the template that the call gives, or the one of the class; None if the call gives no literal."""
+    if not node.args:
+        return error.template
+    return node.args[0].value if len(node.args) == 1 and isinstance(node.args[0], ast.Constant) else None
+
+
+def fields(template: object) -> frozenset[str]:
+    return frozenset(name.split(".")[0] for _, name, _, _ in string.Formatter().parse(str(template)) if name)
 
 
 def test_the_calls_are_found() -> None:
     assert len(calls()) > 100
-    assert {name for _, name, _ in calls()} <= ERRORS.keys()
+    assert {call.error for call in calls()} <= ERRORS.keys()
+
+
+def test_a_message_that_is_given_is_a_literal() -> None:
+    assert [call for call in calls() if not isinstance(call.template, str)] == []
 
 
 def test_an_error_is_raised_with_the_fields_that_its_message_needs() -> None:
-    missing = {f"{where} {name}": fields(ERRORS[name]) - given for where, name, given in calls()}
+    missing = {f"{call.where} {call.error}": fields(call.template) - call.given for call in calls()}
     assert {call: names for call, names in missing.items() if names} == {}
 
 
@@ -84,8 +108,8 @@ def test_no_error_is_declared_that_nothing_raises() -> None:
 def test_an_error_stands_beside_what_raises_it() -> None:
     """Other modules may raise it, too. Not checked: the root's errors, bases, and errors made by a choice of two."""
     made: dict[str, set[str]] = {}
-    for where, name, _ in calls():
-        made.setdefault(name, set()).add(str(Path(where.partition(":")[0]).parent))
+    for call in calls():
+        made.setdefault(call.error, set()).add(str(Path(call.where.partition(":")[0]).parent))
     homes = {name: str(Path(*ERRORS[name].__module__.split(".")[1:]).parent) for name in made}
     apart = {
         name: folders
