@@ -20,32 +20,10 @@ class OutputTakenError(InvalidInputError):
     )
 
 
-class UnsupportedConfError(InvalidInputError):
-    template = (
-        "Spark setting {key}={value!r} cannot be honoured: a finished source can only be dropped with "
-        "{key}={needed}; remove the setting"
-    )
+class UnfitSettingError(InvalidInputError):
+    """A Spark setting that the user must change or remove, because rows would be lost, or Python would not start."""
 
-
-class UnsupportedStateStoreError(InvalidInputError):
-    template = (
-        "Spark setting {key}={value!r} cannot be honoured: a job that goes back to a checkpoint would keep state of "
-        "later rows, or lose state; set {key}={needed}, or remove the setting"
-    )
-
-
-class PythonMissingError(InvalidInputError):
-    template = (
-        "Spark setting spark.pyspark.python={value!r} names no program on this host, where the workers of a local "
-        "master run. Give the path of a Python that has the packages of the job, or remove the setting"
-    )
-
-
-class DriverPythonError(InvalidInputError):
-    template = (
-        "Spark setting spark.pyspark.driver.python={value!r} cannot be honoured: this process is the driver, and runs "
-        "{running}. Run ckpt with that Python, or remove the setting"
-    )
+    template = "Spark setting {key}={value!r} is refused: {why}; remove the setting"
 
 
 class SparkNotStartedError(TransientError):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.model.file_status import FileStatus
-from airflow_provider_ckpt.spark.query.errors import UnreadableColonError, UnreadableNameError
+from airflow_provider_ckpt.spark.query.errors import UnreadableFileError
 from airflow_provider_ckpt.spark.task.batch_files import refuse_other_files
 from airflow_provider_ckpt.spark.task.errors import PlannedFilesGoneError, QueryFailedError
 from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
@@ -81,7 +81,7 @@ def test_a_file_that_spark_takes_for_a_pattern_is_refused_before_anything_is_wri
         world.put_ids("live", 1, 2, 1000)
         bad = Path(world.path(folder)) / f"{name}.parquet"
         write_rows(bad, [{"id": 5000, "k": 0}])
-        with pytest.raises(UnreadableNameError) as refused:
+        with pytest.raises(UnreadableFileError, match="takes for a pattern") as refused:
             world.run(mixed(world))
         assert (refused.value.data["uid"], Path(refused.value.data["path"]).name) == (folder, bad.name)
         assert world.everything_under_root() == []
@@ -136,7 +136,7 @@ def test_a_colon_in_the_name_of_a_local_file_is_refused_by_name(world: World, mo
     expected = world.put_ids("history", 2, 2)
     bad = Path(world.path("history")) / "T10:00:00.parquet"
     write_rows(bad, [{"id": 5000, "k": 0}])
-    with pytest.raises(UnreadableColonError, match=bad.name):
+    with pytest.raises(UnreadableFileError, match=bad.name):
         world.run(bounded(world), mode=mode)
     bad.rename(bad.with_name("T10.parquet"))
     assert world.run(bounded(world), mode=mode).status == "FINISHED"

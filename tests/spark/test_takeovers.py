@@ -31,7 +31,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError
 from airflow_provider_ckpt.spark.main import run_job
-from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnreadableNameError
+from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnreadableFileError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.subtasklog.records import Batch, EndOfPartition, Open
@@ -459,7 +459,7 @@ def test_a_name_that_spark_takes_for_a_pattern_is_not_frozen(world: World, monke
     world.put_ids("live", 1, 2, 1000)
     world.put("history", "a[1]", [{"id": 7, "k": 7}])
     monkeypatch.setattr("airflow_provider_ckpt.spark.plan.builder.refuse_unreadable_names", lambda *_: None)
-    with pytest.raises(UnreadableNameError, match="history"):
+    with pytest.raises(UnreadableFileError, match=r"'history' .* takes for a pattern"):
         world.run(mixed(world))
     assert "history" not in world.state().frozen
     monkeypatch.undo()

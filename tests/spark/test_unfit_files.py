@@ -14,7 +14,7 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.query.errors import EmptyFileError, UnknownCompressionError
+from airflow_provider_ckpt.spark.query.errors import EmptyFileError, UnreadableFileError
 from airflow_provider_ckpt.spark.task.errors import ComputationFailedError
 from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
 from tests.spark.harness import Line, World, write_rows
@@ -82,7 +82,7 @@ def test_an_empty_text_file_is_a_file_without_rows(world: World) -> None:
 def test_an_archive_is_named_before_anything_is_written(world: World, name: str, mode: str) -> None:
     (Path(world.path("in")) / "1.json").write_text('{"id":1,"k":1}\n')
     (Path(world.path("in")) / name).write_bytes(b"PK\x03\x04")
-    with pytest.raises(UnknownCompressionError, match=rf"/in/{name}: Spark does not know \."):
+    with pytest.raises(UnreadableFileError, match=rf"/in/{name}: Spark does not know \."):
         world.run(reading(world, "json"), mode=mode)
     assert world.everything_under_root() == []
 

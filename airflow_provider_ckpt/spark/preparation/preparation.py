@@ -203,7 +203,7 @@ def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collecti
 def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
     """Refuse bounded sources with a file that Spark would misread, except those whose ends are recorded (``frozen``).
 
-    Raises EmptyFileError, UnknownCompressionError.
+    Raises EmptyFileError, UnreadableFileError.
     """
     for source in job.sources:
         read = plan.reads.get(source.uid)

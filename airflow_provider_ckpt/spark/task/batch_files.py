@@ -82,7 +82,7 @@ def refuse_other_files(
 def refuse_unfit_files(spark: SparkSession, vertex: str, plan: Any) -> None:
     """Refuse a file or folder that Spark would misread. ``plan``: the analysed plan that reads it.
 
-    Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError, PartitionValueError.
+    Raises EmptyFileError, UnreadableFileError, OrcColumnTypeError.
     """
     if (misread := misread_folder(f"the query of vertex {vertex!r}", plan)) is not None:
         raise misread

@@ -38,7 +38,7 @@ class SourceContent:
     def refuse_unfit(self, frame: DataFrame) -> None:
         """Refuse files before a batch is read. The files of a micro-batch are checked where they are planned.
 
-        Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError.
+        Raises EmptyFileError, UnreadableFileError, OrcColumnTypeError.
         """
         if not self.streaming:
             refuse_unfit_files(self.spark, self.vertex, self._plan(frame))

@@ -273,7 +273,7 @@ class Publisher:
     def _refuse_unfit_files(self) -> None:
         """Refuse files that Spark would misread.
 
-        Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError.
+        Raises EmptyFileError, UnreadableFileError, OrcColumnTypeError.
         """
         spark, vertex = self._context.run.spark, self.vertex.uid
         if self.vertex.sources:
