@@ -11,11 +11,12 @@ import pytest
 from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.spark.query.errors import UnreadableFileError
 from airflow_provider_ckpt.spark.task.batch_files import refuse_other_files
-from airflow_provider_ckpt.spark.task.errors import PlannedFilesGoneError, QueryFailedError
+from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, colon_name
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 from tests.spark.faults import HookedEntries, HookedStorage, at_prepared
 from tests.spark.harness import Run, World, write_rows
 from tests.spark.jobs import bounded, mixed
@@ -212,8 +213,8 @@ def test_what_is_read_is_compared_source_by_source() -> None:
     assert read == {"a": files("2", "1"), "b": files("2")}
     refuse_other_files("v", {"a": ["1"], "b": ["1"]}, [files("1"), files("1")])
     cases: list[tuple[Callable[[], object], type[Exception]]] = [
-        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, [files("1")]), PlannedFilesGoneError),
-        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, []), PlannedFilesGoneError),
+        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, [files("1")]), SourceFilesGoneError),
+        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, []), SourceFilesGoneError),
         (lambda: refuse_other_files("v", {"a": ["1", "2"]}, [files("1", "2", "1")]), QueryFailedError),
         (lambda: refuse_other_files("v", {"a": ["1"], "b": ["1"]}, [files("1")]), QueryFailedError),
     ]

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.query.errors import EmptyFileError, UnreadableFileError
-from airflow_provider_ckpt.spark.task.errors import ComputationFailedError
+from airflow_provider_ckpt.spark.task.errors import UnfitInputError
 from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
 from tests.spark.harness import Line, World, write_rows
 from tests.spark.jobs import IDS
@@ -176,7 +176,7 @@ CAST = (
 
 def test_what_cannot_be_computed_ends_the_job() -> None:
     error = query_failed("daily", RuntimeError(CAST), ["lake/a.csv", "lake/b.csv"])
-    assert isinstance(error, ComputationFailedError)
+    assert isinstance(error, UnfitInputError)
     assert not error.retryable
     assert (
         "'daily' failed in the batch that reads /lake/a.csv and 1 more file: CAST_INVALID_INPUT: a value of type "
