@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.coordinator.errors import IllegalGraphChangeError
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
 from airflow_provider_ckpt.sinks.errors import OutputAheadError, OutputLostError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.task import bounded_offsets
@@ -184,7 +184,7 @@ def test_entries_that_a_consumer_has_read_and_that_are_gone_are_missed(world: Wo
     for path in away:
         path.unlink()
     before = sorted(world.everything_under_root())
-    with pytest.raises(SubtaskLogCutError, match=r"history/0/log ends before entry 1, and doubled/0 has read it"):
+    with pytest.raises(SubtaskLogLostError, match=r"history/0/log ends before entry 1, and doubled/0 has read it"):
         world.run(mixed(world, chain=False))
     assert [path for path in before if path not in world.everything_under_root()] == []
     assert not away.keys() & set(log.iterdir()), "the numbers of what is gone are still free"

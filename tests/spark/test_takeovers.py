@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 from airflow_provider_ckpt.job.errors import DeadlinePassedError, DefinitionChangedError
 from airflow_provider_ckpt.jobmaster.errors import RestoreRefusedError
 from airflow_provider_ckpt.jobmaster.post_run import tidy_up
@@ -29,7 +29,6 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError
 from airflow_provider_ckpt.spark.main import run_job
 from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnreadableFileError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -174,7 +173,7 @@ def test_a_job_that_failed_between_look_and_claim_is_not_resumed(world: World) -
         journal.claim("other", Worker(), time.time())
         journal.write(ev.StatusChanged(JobStatus.FAILED, time.time(), "for good"))
 
-    with pytest.raises(JobFailedTerminallyError, match="for good"):
+    with pytest.raises(InvalidInputError, match=r"failed terminally \(.*for good"):
         world.run(mixed(world), storage=before_claim(world.storage, it_fails_for_good))
     assert (world.state().status, world.state().epoch) == ("FAILED", 2)
 

@@ -15,13 +15,14 @@ from typing import Any
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jvm.jvm_environ import jvm_environ
 from airflow_provider_ckpt.jvm.jvm_watch import watch_jvm
 from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.app.jvm_log import keep_traces
 from airflow_provider_ckpt.spark.app.known_warnings import silence
 from airflow_provider_ckpt.spark.app.session_settings import LOOK, POLLING
-from airflow_provider_ckpt.spark.errors import SparkNotStartedError, UnfitSettingError
+from airflow_provider_ckpt.spark.errors import UnfitSettingError
 from airflow_provider_ckpt.spark.query.sources.source_options import refuse_settings
 from airflow_provider_ckpt.status.trace_file import trace_file
 from airflow_provider_ckpt.storage.opening import is_local as is_local_uri
@@ -170,7 +171,7 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
         user: the user's settings. They win over those that were given to spark-submit.
         root: as in :func:`session_conf`.
 
-    Raises SparkNotStartedError, and the errors of :func:`session_conf` and :func:`worker_python`.
+    Raises TransientError, and the errors of :func:`session_conf` and :func:`worker_python`.
     """
     given = {**_submitted(), **user}
     note_given(conf_secrets(given))
@@ -206,7 +207,12 @@ def _started(builder: SparkSession.Builder) -> SparkSession:
         return builder.getOrCreate()
     except Exception as error:  # from Py4J, PySpark or a JVM that has ended
         cause = str(find_cause(error).message).strip()
-        raise SparkNotStartedError(cause=cause.rstrip(".") or type(error).__name__) from error
+        raise TransientError(
+            "Spark could not be started: {cause}; the job has not begun. Read Spark's log before this line, and check "
+            "its settings (spark.master, spark.driver.memory, spark.jars); `ckpt doctor` checks Java and the "
+            "installation",
+            cause=cause.rstrip(".") or type(error).__name__,
+        ) from error
 
 
 def _own_jvm() -> int | None:

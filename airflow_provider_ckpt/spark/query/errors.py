@@ -71,16 +71,6 @@ class FrozenListLostError(TerminalError):
     )
 
 
-class UnknownFileStatusError(TerminalError):
-    """A file system describes a file in a form that is not known. Data: status."""
-
-    template = (
-        "the file system describes a file as {status!r}, and this release cannot read the path, the size and the time "
-        "in it. Read the files through another file system (docs/object-store.md), or report this text as a fault of "
-        "this package"
-    )
-
-
 class EmptyFileError(TransientError):
     """An empty file of a format whose files are never empty. Data: subject, file, format."""
 

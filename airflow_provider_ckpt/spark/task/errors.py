@@ -7,12 +7,6 @@ from airflow_provider_ckpt.model.progress import SourceTimes
 from airflow_provider_ckpt.model.words import counted
 
 
-class InputsIncompleteError(TransientError):
-    """A start of a vertex in BATCH mode before its producers are at their end of data. Data: vertex, producers."""
-
-    template = "vertex {vertex!r} cannot start: {producers} did not reach the end of data"
-
-
 class QueryFailedError(TransientError):
     template = "the query of vertex {vertex!r} failed: {cause}"
 
@@ -27,16 +21,6 @@ class FilesSettledError(QueryFailedError):
     """Files that changed while a micro-batch waited for them. The batch is restarted and reads all of them."""
 
     template = "the query of vertex {vertex!r} waited until {file} was complete, and restarts its micro-batch"
-
-
-class FilesChangedWhileReadError(TransientError):
-    """Files that changed while a job in batch mode read them. A retry reads them again. Data: source, count, file."""
-
-    template = (
-        "source {source!r}: {file}. So it was still being written, or was replaced. Files of the source that changed "
-        "while they were read: {count}. Nothing was released; another try reads them again. Have the producer write "
-        "under a hidden name (.name or _name), and rename the file when it is complete"
-    )
 
 
 def unfit_event_time(vertex: str, source: str, times: SourceTimes) -> UnfitInputError:
@@ -64,12 +48,6 @@ class ExecutorPythonError(TerminalError):
         "Choose a Python for the executors with --conf spark.pyspark.python=PATH, of the driver's minor version and "
         "with pyspark and pyarrow. Then start the job with --resume-failed"
     )
-
-
-class SplitFailedError(TransientError):
-    """A split that could not be read. The original error is its ``__cause__``."""
-
-    template = "split {split!r} of source {uid!r} failed: {cause}"
 
 
 class KafkaRowsGoneError(TerminalError):
