@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.errors import (
-    DeletionRefusal,
     DeletionRefusedError,
     InvalidInputError,
     RequestFailedError,
@@ -65,23 +64,6 @@ class NotForNextRunError(RequestFailedError, InvalidInputError):
     template = "the next run of job {job_id!r} cannot have this change: {why}"
 
 
-class JobNotOverError(DeletionRefusedError, InvalidInputError):
-    """A deletion was refused because the job is not over. ``data``: job_id, status, why, remedy."""
-
-    reason = DeletionRefusal.NOT_OVER
-    template = "job {job_id!r} is {status} and is not deleted: {why}. {remedy}"
-
-
-class PersistedResultsError(DeletionRefusedError, InvalidInputError):
-    """A deletion was refused because the job keeps results for other jobs. ``data``: job_id, operators."""
-
-    reason = DeletionRefusal.PERSISTED_RESULTS
-    template = (
-        "job {job_id!r} is not deleted: the results of {operators} are kept for other jobs (persist=True), and would "
-        "be lost. If no job reads them any longer, add --persisted (in Python persisted=True)"
-    )
-
-
 class NoSuchResultError(InvalidInputError):
     """The job keeps no result of the requested operator. ``data``: job_id, operator, status, known."""
 
@@ -97,18 +79,8 @@ class ResultNotPersistedError(TransientError):
     )
 
 
-class UnreleasedOutputError(DeletionRefusedError, InvalidInputError):
-    """A deletion was refused because the job has completed output that is not released.
-
-    ``data``: job_id, status, completed and released (the last checkpoints that are), release (a command).
-    """
-
-    reason = DeletionRefusal.UNRELEASED_OUTPUT
-    template = (
-        "job {job_id!r} is {status} and is not deleted: it has completed checkpoint {completed}, and released "
-        "{released}. What lies between would be lost: release it first (`{release}`, JobClient.release). To discard "
-        "it, add --discard-unreleased (in Python discard_unreleased=True)"
-    )
+class JobNotDeletedError(DeletionRefusedError, InvalidInputError):
+    """A deletion that was refused before anything was deleted."""
 
 
 class StagedOutputLeftError(DeletionRefusedError, TransientError):
@@ -117,7 +89,6 @@ class StagedOutputLeftError(DeletionRefusedError, TransientError):
     ``data``: job_id, sink, cause, delete (a command).
     """
 
-    reason = DeletionRefusal.STAGED_OUTPUT_LEFT
     template = (
         "the staged output of sink {sink} of job {job_id!r} could not be deleted: {cause}. Delete the job again to "
         "complete it (`{delete}`), with its definition if the sink has storage options of its own. If the target is "
