@@ -99,10 +99,12 @@ class DeletionRefusal(str, Enum):
 class DeletionRefusedError(CkptError):
     """A deletion that was refused for ``reason``. After STAGED_OUTPUT_LEFT the deletion is incomplete: repeat it.
 
-    Each reason has a subclass, which is an InvalidInputError or a TransientError, too.
+    Each such error is an InvalidInputError or a TransientError, too. ``raise`` gives the reason as data.
     """
 
-    reason: ClassVar[DeletionRefusal]
+    @property
+    def reason(self) -> DeletionRefusal:
+        return DeletionRefusal(self.data["reason"])
 
 
 def tells_what_to_do(error: BaseException) -> bool:

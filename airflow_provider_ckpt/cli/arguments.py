@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_provider_ckpt.cli import arguments
-from airflow_provider_ckpt.cli.errors import BadAssignmentError
 from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.options.run_options import BY_NAME, read_storage_options
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, LOST_AFTER, REMOTE_POLL, SILENCE, Timing
 from airflow_provider_ckpt.storage.location import Location
@@ -54,13 +54,16 @@ def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
     """Return ``["k=v", …]`` as a dict. The error shows no value, because it could be a secret.
 
     Raises:
-        BadAssignmentError: a text has no key or no "=".
+        InvalidInputError: a text has no key or no "=".
     """
     pairs: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise BadAssignmentError(option=option)
+            raise InvalidInputError(
+                "{option} takes KEY=VALUE, and one of the values given has no key or no '='; write {option} key=value",
+                option=option,
+            )
         pairs[key.strip()] = value
     return pairs
 

@@ -7,7 +7,7 @@ import sys
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.arguments import job_client
-from airflow_provider_ckpt.cli.errors import DeletionNotConfirmedError
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.loading.loading import load_job
 from airflow_provider_ckpt.jobmaster.retention.deletion import DeletionTerms
 from airflow_provider_ckpt.journal.state import JobState
@@ -79,10 +79,16 @@ def _is_confirmed(state: JobState, root: str) -> bool:
     """Ask the user in the terminal.
 
     Raises:
-        DeletionNotConfirmedError: there is no terminal.
+        InvalidInputError: there is no terminal.
     """
     if not sys.stdin.isatty():
-        raise DeletionNotConfirmedError(job_id=state.job_id, status=state.status or "not RUNNING yet", root=root)
+        raise InvalidInputError(
+            "job {job_id!r} under {root} is {status} and is not deleted: its id could never run again under that "
+            "root. Give --yes to delete it, or run this command in a terminal, where it asks",
+            job_id=state.job_id,
+            status=state.status or "not RUNNING yet",
+            root=root,
+        )
     question = (
         f"Delete job {state.job_id} ({state.status}) under {root} for good? Its released output stays. "
         "Its id can never run again there. [y/N] "

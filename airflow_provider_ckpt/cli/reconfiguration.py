@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from airflow_provider_ckpt.cli.errors import BadChangeError
 from airflow_provider_ckpt.client.reconfiguration import (
     AffectedVertex,
     Reconfiguration,
     ReconfigurationPreview,
     as_numbers,
 )
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.job.reconfiguration import DECLARED, RESOURCES, WORKLOAD
 from airflow_provider_ckpt.model.vertex_settings import LIMITS
@@ -24,7 +24,7 @@ def read_changes(given: Iterable[str]) -> Reconfiguration:
     """Return the changes on the command line.
 
     Raises:
-        BadChangeError: a text is no change.
+        InvalidInputError: a text is no change.
         NotReconfigurableError: a setting cannot be changed, or is given twice.
         BadOptionError: a size cannot be read.
         BadOptionError: a duration cannot be read.
@@ -34,7 +34,12 @@ def read_changes(given: Iterable[str]) -> Reconfiguration:
         left, equals, value = text.partition("=")
         uid, dot, name = left.rpartition(".")
         if not (equals and dot and uid and value):
-            raise BadChangeError(given=text, known=", ".join((*WORKLOAD, *RESOURCES, LOGIC)))
+            raise InvalidInputError(
+                "{given!r} is no change; give OPERATOR.SETTING=VALUE, such as clean.trigger_interval=2s, with a "
+                "setting of {known}",
+                given=text,
+                known=", ".join((*WORKLOAD, *RESOURCES, LOGIC)),
+            )
         _refuse_twice(uid, name, seen)
         if name == LOGIC:
             found.assign_execution_logic(uid, value)

@@ -6,10 +6,10 @@ import argparse
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.arguments import job_client
-from airflow_provider_ckpt.cli.errors import BadScaleError
 from airflow_provider_ckpt.cli.reconfiguration import LOGIC, print_preview, read_changes
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.job_request import NEEDLESS, JobRequest
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.options.units import parse_duration, whole_number
 from airflow_provider_ckpt.job.reconfiguration import RESOURCES, WORKLOAD
 from airflow_provider_ckpt.status.exit_code import ExitCode
@@ -134,7 +134,7 @@ def _ask(client: JobClient, args: argparse.Namespace) -> JobRequest:
         uid, _, text = args.scale.rpartition("=")
         number = whole_number(text)
         if not uid or number is None:
-            raise BadScaleError(given=args.scale)
+            raise InvalidInputError("{given!r} is no rescale; give SOURCE=N, such as history=8", given=args.scale)
         return client.rescale(uid, number)
     if args.kind == "reconfigure":
         return client.reconfigure(read_changes(args.changes))

@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.doctor import spark_absent
-from airflow_provider_ckpt.cli.errors import JobIdNeededError, SparkMissingError
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.loading.loading import load_job
 from airflow_provider_ckpt.job.options import kinds
 from airflow_provider_ckpt.job.options.flink_options import flink_values
@@ -115,11 +115,15 @@ def refuse_without_spark() -> None:
     """Refuse to run where Spark cannot be started.
 
     Raises:
-        SparkMissingError: with the reason.
+        InvalidInputError: with the reason.
     """
     absent = spark_absent()
     if absent:
-        raise SparkMissingError(problem=absent)
+        raise InvalidInputError(
+            "Spark cannot be started here: {problem}. Run `ckpt doctor`; pip install 'airflow-provider-ckpt[pyspark]' "
+            "brings a matching set",
+            problem=absent,
+        )
 
 
 def run_options(args: argparse.Namespace) -> RunOptions:
@@ -153,7 +157,7 @@ def default_job_id(reference: str, conf: Mapping[str, str], params: Mapping[str,
     """Return the Job's name.
 
     Raises:
-        JobIdNeededError: the Job has no name, or its name cannot be an id.
+        InvalidInputError: the Job has no name, or its name cannot be an id.
     """
     if spark_absent():
         name = load_job(reference, params).name
@@ -164,7 +168,12 @@ def default_job_id(reference: str, conf: Mapping[str, str], params: Mapping[str,
     try:
         return check_job_id(name or "")
     except InvalidJobIdError:
-        raise JobIdNeededError(reference=reference, name=name) from None
+        raise InvalidInputError(
+            "the name of the job {reference} is {name!r}, which cannot be its id; give one with --job-id (letters, "
+            "digits and _ . ~ -, at most 200)",
+            reference=reference,
+            name=name,
+        ) from None
 
 
 def printer(args: argparse.Namespace) -> OnStatus:

@@ -57,14 +57,6 @@ class NotUpgradedError(RequestFailedError, TransientError):
     )
 
 
-class NoSuchPartitionError(InvalidInputError):
-    """A result partition that the job does not have. ``data``: job_id, name, known (subtasks with a partition)."""
-
-    template = (
-        "job {job_id!r} has no result partition {name!r}: only a subtask that others read has one. It has: {known}"
-    )
-
-
 class NotRescaledError(RequestFailedError, TransientError):
     """A rescale that was not applied in time. ``data``: job_id, uid, parallelism, request, seconds."""
 

@@ -297,7 +297,7 @@ class JobClient(JobView):
             driver_is_gone: True to assert that all workers are gone, and the driver, although this host cannot see it.
                 A driver that is alive after all is fenced and ends.
 
-        Raises as :meth:`state`, JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError,
+        Raises as :meth:`state`, JobRunsError, JobDeletedError, InvalidInputError,
         DefinitionChangedError, ReleaseHeldError, and a sink's errors. If one sink fails, the others have released, and
         another call retries the rest.
         """

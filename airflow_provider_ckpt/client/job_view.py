@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ckpt.client.errors import JobWaitTimeoutError, NoSuchJobError, NoSuchPartitionError
+from airflow_provider_ckpt.client.errors import JobWaitTimeoutError, NoSuchJobError
 from airflow_provider_ckpt.client.job_facts import has_ended, is_journaled
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.journal import journal as journals
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
@@ -36,7 +37,7 @@ def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]
         state: The job's state.
         names: Subtasks, or vertices with all of their subtasks.
 
-    Raises NoSuchPartitionError for a name that the job does not have, or that has no partition because no subtask reads
+    Raises InvalidInputError for a name that the job does not have, or that has no partition because no subtask reads
     it and it is not kept.
     """
     if state.plan is None:
@@ -47,7 +48,13 @@ def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]
     for name in names:
         named = {subtask for subtask in known if name in (subtask, subtask.vertex)}
         if not named:
-            raise NoSuchPartitionError(job_id=state.job_id, name=name, known=", ".join(known) or "none")
+            raise InvalidInputError(
+                "job {job_id!r} has no result partition {name!r}: only a subtask that others read has one. It has: "
+                "{known}",
+                job_id=state.job_id,
+                name=name,
+                known=", ".join(known) or "none",
+            )
         found |= named
     return found
 
@@ -171,7 +178,7 @@ class JobView:
             timeout: Seconds to wait.
             poll: Seconds between two polls.
 
-        Raises as :meth:`state`, NoSuchPartitionError.
+        Raises as :meth:`state`, InvalidInputError.
         """
         from airflow_provider_ckpt.jobmaster.retention.partition_metrics import partitions_with_metrics
 
@@ -191,7 +198,7 @@ class JobView:
         See :func:`~airflow_provider_ckpt.read_persisted`.
 
         Raises as :meth:`state`, ResultNotPersistedError before the job is FINISHED, NoSuchResultError, and
-        ResultDamagedError for a file that is missing or has another size.
+        PartitionFilesDamagedError for a file that is missing or has another size.
         """
         from airflow_provider_ckpt.jobmaster.recovery.persisted_results import read_persisted_result
 

@@ -6,44 +6,9 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
 
 
 class IllegalGraphChangeError(InvalidInputError):
-    """Error for a graph that cannot be restored from the checkpoint (rules: ``coordinator.vertex_finished_state``)."""
-
-
-class MixedFinishedStateError(IllegalGraphChangeError):
-    """Error for a vertex that chains operators of different states.
-
-    Data: vertex, first, first_state, other, other_state.
+    """A job that can no longer resume under its id with its current operators. The author of the job must change it
+    back, or allow what is lost.
     """
-
-    template = (
-        "vertex {vertex} chains {first} ({first_state} in the checkpoint) with {other} ({other_state}): a chain "
-        "is restored as one; give one of the two chain=False, or a new uid so that it starts empty"
-    )
-
-
-class FinishedAfterRunningError(IllegalGraphChangeError):
-    """Error for a finished operator that reads from an unfinished one.
-
-    Data: consumer, consumer_state, producer, producer_state, exchange.
-    """
-
-    template = (
-        "operator {consumer} is {consumer_state} in the checkpoint, but {producer}, from which it reads "
-        "({exchange}), is {producer_state}: what {producer} still produces would be lost; add "
-        "{producer} downstream of finished operators only, or give {consumer} a new uid so that it runs again"
-    )
-
-
-class NonRestoredStateError(IllegalGraphChangeError):
-    """Error for state of operators that the job no longer has.
-
-    Data: operators (comma-separated uids).
-    """
-
-    template = (
-        "the checkpoint has state of operators that the job no longer has: {operators}; keep their uids, "
-        "or run with allow_non_restored_state to drop that state"
-    )
 
 
 class ReconfigurationRefusedError(InvalidInputError):

@@ -39,9 +39,10 @@ from airflow_provider_ckpt.coordinator.protocol.reports import (
     SubtaskFenced,
     SubtaskOpened,
 )
+from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.job.options.deadlines import due, passed
 from airflow_provider_ckpt.jobmaster.clock import Clock
-from airflow_provider_ckpt.jobmaster.errors import AbandonedError, TaskFencedError
+from airflow_provider_ckpt.jobmaster.errors import AbandonedError
 from airflow_provider_ckpt.jobmaster.gateway import Inbox, Received, TaskGateway
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity, Upgrades
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
@@ -144,7 +145,7 @@ class JobMaster:
     def run(self) -> Outcome:
         """Run until the job has ended. The failure of a task is in the Outcome.
 
-        Raises FencedError, TaskFencedError, AbandonedError, and the errors of the journal and the storage.
+        Raises FencedError, OvertakenError, AbandonedError, and the errors of the journal and the storage.
         """
         try:
             self._gateway.start()
@@ -215,11 +216,15 @@ class JobMaster:
         """Ignore an attempt that its successor in this epoch has fenced. Any other fence means that a later driver has
         the job.
 
-        Raises FencedError or TaskFencedError.
+        Raises FencedError or OvertakenError.
         """
         self._journal.check_fenced()  # its error names the later driver
         if report.by is None or report.by.epoch != self._job.epoch:
-            raise TaskFencedError(subtask=report.subtask, cause=report.cause)
+            raise OvertakenError(
+                "{subtask} was taken over by a later attempt, this driver stops: {cause}",
+                subtask=report.subtask,
+                cause=report.cause,
+            )
 
     def _tell(self, message: Message) -> None:
         self._carry_out(self._coordinator.handle(message, self._clock.now()))

@@ -14,17 +14,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from airflow_provider_ckpt.errors import CkptError, OvertakenError
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
 from airflow_provider_ckpt.job.changes import check_changes
 from airflow_provider_ckpt.job.definition import sink_definitions
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.sink_operator import HasSinks
-from airflow_provider_ckpt.jobmaster.errors import (
-    JobHasDriverError,
-    JobHasWorkersError,
-    ReleaseHeldError,
-    SinksMissingError,
-)
+from airflow_provider_ckpt.jobmaster.errors import JobRunsError, ReleaseHeldError
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.recovery.takeover import claim
 from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
@@ -54,11 +49,16 @@ def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks
         definition: Definition with which the job ran.
         sinks: Bound sinks of ``job``.
 
-    Raises SinksMissingError, DefinitionChangedError or OutputLostError.
+    Raises InvalidInputError, DefinitionChangedError or OutputLostError.
     """
     missing = {uid for vertex in state.graph().vertices for uid in vertex.sinks} - sinks.keys()
     if missing:
-        raise SinksMissingError(job_id=state.job_id, missing=", ".join(sorted(missing)))
+        raise InvalidInputError(
+            "job {job_id!r} ran with the sinks {missing}, which the given definition lacks: their staged output could "
+            "not be released; give the definition that the job ran with",
+            job_id=state.job_id,
+            missing=", ".join(sorted(missing)),
+        )
     given = replace(definition, sinks=sink_definitions(job.sinks))
     check_changes(definition, given, {one.uid: one.sink.changeable for one in job.sinks})
     refuse_lost_output(state, sinks)
@@ -103,7 +103,7 @@ class RollForward:
         The job's status stays, except that a lost driver leaves RESTARTING. The next run then resumes as it would have
         done anyway.
 
-        Raises JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError, DefinitionChangedError,
+        Raises JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError,
         DefinitionNotRecordedError, OutputLostError, OutputLostError, CorruptJournalError, SubtaskLogLostError or
         FencedError. After the other sinks were released it raises ReleaseHeldError, or the error of a sink.
         """
@@ -148,11 +148,28 @@ class RollForward:
         if alive or unknown:
             driver = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
             stop = ckpt_command("stop", self._job_id, root=self._storage.uri)
-            raise JobHasDriverError(job_id=self._job_id, status=state.status, driver=driver, stop=stop)
+            raise JobRunsError(
+                "job {job_id!r} is {status}, and its driver {driver}: a driver releases by itself, and would be "
+                "overtaken. Stop the job (`{stop}`), or wait until the driver has left. If you know that it is gone, "
+                "on a host that cannot be seen from here, add --driver-is-gone (in Python driver_is_gone=True)",
+                job_id=self._job_id,
+                status=state.status,
+                driver=driver,
+                stop=stop,
+            )
         if state.deployment and not self._driver_is_gone:  # its JobMaster is gone, but workers may live
             master = run_command("master", self._job_id, self._storage.uri)
             epoch = state.deployment
-            raise JobHasWorkersError(job_id=self._job_id, status=state.status, deployment=epoch, master=master)
+            raise JobRunsError(
+                "job {job_id!r} is {status}, and was prepared for workers in epoch {deployment}: those that live "
+                "would be overtaken, and end. Start `{master}` (in Airflow: the task that coordinates): it releases "
+                "first, and resumes with them. If they are gone, or may end, add --driver-is-gone (in Python "
+                "driver_is_gone=True)",
+                job_id=self._job_id,
+                status=state.status,
+                deployment=epoch,
+                master=master,
+            )
 
     def _check_sinks(self, state: JobState, definition: JobDefinition) -> None:
         self._graph = state.graph()

@@ -65,7 +65,3 @@ class JournalUnwritableError(TransientError):
     attempt reads which entries were written."""
 
     template = "the journal of job {job_id} cannot be written: {reason}; this attempt stops"
-
-
-class JournalNotClaimedError(TerminalError):
-    template = "the journal of job {job_id} was not claimed: nothing can be written to it before claim()"

@@ -22,14 +22,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import CkptError, TerminalError
 from airflow_provider_ckpt.journal.codec import decode_all, encode, release
-from airflow_provider_ckpt.journal.errors import (
-    CorruptJournalError,
-    FencedError,
-    JournalNotClaimedError,
-    JournalUnwritableError,
-)
+from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError, JournalUnwritableError
 from airflow_provider_ckpt.journal.events import EpochClaimed, Event, StateSnapshot
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.json_form import shown
@@ -311,7 +306,10 @@ class Journal:
         if self._broken is not None:
             raise self._broken
         if self._epoch is None:
-            raise JournalNotClaimedError(job_id=self.job_id)
+            raise TerminalError(
+                "the journal of job {job_id} was not claimed: nothing can be written to it before claim()",
+                job_id=self.job_id,
+            )
 
     def _fence(self, own_epoch: int) -> FencedError:
         reader = JobState(self.job_id)

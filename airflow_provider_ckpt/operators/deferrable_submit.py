@@ -21,6 +21,7 @@ from airflow.sdk.exceptions import (
     TaskDeferralTimeout,
 )
 
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.hooks.deferrable_cluster import DeferrableCluster
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
@@ -30,7 +31,6 @@ from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.options import kinds
 from airflow_provider_ckpt.job.options.run_options import Duration, parse_duration
 from airflow_provider_ckpt.operators.deferral import LEAST_STATUS_INTERVAL, Deferral, EarlierDriver, ask_to_leave
-from airflow_provider_ckpt.operators.errors import SparkConnectionMissingError
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.operators.task_run import TaskRun
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
@@ -142,13 +142,18 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         YARN.
 
         Raises:
-            SparkConnectionMissingError: the connection does not exist.
+            InvalidInputError: the connection does not exist.
             InvalidTaskArgumentError: a driver would end with the task there.
         """
         try:
             connection = BaseHook.get_connection(self._conn_id)
         except AirflowNotFoundException:
-            raise SparkConnectionMissingError(conn_id=self._conn_id) from None
+            raise InvalidInputError(
+                "The Airflow connection {conn_id!r}, which says where Spark runs, does not exist. Create it with type "
+                "spark and the master as its host (local[*], spark://host:7077, yarn, k8s://...), or name another one "
+                "with conn_id=.",
+                conn_id=self._conn_id,
+            ) from None
         self._deferral = self._deferral_to(connection.extra_dejson) if self.deferrable else None
 
     def _deferral_to(self, extra: dict[str, Any]) -> Deferral:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_ckpt.client.job_facts import is_journaled
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.clearing import was_cleared
-from airflow_provider_ckpt.operators.errors import JobGoneError, OtherRootError
+from airflow_provider_ckpt.operators.errors import JobGoneError
 from airflow_provider_ckpt.operators.group_run import default_job_id, with_generation
 from airflow_provider_ckpt.operators.pointer import Pointer
 from airflow_provider_ckpt.storage.layout import check_job_id
@@ -161,7 +162,7 @@ def find_task_start(
     Raises:
         JobDeletedError: the job was deleted.
         InvalidJobIdError: the id cannot name a job.
-        OtherRootError: an earlier try ran the job under another root.
+        InvalidInputError: an earlier try ran the job under another root.
         JobGoneError: an earlier try began the job, and its journal is gone.
     """
     own_id = own_job_id(ti)
@@ -202,7 +203,7 @@ def find_continued(hook: CheckpointHook, before: Pointer, job_id: str, owns: Cal
         owns: Returns whether the group has a job.
 
     Raises:
-        OtherRootError: the earlier try ran the job under another root.
+        InvalidInputError: the earlier try ran the job under another root.
         JobGoneError: the earlier try began the job, and its journal is gone.
     """
     _refuse_other_root(hook, before, owns)
@@ -228,12 +229,19 @@ def _refuse_other_root(hook: CheckpointHook, before: Pointer, owns: Callable[[Jo
     """Refuse a retry under another root, because it would find no job there and restart it from scratch.
 
     Raises:
-        OtherRootError: the earlier try ran the job under the root of ``before``.
+        InvalidInputError: the earlier try ran the job under the root of ``before``.
     """
     if canonical_uri(before.root) == canonical_uri(hook.root_uri):
         return
     if _is_begun(type(hook)(hook.ckpt_conn_id, root=before.root), before, owns):
-        raise OtherRootError(job_id=before.job_id, before=redact_uri(before.root), now=redact_uri(hook.root_uri))
+        raise InvalidInputError(
+            "an earlier try of this task ran job {job_id} under the root {before}, and the root is {now} now: a retry "
+            "would restart the job from scratch. Give the task the earlier root, or clear it to run the job under the "
+            "new one.",
+            job_id=before.job_id,
+            before=redact_uri(before.root),
+            now=redact_uri(hook.root_uri),
+        )
 
 
 def own_job_id(ti: Any) -> str:

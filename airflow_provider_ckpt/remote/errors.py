@@ -5,19 +5,6 @@ from __future__ import annotations
 from airflow_provider_ckpt.errors import InvalidInputError, OvertakenError
 
 
-class LooksTooFarApartError(InvalidInputError):
-    template = "{option} of {value:g} s cannot be used: give more than 0, and no more than {longest:g} s"
-
-
-class TooSoonLostError(InvalidInputError):
-    """A timeout so short that a healthy process would count as lost."""
-
-    template = (
-        "{option} of {value:g} s cannot be used: a process gives a sign of life every {beat:g} s, and the others poll "
-        "every {poll:g} s, so a healthy process would count as lost. Give {least:g} s or more"
-    )
-
-
 class NotPlannedError(InvalidInputError):
     template = (
         "job {job_id!r} is not prepared for workers (its status is {status}): `{plan}` does that, and so does "

@@ -188,7 +188,7 @@ class Master:
     def take_over(self) -> OwnedJournal:
         """Claim the next epoch of the deployment.
 
-        Raises NotPlannedError, JobRunsError, SinksMissingError, DefinitionChangedError, FencedError, and the storage's
+        Raises NotPlannedError, JobRunsError, InvalidInputError, DefinitionChangedError, FencedError, and the storage's
         errors.
         """
         before = self._journal.refresh()

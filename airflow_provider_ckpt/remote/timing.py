@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.options.units import Duration, parse_duration
-from airflow_provider_ckpt.remote.errors import LooksTooFarApartError, TooSoonLostError
 
 LOCAL_POLL = 0.1
 REMOTE_POLL = 1.0
@@ -60,11 +60,22 @@ class Timing:
         given = {name: parse_duration(value, called(name)) for name, value in chosen.items() if value is not None}
         made = replace(self, **given)
         if not 0 < made.poll <= LONGEST_POLL:
-            raise LooksTooFarApartError(option=called("poll"), value=made.poll, longest=LONGEST_POLL)
+            raise InvalidInputError(
+                "{option} of {value:g} s cannot be used: give more than 0, and no more than {longest:g} s",
+                option=called("poll"),
+                value=made.poll,
+                longest=LONGEST_POLL,
+            )
         least = 2 * (BEAT + made.poll)
         for name in ("lost_after", "silence"):
             if getattr(made, name) < least:
-                raise TooSoonLostError(
-                    option=called(name), value=getattr(made, name), poll=made.poll, beat=BEAT, least=least
+                raise InvalidInputError(
+                    "{option} of {value:g} s cannot be used: a process gives a sign of life every {beat:g} s, and the "
+                    "others poll every {poll:g} s, so a healthy process would count as lost. Give {least:g} s or more",
+                    option=called(name),
+                    value=getattr(made, name),
+                    poll=made.poll,
+                    beat=BEAT,
+                    least=least,
                 )
         return made

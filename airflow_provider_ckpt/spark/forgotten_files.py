@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import SubtaskId
-from airflow_provider_ckpt.spark.errors import ForgottenFileThereError, ForgottenFileUnknownError
+from airflow_provider_ckpt.spark.errors import ForgottenFileError
 from airflow_provider_ckpt.spark.query.sources.frozen_end import read_end
 from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
@@ -97,17 +97,26 @@ def newly_forgotten(
         known: files that earlier runs gave up.
         files: the files of the job's sources.
 
-    Raises ForgottenFileThereError, ForgottenFileUnknownError.
+    Raises ForgottenFileError.
     """
     before = {key_of(path) for path in known}
     new = [path for path in dict.fromkeys(given) if key_of(path) not in before]
     of_sources = files.known() if new else {}
     for path in new:
         if _is_there(spark, path):
-            raise ForgottenFileThereError(file=redact_uri(path))
+            raise ForgottenFileError(
+                "--forget-file {file}: the file exists, and the job reads it. Only files that are gone can be given "
+                "up; leave the option out",
+                file=redact_uri(path),
+            )
         if key_of(path) not in of_sources:
             unread = [uri for uri in files.unread() if key_of(uri) not in before]
-            raise ForgottenFileUnknownError(file=redact_uri(path), awaited=_gone(spark, unread))
+            raise ForgottenFileError(
+                "--forget-file {file}: no source of the job waits for this file. {awaited}. Give such a name, or "
+                "leave the option out",
+                file=redact_uri(path),
+                awaited=_gone(spark, unread),
+            )
     return tuple(map(redact_uri, new))
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.state.requests import UPGRADE
-from airflow_provider_ckpt.errors import CkptError, OvertakenError
+from airflow_provider_ckpt.errors import CkptError, OvertakenError, TransientError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options.deadlines import check_deadlines
 from airflow_provider_ckpt.job.options.run_options import RunOptions
@@ -34,7 +34,6 @@ from airflow_provider_ckpt.sinks.binding import bind_sinks
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
 from airflow_provider_ckpt.spark.app.causes import told as cause_told
 from airflow_provider_ckpt.spark.app.storage_reachability import reach_root
-from airflow_provider_ckpt.spark.errors import JobStateMovedError
 from airflow_provider_ckpt.spark.plan.resumable import check_finished_job
 from airflow_provider_ckpt.spark.preparation.decision import Decision, decide
 from airflow_provider_ckpt.spark.preparation.preparation import (
@@ -114,7 +113,7 @@ def execute(
         location: of the root.
         journal: of the job, not claimed.
 
-    Raises InvalidInputError, FencedError, LogFencedError, JobStateMovedError, and storage errors.
+    Raises InvalidInputError, FencedError, LogFencedError, TransientError, and storage errors.
     """
     place = Place(storage, location, on_status)
     version = JobVersion(job, options)
@@ -231,7 +230,13 @@ def _take_over(
         except MovedError:
             continue
     stop = ckpt_command("stop", options.job_id, root=storage.uri)
-    raise JobStateMovedError(job_id=options.job_id, times=MOVES, stop=stop)
+    raise TransientError(
+        "job {job_id!r} changed {times} times while this driver was preparing to take it over; another driver is "
+        "running the job: stop that driver first (`{stop}`), or try again",
+        job_id=options.job_id,
+        times=MOVES,
+        stop=stop,
+    )
 
 
 def _prepared(version: JobVersion, place: Place, decision: Decision, reach: Callable[[], object]) -> PreparedJob:

@@ -41,7 +41,7 @@ from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
 from airflow_provider_ckpt.spark.app.session import build_session
 from airflow_provider_ckpt.spark.app.signals import LeaveOnSignal, leaves_on_signal
-from airflow_provider_ckpt.spark.errors import SparkGoneError
+from airflow_provider_ckpt.spark.errors import SparkLostError
 from airflow_provider_ckpt.spark.job_run import execute, open_journal, prepare_for_workers
 from airflow_provider_ckpt.spark.plan.logic import ship_functions
 from airflow_provider_ckpt.spark.preparation.own_output import refuse_root_in_output
@@ -119,7 +119,7 @@ def _ended(options: RunOptions, location: Location, on_status: OnStatus, work: W
 
 
 def _started(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
-    """Run, and raise SparkGoneError if Spark's JVM has ended.
+    """Run, and raise SparkLostError if Spark's JVM has ended.
 
     After the JVM's end, calls to it fail inside the user's functions. Their errors look like mistakes of the user.
     """
@@ -127,7 +127,12 @@ def _started(options: RunOptions, location: Location, on_status: OnStatus, work:
         return _run(options, location, on_status, work)
     except (InvalidInputError, FunctionFailedForNowError, SplitsFailedForNowError) as error:
         if is_gone():
-            raise SparkGoneError(cause=str(error)) from error
+            raise SparkLostError(
+                "Spark's JVM ended before the job was planned (killed, or out of memory: see its log, and "
+                "spark.driver.memory); nothing was started, and the job can be run again; the error that followed: "
+                "{cause}",
+                cause=str(error),
+            ) from error
         raise
 
 

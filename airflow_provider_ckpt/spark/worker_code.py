@@ -14,7 +14,7 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.reconfigured import loaded
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import SubtaskId
-from airflow_provider_ckpt.spark.errors import OtherCodeError, OtherLogicError
+from airflow_provider_ckpt.spark.errors import WorkerDiffersError
 from airflow_provider_ckpt.spark.plan.logic import LogicLoader
 
 
@@ -24,7 +24,7 @@ def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[Sub
     Args:
         reference: of the job.
 
-    Raises OtherCodeError.
+    Raises WorkerDiffersError.
     """
     declared, sinks = list[str](), list[str]()
     for vertex in {subtask.vertex for subtask in subtasks}:
@@ -40,7 +40,7 @@ def check_declared(job: Job, reference: str, state: JobState, operators: Collect
 
     Their declared functions were not checked while they had assigned ones.
 
-    Raises OtherCodeError.
+    Raises WorkerDiffersError.
     """
     if operators:
         _refuse_other(job, reference, state, operators)
@@ -53,13 +53,22 @@ def _refuse_other(job: Job, reference: str, state: JobState, operators: Collecti
     differs = recorded.differences(job.code, operators)
     if differs:
         file = reference.rpartition(":")[0]
-        raise OtherCodeError(file=file, job_id=state.job_id, deployment=state.deployment, differs=" and ".join(differs))
+        raise WorkerDiffersError(
+            "{file}, of this worker, differs from the file that job {job_id!r} was prepared with (deployment "
+            "{deployment}), apart from comments and layout, in: {differs}. Its subtasks would run other code than the "
+            "rest of the job: give this worker the original file, and the modules that it imports. To run the job as "
+            "it is now, stop it and start its master and workers again",
+            file=file,
+            job_id=state.job_id,
+            deployment=state.deployment,
+            differs=" and ".join(differs),
+        )
 
 
 def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
     """Refuse other code of the functions that operators of ``subtasks`` were assigned.
 
-    Raises OtherLogicError.
+    Raises WorkerDiffersError.
     """
     for vertex in sorted({subtask.vertex for subtask in subtasks} & state.settings.keys()):
         settings = state.settings[vertex]
@@ -70,7 +79,15 @@ def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskI
             problem = _differs(uid, reference, given, logic)
             if problem is not None:
                 file = reference.rpartition(":")[0]
-                raise OtherLogicError(file=file, uid=uid, job_id=state.job_id, problem=problem)
+                raise WorkerDiffersError(
+                    "{file}, of this worker, differs from the file that {uid!r} of job {job_id!r} was given while the "
+                    "job ran ({problem}): give this worker the original file, and the modules that it imports, or "
+                    "stop the job and start its master and workers again, which use the current file",
+                    file=file,
+                    uid=uid,
+                    job_id=state.job_id,
+                    problem=problem,
+                )
 
 
 def _differs(uid: str, reference: str, given: str, logic: LogicLoader) -> str | None:

@@ -34,7 +34,7 @@ from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
 from airflow_provider_ckpt.spark.app.storage_reachability import reach_root
 from airflow_provider_ckpt.spark.app.warm_up import begin_warm_up
-from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, OtherPlanError, SubtaskRunsBesideError
+from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, WorkerDiffersError
 from airflow_provider_ckpt.spark.preparation.decision import decide
 from airflow_provider_ckpt.spark.preparation.preparation import PreparedJob, prepare
 from airflow_provider_ckpt.spark.preparation.spark_gateway import SparkGateway
@@ -293,12 +293,19 @@ def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
 
     They are given by their names or by those of their vertices. Subtasks that a rescale has added run with their hosts.
 
-    Raises NoSuchSubtaskError, SubtaskRunsBesideError.
+    Raises NoSuchSubtaskError.
     """
     for name in asked:
         host = state.hosts.get(SubtaskId(name))
         if host is not None:  # this worker and the host's worker would take the subtask from each other
-            raise SubtaskRunsBesideError(job_id=state.job_id, subtask=name, host=host)
+            raise NoSuchSubtaskError(
+                "{subtask!r} of job {job_id!r} was added by a rescale, and the worker that runs {host!r} runs it, "
+                "too. Ask for {host!r}; to run each by itself, declare the parallelism in the job, and start the job "
+                "again",
+                job_id=state.job_id,
+                subtask=name,
+                host=host,
+            )
         if not state.named(name):
             raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(state.assignable()))
     return tuple(dict.fromkeys(subtask for name in asked for subtask in state.named(name)))
@@ -321,12 +328,12 @@ def prepare_again(
         state: of the job, as the journal has it.
         subtasks: the subtasks that this worker runs.
 
-    Raises OtherPlanError, OtherCodeError, OtherLogicError, and the errors of :func:`prepare`.
+    Raises WorkerDiffersError, and the errors of :func:`prepare`.
     """
     assert state.plan is not None
     assert state.definition is not None
     if dict(options.params) != dict(state.definition.params):  # the likeliest mistake, so check it before Spark starts
-        raise OtherPlanError(job_id=options.job_id, what="the parameters", deployment=state.deployment)
+        raise WorkerDiffersError(job_id=options.job_id, what="the parameters", deployment=state.deployment)
     check_code(job, options.job, state, subtasks)
     as_it_goes_on = replace(options, restore=RunOptions.restore, new_settings=False)
     reach_root(job, options, storage, location)
@@ -343,7 +350,7 @@ def prepare_again(
         if not same
     ]
     if differs:
-        raise OtherPlanError(job_id=options.job_id, what=" and ".join(differs), deployment=state.deployment)
+        raise WorkerDiffersError(job_id=options.job_id, what=" and ".join(differs), deployment=state.deployment)
     return prepared
 
 

@@ -15,16 +15,8 @@ class UnknownRecordError(TerminalError):
 
 
 class BatchConflictError(TerminalError):
-    """A known batch id with other offsets. An entry with equal offsets would be ignored (R1)."""
+    """A batch that does not follow the entries of its log. An entry with equal offsets would be ignored (R1)."""
 
-    template = (
-        "batch {batch_id} of {log} is published with offsets {published}, and now came with {offered}; "
-        "the Spark checkpoint folder and the log disagree: go back to the last checkpoint with --restore instead of "
-        "resuming"
-    )
-
-
-class BatchGapError(TerminalError):
     template = (
         "batch {batch_id} of {log} was offered after batch {last}; the Spark checkpoint folder and the log "
         "disagree: go back to the last checkpoint with --restore instead of resuming"
@@ -70,25 +62,3 @@ class LogFencedError(OvertakenError):
     """The loss of a log to a later attempt of the subtask. The fenced attempt must stop at once (R3)."""
 
     template = "{log} was taken over by attempt {attempt} of epoch {epoch}; this attempt is fenced and stops"
-
-
-class LaterTryError(LogFencedError):
-    """An attempt of a superseded try that wanted to open the log (W14).
-
-    The attempt's supervisor has given up its try. It slept meanwhile, and would take the subtask from the current
-    worker.
-    """
-
-    template = (
-        "{log} was opened by a later try (attempt {attempt} of epoch {epoch}) than number {own}, whose worker is "
-        "fenced, and stops"
-    )
-
-
-class LogHeldError(LogFencedError):
-    """An attempt that wanted to open the log of an equal or later attempt.
-
-    It was overtaken before it began, or another process believes that it is the same attempt.
-    """
-
-    template = "{log} is held by attempt {attempt} of epoch {epoch}; {own} does not come after it, is fenced, and stops"

@@ -16,14 +16,7 @@ from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.storage.errors import LostRaceError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.codec import PACK, numbered, record_to_json, subtask_entries
-from airflow_provider_ckpt.subtasklog.errors import (
-    BatchConflictError,
-    BatchGapError,
-    EndedLogError,
-    LaterTryError,
-    LogFencedError,
-    LogHeldError,
-)
+from airflow_provider_ckpt.subtasklog.errors import BatchConflictError, EndedLogError, LogFencedError
 from airflow_provider_ckpt.subtasklog.log_state import (
     LogState,
     Numbered,
@@ -113,8 +106,8 @@ class SubtaskLog:
             unless_closed: True to leave a log unchanged that a faster attempt has closed, and to return its state.
                 Nothing may follow the end of a partition.
 
-        Raises LogHeldError if a later attempt holds the log, or one with the same epoch and number: neither of two
-        unordered attempts takes the log from the other. Raises LaterTryError if a later try than ``supervised`` has
+        Raises LogFencedError if a later attempt holds the log, or one with the same epoch and number: neither of two
+        unordered attempts takes the log from the other. Raises LogFencedError if a later try than ``supervised`` has
         opened it.
         """
         with self._lock:
@@ -141,19 +134,24 @@ class SubtaskLog:
 
         A batch that is already there with equal offsets is ignored. Ids rise, but need not be consecutive (R21).
 
-        Raises BatchConflictError if its offsets differ, BatchGapError if its id is below the last one, EndedLogError at
-        the end.
+        Raises BatchConflictError if its offsets differ or its id is below the last one, EndedLogError at the end.
         """
         with self._lock:
             last = self.state.last_batch
             if last is not None and batch.batch_id == last.batch_id:
                 if dict(batch.offsets) != dict(last.offsets):
                     raise BatchConflictError(
-                        batch_id=batch.batch_id, log=self.path, published=last.offsets, offered=batch.offsets
+                        "batch {batch_id} of {log} is published with offsets {published}, and now came with "
+                        "{offered}; the Spark checkpoint folder and the log disagree: go back to the last checkpoint "
+                        "with --restore instead of resuming",
+                        batch_id=batch.batch_id,
+                        log=self.path,
+                        published=last.offsets,
+                        offered=batch.offsets,
                     )
                 return self.state.last_batch_position
             if last is not None and batch.batch_id < last.batch_id:
-                raise BatchGapError(batch_id=batch.batch_id, log=self.path, last=last.batch_id)
+                raise BatchConflictError(batch_id=batch.batch_id, log=self.path, last=last.batch_id)
             return self._append(batch)
 
     def barrier(self, epoch: int, checkpoint: int) -> Snapshot:
@@ -263,9 +261,23 @@ class SubtaskLog:
     def _refuse_held(self, attempt: AttemptId, supervised: SupervisedTry | None) -> None:
         opened = self.state.opened
         if opened is not None and supervised is not None and self.state.has_later_try(supervised):
-            raise LaterTryError(log=self.path, attempt=opened.attempt, epoch=opened.epoch, own=supervised.number)
+            raise LogFencedError(
+                "{log} was opened by a later try (attempt {attempt} of epoch {epoch}) than number {own}, whose worker "
+                "is fenced, and stops",
+                log=self.path,
+                attempt=opened.attempt,
+                epoch=opened.epoch,
+                own=supervised.number,
+            )
         if opened is not None and not opened.attempt < attempt:
-            raise LogHeldError(log=self.path, attempt=opened.attempt, epoch=opened.epoch, own=attempt)
+            raise LogFencedError(
+                "{log} is held by attempt {attempt} of epoch {epoch}; {own} does not come after it, is fenced, and "
+                "stops",
+                log=self.path,
+                attempt=opened.attempt,
+                epoch=opened.epoch,
+                own=attempt,
+            )
 
     def _read_on(self) -> None:
         """Read entries appended meanwhile: this attempt's failed barrier, or an ``open`` of another attempt."""

@@ -17,7 +17,6 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.pointer import KEY
 from airflow_provider_ckpt.operators.subtask_task import StandbyTaskOperator
-from airflow_provider_ckpt.spark.errors import OtherCodeError
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
@@ -312,8 +311,8 @@ def test_a_worker_that_meets_an_edited_file_fails_for_good_and_what_differs_is_t
 ) -> None:
     """No other try would find the earlier file. The job continues, and gets no request."""
     coordinated(prepared(orders))
-    given = {"file": "orders.py", "job_id": JOB_ID, "deployment": 1, "differs": "the function of 'history'"}
-    spark_submit.play(status("refused", str(OtherCodeError(**given))), exit=ExitCode.REFUSED)
+    told = "orders.py, of this worker, differs from the file of the job in: the function of 'history'"
+    spark_submit.play(status("refused", told), exit=ExitCode.REFUSED)
     with pytest.raises(AirflowFailException, match="the function of 'history'"):
         subtask().execute(context(StateStore(), try_number=2))
     assert orders.refresh().epoch == 2

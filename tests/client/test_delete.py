@@ -14,7 +14,8 @@ import pytest
 
 from airflow_provider_ckpt.client.errors import JobNotRunningError, NoSuchJobError
 from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
-from airflow_provider_ckpt.jobmaster.errors import JobNotOverError, StagedOutputLeftError, UnreleasedOutputError
+from airflow_provider_ckpt.errors import DeletionRefusal
+from airflow_provider_ckpt.jobmaster.errors import JobNotDeletedError, StagedOutputLeftError
 from airflow_provider_ckpt.jobmaster.retention.deletion import DeletionTerms, JobDeletion
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError, JobDeletedError
@@ -92,8 +93,9 @@ def test_what_a_driver_that_slept_has_written_meanwhile_is_deleted_by_asking_aga
 def test_one_that_has_not_finished_is_deleted_if_that_is_said(make: Make, status: JobStatus) -> None:
     job = make(status)
     before = job.storage.files("")
-    with pytest.raises(JobNotOverError, match=rf"is {status} .* has not FINISHED.*--unfinished"):
+    with pytest.raises(JobNotDeletedError, match=rf"is {status} .* has not FINISHED.*--unfinished") as refused:
         job.client.delete()
+    assert refused.value.reason is DeletionRefusal.NOT_OVER
     assert job.storage.files("") == before
     assert job.client.delete(unfinished=True).was is status
     assert (job.parts(), job.staged()) == (["journal"], [])
@@ -114,7 +116,7 @@ def test_one_that_somebody_may_run_is_deleted_if_nobody_is_said_to(
 ) -> None:
     job = make(status, worker)
     before = job.storage.files("")
-    with pytest.raises(JobNotOverError, match=f"is {status} .*{words}.*--abandoned"):
+    with pytest.raises(JobNotDeletedError, match=f"is {status} .*{words}.*--abandoned"):
         job.client.delete(unfinished=True, discard_unreleased=True)
     assert job.storage.files("") == before
     assert job.client.delete(abandoned=True).was is status
@@ -126,7 +128,7 @@ def test_one_whose_driver_is_seen_alive_is_refused_whatever_is_said(make: Make, 
     """A driver that has reported the end of the job may still be alive."""
     job = make(status, HERE)
     before = job.storage.files("")
-    with pytest.raises(JobNotOverError, match=f"is {status} .* its driver lives"):
+    with pytest.raises(JobNotDeletedError, match=f"is {status} .* its driver lives"):
         job.client.delete(unfinished=True, abandoned=True, discard_unreleased=True)
     assert job.storage.files("") == before
 
@@ -134,7 +136,7 @@ def test_one_whose_driver_is_seen_alive_is_refused_whatever_is_said(make: Make, 
 def test_one_whose_first_driver_has_only_claimed_it_is_refused(tmp_path: Path) -> None:
     job = EndedJob(tmp_path)
     job.claimed("t1", ELSEWHERE)
-    with pytest.raises(JobNotOverError, match="is not RUNNING yet and"):
+    with pytest.raises(JobNotDeletedError, match="is not RUNNING yet and"):
         job.client.delete(unfinished=True)
     assert job.client.delete(abandoned=True).was is None
     with pytest.raises(JobDeletedError, match="was not RUNNING yet before"):
@@ -145,8 +147,11 @@ def test_one_whose_first_driver_has_only_claimed_it_is_refused(tmp_path: Path) -
 def test_r16_what_is_completed_and_not_released_is_not_lost_unsaid(make: Make, status: JobStatus) -> None:
     job = make(status, released=1)
     before = job.storage.files("")
-    with pytest.raises(UnreleasedOutputError, match=r"checkpoint 2, and released up to 1.*`ckpt release orders "):
+    with pytest.raises(
+        JobNotDeletedError, match=r"checkpoint 2, and released up to 1.*`ckpt release orders "
+    ) as refused:
         job.client.delete(unfinished=True, abandoned=True)
+    assert refused.value.reason is DeletionRefusal.UNRELEASED_OUTPUT
     assert job.storage.files("") == before
     output = job.output()
     job.client.delete(unfinished=True, abandoned=True, discard_unreleased=True)
@@ -155,7 +160,7 @@ def test_r16_what_is_completed_and_not_released_is_not_lost_unsaid(make: Make, s
 
 def test_r16_a_finished_job_is_asked_the_same(make: Make) -> None:
     job = make(released=0)
-    with pytest.raises(UnreleasedOutputError, match="and released none"):
+    with pytest.raises(JobNotDeletedError, match="and released none"):
         job.client.delete()
 
 
@@ -242,8 +247,9 @@ def test_a_target_that_cannot_be_reached_stops_the_deletion_and_it_goes_on_when_
     away, beside = job.folder / "away", books(job.lake)
     beside.rename(away)
     beside.symlink_to(beside)  # links in a circle: an error, and no absence
-    with pytest.raises(StagedOutputLeftError, match=r"sink lake of job 'orders'.*--keep-staged"):
+    with pytest.raises(StagedOutputLeftError, match=r"sink lake of job 'orders'.*--keep-staged") as refused:
         job.client.delete()
+    assert refused.value.reason is DeletionRefusal.STAGED_OUTPUT_LEFT
     assert job.client.state().status is JobStatus.DELETING
     assert "vertices" in job.parts()
     beside.unlink()

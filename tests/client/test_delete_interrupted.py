@@ -15,7 +15,7 @@ import pytest
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.options.run_options import RunOptions
-from airflow_provider_ckpt.jobmaster.errors import JobNotOverError
+from airflow_provider_ckpt.jobmaster.errors import JobNotDeletedError
 from airflow_provider_ckpt.jobmaster.retention.deletion import DeletedJob
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import FencedError, JobDeletedError
@@ -250,7 +250,7 @@ def test_a_driver_that_claims_the_job_before_the_claim_is_seen_by_it(tmp_path: P
                 claims.append(job.claimed("shop~t2"))
             super().create(path, data)
 
-    with pytest.raises(JobNotOverError, match="is CREATED and is not deleted"):
+    with pytest.raises(JobNotDeletedError, match="is CREATED and is not deleted"):
         JobClient(Faster(job.storage), "orders").delete(unfinished=True)
     assert (job.files(), job.client.state().epoch) == (files, 2)
 

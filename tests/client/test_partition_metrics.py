@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.cli import main
-from airflow_provider_ckpt.client.errors import NoSuchPartitionError
 from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.jobmaster.retention.partition_metrics import PartitionWithMetrics
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
@@ -135,7 +135,7 @@ def test_after_the_timeout_there_is_what_there_is(place: Place) -> None:
 
 @pytest.mark.parametrize("name", ["out", "part", "parts/2"])
 def test_who_has_no_partition_cannot_be_expected(place: Place, name: str) -> None:
-    with pytest.raises(NoSuchPartitionError, match="It has: parts/0, parts/1"):
+    with pytest.raises(InvalidInputError, match="It has: parts/0, parts/1"):
         place.client.get_partition_with_metrics([name], timeout=1e9)
 
 

@@ -12,7 +12,8 @@ from airflow_provider_ckpt import (
     ResultNotPersistedError,
     collect_garbage,
 )
-from airflow_provider_ckpt.jobmaster.errors import PersistedResultsError, SubtaskLogReopenedError
+from airflow_provider_ckpt.errors import DeletionRefusal
+from airflow_provider_ckpt.jobmaster.errors import JobNotDeletedError, SubtaskLogLostError
 from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.ids import SubtaskId
@@ -118,10 +119,10 @@ def test_a_log_that_is_not_whole_does_not_say_that_nothing_is_kept(storage: Stor
     for name in names if entries == "all" else names[-1:]:
         job.storage.delete(f"{log}/{name}")
     before = job.data()
-    with pytest.raises(SubtaskLogReopenedError, match="clean/1"):
+    with pytest.raises(SubtaskLogLostError, match=r"clean/1.* has no end"):
         clean(storage)
     assert job.data() == before
-    with pytest.raises(SubtaskLogReopenedError, match="clean/1"):
+    with pytest.raises(SubtaskLogLostError, match=r"clean/1.* has no end"):
         JobClient(storage, JOB).persisted_result("clean")
 
 
@@ -149,8 +150,9 @@ def test_it_goes_with_the_job_if_that_is_said(storage: Storage) -> None:
     job = PersistedJob(storage)
     client = JobClient(storage, JOB)
     clean(storage)
-    with pytest.raises(PersistedResultsError, match=r"results of clean are kept.*--persisted"):
+    with pytest.raises(JobNotDeletedError, match=r"results of clean are kept.*--persisted") as refused:
         client.delete(unfinished=True, abandoned=True, discard_unreleased=True)
+    assert refused.value.reason is DeletionRefusal.PERSISTED_RESULTS
     assert job.data() == PERSISTED_FILES
     assert client.delete(persisted=True).files >= len(PERSISTED_FILES)
     assert job.data() == []

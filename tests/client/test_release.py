@@ -12,14 +12,10 @@ import pytest
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.jobmaster.errors import (
-    JobHasDriverError,
-    JobHasWorkersError,
-    SinksMissingError,
-    SubtaskLogLostError,
-)
+from airflow_provider_ckpt.jobmaster.errors import JobRunsError, SubtaskLogLostError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError
 from airflow_provider_ckpt.journal.journal import Journal
@@ -194,7 +190,7 @@ def test_a_driver_that_may_live_is_left_alone(
     make: Callable[..., Driver], worker: Worker, given: bool, words: str
 ) -> None:
     driver = make(worker)
-    with pytest.raises(JobHasDriverError, match=f"is RUNNING, and its driver {words}"):
+    with pytest.raises(JobRunsError, match=f"is RUNNING, and its driver {words}"):
         driver.client.release(driver.job(), driver_is_gone=given)
     driver.write(ev.CheckpointTriggered(4, 3.0))  # not fenced
     assert driver.released() == FIRST
@@ -203,7 +199,7 @@ def test_a_driver_that_may_live_is_left_alone(
 def test_a_driver_whose_job_ended_and_which_has_not_left_yet_is_left_alone(make: Callable[..., Driver]) -> None:
     driver = make(HERE)
     driver.write(ev.StatusChanged(JobStatus.RESTARTING, 3.0))
-    with pytest.raises(JobHasDriverError, match="is RESTARTING, and its driver lives"):
+    with pytest.raises(JobRunsError, match="is RESTARTING, and its driver lives"):
         driver.client.release(driver.job())
 
 
@@ -217,7 +213,7 @@ def test_w4_workers_that_may_live_are_left_alone_when_their_jobmaster_is_gone(
     if has_master:
         driver.journal.claim("shop~t1.coordinate", GONE, 3.0, deployment=1)
     epoch = driver.client.state().epoch
-    with pytest.raises(JobHasWorkersError, match=r"in epoch 1: .* Start `ckpt master FILE.py:JOB --job-id orders "):
+    with pytest.raises(JobRunsError, match=r"in epoch 1: .* Start `ckpt master FILE.py:JOB --job-id orders "):
         driver.client.release(driver.job())
     state = driver.client.state()
     assert (driver.released(), state.epoch, state.deployment) == (FIRST, epoch, 1)
@@ -236,7 +232,7 @@ def test_a_deployment_that_is_over_has_no_workers(make: Callable[..., Driver]) -
 def test_another_definition_is_refused_before_the_job_is_claimed(make: Callable[..., Driver]) -> None:
     driver = make()
     before = driver.storage.files("")
-    with pytest.raises(SinksMissingError, match="the sinks s,"):
+    with pytest.raises(InvalidInputError, match="the sinks s,"):
         driver.client.release(driver.job(uid="other"))
     with pytest.raises(DefinitionChangedError, match="path"):
         driver.client.release(driver.job(ReleaseLogSink(driver.folder / "another.json")))

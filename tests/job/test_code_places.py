@@ -13,7 +13,7 @@ from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.plan.logic import LogicLoader
-from airflow_provider_ckpt.spark.query.errors import ForeignCodeError, WrittenCodeError
+from airflow_provider_ckpt.spark.query.errors import ForeignCodeError
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -104,7 +104,7 @@ def test_code_where_jobs_write_is_never_run(tmp_path: Path, name: str) -> None:
     known = places(tmp_path, "/", str(tmp_path))
     open_root(open_storage(tmp_path / "jobs" / "another-root"))
     (tmp_path / "jobs" / "_ckpt-another-out").mkdir(parents=True)
-    with pytest.raises(WrittenCodeError, match="Data must not run as code"):
+    with pytest.raises(ForeignCodeError, match="Data must not run as code"):
         LogicLoader({}, Location(f"{tmp_path}/jobs/root"), known).read(write(tmp_path / name))
 
 
@@ -142,7 +142,7 @@ def test_a_module_below_a_root_or_an_output_is_never_run(
     known = places(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path / "jobs"))
     write(tmp_path / "jobs" / f"{module.replace('.', '/')}.py")
-    with pytest.raises(WrittenCodeError):
+    with pytest.raises(ForeignCodeError, match="Data must not run as code"):
         LogicLoader({}, Location(f"{tmp_path}/jobs/root"), known).read(f"{module}:job")
 
 
@@ -185,6 +185,6 @@ def test_the_folder_of_a_source_is_data_unless_the_jobs_own_code_lies_in_it(tmp_
     known = places(tmp_path)
     reads = [SourceReads(paths=[f"file:{tmp_path}/jobs/live"]), SourceReads("csv", paths=[f"file:{tmp_path}/jobs"])]
     known = known.without_input(reads)
-    with pytest.raises(WrittenCodeError, match="jobs/live, where data is written"):
+    with pytest.raises(ForeignCodeError, match="jobs/live, where data is written"):
         known.check(write(tmp_path / "jobs" / "live" / "evil.py"))
     known.check(write(tmp_path / "jobs" / "orders_v2.py"))

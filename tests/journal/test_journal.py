@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import (
     CorruptJournalError,
     FencedError,
-    JournalNotClaimedError,
     JournalUnwritableError,
     UnknownEventError,
 )
@@ -174,7 +174,7 @@ def test_nothing_is_written_before_a_claim(storage: Storage) -> None:
     journal = Journal(storage, "orders")
     acts: list[Callable[[], None]] = [lambda: journal.write(finished(1)), journal.flush]
     for act in (*acts, journal.check_fenced):
-        with pytest.raises(JournalNotClaimedError):
+        with pytest.raises(TerminalError, match="nothing can be written to it before claim"):
             act()
 
 

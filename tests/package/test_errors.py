@@ -7,7 +7,6 @@ import importlib
 import pickle
 import string
 from collections.abc import Iterator
-from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -119,14 +118,23 @@ def test_an_error_stands_beside_what_raises_it() -> None:
     assert apart == {}
 
 
-@pytest.mark.parametrize(
-    ("family", "reasons"), [(RequestFailedError, RequestFailure), (DeletionRefusedError, DeletionRefusal)]
-)
-def test_each_reason_of_a_family_has_one_error_which_is_private(family: type[CkptError], reasons: type[Enum]) -> None:
-    kinds = [error for error in ERRORS.values() if issubclass(error, family) and error is not family]
-    assert sorted(vars(kind)["reason"].name for kind in kinds) == sorted(reasons.__members__)
+def test_each_reason_of_a_failed_request_has_one_error() -> None:
+    kinds = [error for error in ERRORS.values() if issubclass(error, RequestFailedError) and "reason" in vars(error)]
+    assert sorted(vars(kind)["reason"].name for kind in kinds) == sorted(RequestFailure.__members__)
+
+
+def test_each_reason_of_a_refused_deletion_is_raised() -> None:
+    source = (PACKAGE / "jobmaster/retention/deletion.py").read_text()
+    assert {name for name in DeletionRefusal.__members__ if f"reason=DeletionRefusal.{name}," not in source} == set()
+    made = [call for call in calls() if issubclass(ERRORS[call.error], DeletionRefusedError)]
+    assert [call for call in made if "reason" not in call.given] == []
+
+
+@pytest.mark.parametrize("family", [RequestFailedError, DeletionRefusedError])
+def test_a_family_with_reasons_is_public_and_its_errors_are_private(family: type[CkptError]) -> None:
+    kinds = [error.__name__ for error in ERRORS.values() if issubclass(error, family) and error is not family]
     assert family.__name__ in airflow_provider_ckpt.__all__
-    assert not {kind.__name__ for kind in kinds} & set(airflow_provider_ckpt.__all__)
+    assert not set(kinds) & set(airflow_provider_ckpt.__all__)
 
 
 @pytest.mark.parametrize("family", [RequestFailedError, DeletionRefusedError])

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.errors import CkptError, InvalidInputError, Transient
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.recovery.restore import nothing_is_covered
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.spark.query.errors import NothingToReadError, PathNotFoundError
+from airflow_provider_ckpt.spark.query.errors import NothingToReadError
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
@@ -108,7 +108,7 @@ class InProcess:
         try:
             stop = self.world.ask("stop", lambda: True)  # of a job that should not have started
             run = self.world.run(build(self.definition, self.world.base), stop, mode=self.definition.mode)
-        except (NothingToReadError, PathNotFoundError) as error:
+        except NothingToReadError as error:
             self._refused_for_now(error, absent)
         except InvalidInputError as error:
             self._refused(error, fresh=True)

@@ -10,8 +10,8 @@ import re
 from airflow_provider_ckpt.errors import InvalidInputError
 
 KNOWN: tuple[tuple[str, str], ...] = (
-    ("HeldWatermarkError", "event time would never advance"),
-    ("WatermarkOverUnionError", "after the union of a bounded and a live source"),
+    ("UnsupportedQueryError", "event time would never advance"),
+    ("UnsupportedQueryError", "after the union of a bounded and a live source"),
     ("UnsupportedQueryError", "not supported with streaming"),
     ("UnsupportedQueryError", "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"),
     ("UnsupportedQueryError", "not supported in Complete output mode"),

@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.app.causes import find_cause
-from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, QueryFailedError
+from airflow_provider_ckpt.spark.task.errors import QueryFailedError, UnfitInputError
 from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, bounded
@@ -89,7 +89,8 @@ Caused by: org.apache.spark.sql.execution.datasources.SchemaColumnConvertNotSupp
 def test_a_column_of_another_type_is_told_with_its_file_and_ends_the_job() -> None:
     raised = RuntimeError(MISMATCH)
     failed = query_failed("daily", raised)
-    assert isinstance(failed, FileColumnTypeError)
+    assert isinstance(failed, UnfitInputError)
+    assert "column amount is" in str(failed)
     assert not failed.retryable
     assert failed.data == {
         "vertex": "daily",

@@ -15,13 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.coordinator.errors import IllegalGraphChangeError
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.spark.query.errors import (
-    EndingConsumersError,
-    GraphChangedError,
-    LostInputError,
-    ReturnedSourceError,
-)
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.testing.crash import When
 from tests.spark.faults import Fault, FaultyStorage, HookedStorage
@@ -106,7 +101,7 @@ def test_one_that_comes_reads_what_is_published_from_then_on(world: World, first
 
 def test_what_one_that_goes_has_not_read_is_given_up_with_it(world: World) -> None:
     early = ran(world, fed(world, "a", "b", "c"), 0)
-    with pytest.raises(GraphChangedError, match="that are gone: b, b_out"):
+    with pytest.raises(IllegalGraphChangeError, match="that are gone: b, b_out"):
         world.run(fed(world, "a", "c"))
     late = ran(world, fed(world, "a", "c"), 1000, give_up=True)
     assert world.released_ids("a_out") == world.released_ids("c_out") == sorted(early | late)
@@ -180,7 +175,7 @@ def test_r7_what_was_published_for_those_that_are_gone_is_given_back(world: Worl
 
 def test_who_reads_something_else_by_now_is_refused(world: World) -> None:
     ran(world, fed(world, "a", "b"), 0)
-    with pytest.raises(LostInputError, match="'b' no longer reads 'marked'"):
+    with pytest.raises(IllegalGraphChangeError, match="'b' no longer reads 'marked'"):
         world.run(fed(world, "a", "b", apart="b"), allow_non_restored_state=True)
 
 
@@ -202,7 +197,7 @@ def test_one_that_comes_back_in_front_of_a_query_that_went_on_is_refused(world: 
     """
     early = ran(world, joined(world, "p", "q"), 0)
     late = ran(world, joined(world, "q"), 1000, give_up=True)
-    with pytest.raises(ReturnedSourceError, match="'p' was given up earlier, and the query of 'both'"):
+    with pytest.raises(IllegalGraphChangeError, match="'p' was given up earlier, and the query of 'both'"):
         world.run(joined(world, "p", "q"))
     last = world.put_ids("live", 1, 10, 2000)
     finish(world, joined(world, "p2", "q"), 70)
@@ -214,7 +209,7 @@ def test_of_sources_that_end_one_that_comes_would_get_a_rest(world: World) -> No
     world.put_ids("live", 5, 10)
     world.stop_in_batch(fed(world, "a", bounded=True), "marked", mode="streaming")
     assert world.state().status == "STOPPED"
-    with pytest.raises(EndingConsumersError, match="the consumers of 'marked' have changed"):
+    with pytest.raises(IllegalGraphChangeError, match="the consumers of 'marked' have changed"):
         world.run(fed(world, "a", "b", bounded=True))
     assert world.run(fed(world, "a", bounded=True)).status == "FINISHED"
     assert world.released_ids("a_out") == [*range(50)]

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.preparation import preparation
-from airflow_provider_ckpt.spark.query.errors import NothingToReadError, PathNotFoundError
+from airflow_provider_ckpt.spark.query.errors import NothingToReadError
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, mixed
@@ -61,7 +61,7 @@ def test_a_missing_folder_is_refused_and_a_later_try_reads_what_came(world: Worl
     def job() -> Job:
         return reading(world, in_folder(world, "in"))
 
-    with pytest.raises(PathNotFoundError, match=r"'rows' \(.*\) reads .*/in, which does not exist") as e:
+    with pytest.raises(NothingToReadError, match=r"'rows' \(.*\) reads .*/in, which does not exist") as e:
         world.run(job(), mode=mode)
     assert ExitCode.of_error(e.value) is ExitCode.FAILED
     assert world.everything_under_root() == []
@@ -75,7 +75,7 @@ def test_a_pattern_that_matches_nothing_is_refused(world: World) -> None:
     job = reading(world, in_folder(world, "in/day=*"))
     with pytest.raises(NothingToReadError, match=r"no file in .*/in/day=\*\."):
         world.run(job, mode="streaming")
-    with pytest.raises(PathNotFoundError, match=r"/in/day=\*, which does not exist"):
+    with pytest.raises(NothingToReadError, match=r"/in/day=\*, which does not exist"):
         world.run(job, mode="batch")
 
 
@@ -126,7 +126,7 @@ def test_each_of_several_folders_needs_a_file(world: World) -> None:
     with pytest.raises(NothingToReadError, match=r"no file in .*/b\."):
         world.run(reading(world, in_folder(world, "a", "b", "a-b")))
     shutil.rmtree(world.base / "b")
-    with pytest.raises(PathNotFoundError, match="/b, which"):
+    with pytest.raises(NothingToReadError, match="/b, which"):
         world.run(reading(world, in_folder(world, "a", "b", "a-b")))
     (file,) = (Path(world.path("a-b"))).iterdir()
     several = in_folder(world, "a", f"a-b/{file.name}", "a/../a-*")
@@ -172,7 +172,7 @@ def test_a_missing_live_folder_may_come_later(world: World) -> None:
         return reader.schema(IDS).parquet(str(world.base / "live"))  # type: ignore[no-any-return]
 
     object.__setattr__(job.operators["live"], "function", live)
-    with pytest.raises(PathNotFoundError, match="/live, which does not exist"):
+    with pytest.raises(NothingToReadError, match="/live, which does not exist"):
         world.run(job)
 
 

@@ -9,8 +9,9 @@ from threading import Thread
 
 import pytest
 
+from airflow_provider_ckpt.coordinator.errors import IllegalGraphChangeError
 from airflow_provider_ckpt.journal.errors import FencedError
-from airflow_provider_ckpt.spark.query.errors import GraphChangedError, HeldWatermarkError, SchemaChangedError
+from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnsupportedQueryError
 from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -166,11 +167,11 @@ def stopped_once(world: World) -> None:
 def test_d16_a_changed_job_is_refused_and_nothing_is_written(world: World) -> None:
     stopped_once(world)
     before = world.everything_under_root()
-    with pytest.raises(GraphChangedError, match="gone: history"):
+    with pytest.raises(IllegalGraphChangeError, match="gone: history"):
         world.run(mixed(world, uid="past"))
-    with pytest.raises(GraphChangedError, match="moved to another query: history"):
+    with pytest.raises(IllegalGraphChangeError, match="moved to another query: history"):
         world.run(mixed(world, chain=False))
-    with pytest.raises(GraphChangedError, match="gone: out"):
+    with pytest.raises(IllegalGraphChangeError, match="gone: out"):
         world.run(mixed(world, sinks=("copy",)))
     with pytest.raises(SchemaChangedError, match="twice"):
         world.run(mixed(world, column="thrice"))
@@ -178,6 +179,6 @@ def test_d16_a_changed_job_is_refused_and_nothing_is_written(world: World) -> No
 
 
 def test_r13_a_watermarked_join_with_history_is_refused_before_anything_is_written(world: World) -> None:
-    with pytest.raises(HeldWatermarkError, match="'history' of 'matched'"):
+    with pytest.raises(UnsupportedQueryError, match="'history' of 'matched'"):
         world.run(joined(world, watermarks=True))
     assert world.everything_under_root() == []

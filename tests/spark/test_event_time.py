@@ -17,7 +17,7 @@ from airflow_provider_ckpt.model.progress import SourceTimes
 from airflow_provider_ckpt.spark.plan.job_plan import plan_job
 from airflow_provider_ckpt.spark.plan.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, watermarks
-from airflow_provider_ckpt.spark.query.errors import IdleTimeoutError, WindowWatermarkError
+from airflow_provider_ckpt.spark.query.errors import UnsupportedQueryError
 from airflow_provider_ckpt.spark.query.event_time import FOLLOWED, EventTimeGuard
 from airflow_provider_ckpt.spark.query.unions import Union, without_ended
 from airflow_provider_ckpt.status.event_time import held_windows
@@ -87,7 +87,7 @@ def test_a_watermark_on_windows_is_refused(spark: SparkSession, world: World, de
         return rows.groupBy("w").count().select("w.start", "count")
 
     job.sink("out", counts, FileSink(world.path("out")))
-    with pytest.raises(WindowWatermarkError, match="watermark on the column 'w', which holds windows"):
+    with pytest.raises(UnsupportedQueryError, match="watermark on the column 'w', which holds windows"):
         plan_job(spark, job, world.options())
 
 
@@ -258,6 +258,6 @@ def test_a_source_without_a_timeout_holds_windows_and_is_named(world: World) -> 
 def test_a_timeout_that_a_query_cannot_keep_is_refused(world: World) -> None:
     world.put_ids("busy", 1, 10)
     world.put_ids("idle", 1, 10)
-    with pytest.raises(IdleTimeoutError, match="idle_timeout of source 'idle'"):
+    with pytest.raises(UnsupportedQueryError, match="idle_timeout of source 'idle'"):
         world.run(windows_of(world, "busy", "idle", chain=False, idle_timeout="2s"))
     assert not world.everything_under_root()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.spark.task.errors import ExecutorModuleError, ExecutorPythonError, QueryFailedError
+from airflow_provider_ckpt.spark.task.errors import ExecutorPythonError, QueryFailedError
 from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
 
 RAISED = """[STREAM_FAILED] Query [id = 5e1, runId = 77a] terminated with exception: Job aborted due to stage failure: \
@@ -43,7 +43,7 @@ program "/opt/gone/python": error=2, No such file or directory
 )
 def test_a_missing_module_is_named_with_what_to_do(raised: str, module: str) -> None:
     failed = query_failed("orders", RuntimeError(RAISED.format(raised=raised)))
-    assert isinstance(failed, ExecutorModuleError)
+    assert isinstance(failed, ExecutorPythonError)
     assert failed.data == {"vertex": "orders", "module": module}
     assert "pyFiles" in str(failed)
     assert not failed.retryable

@@ -23,8 +23,8 @@ from airflow_provider_ckpt.coordinator.protocol.reports import (
     SubtaskPaused,
 )
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
+from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.jobmaster.clock import Clock
-from airflow_provider_ckpt.jobmaster.errors import TaskFencedError
 from airflow_provider_ckpt.jobmaster.gateway import Inbox, Received
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
 from airflow_provider_ckpt.jobmaster.job_master import JobMaster
@@ -48,7 +48,7 @@ from airflow_provider_ckpt.spark.task.streaming.streaming_runner import Streamin
 from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.subtasklog.errors import BatchGapError, LogFencedError, PreparedLostError
+from airflow_provider_ckpt.subtasklog.errors import BatchConflictError, LogFencedError, PreparedLostError
 from airflow_provider_ckpt.subtasklog.input_gate import CheckpointPassed, InputGate
 from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.subtasklog.records import Barrier, Batch
@@ -146,7 +146,7 @@ def test_r1_a_committed_batch_is_published_by_the_next_attempt(subtask: RunnerPa
 def test_r1_a_batch_before_the_committed_one_whose_entry_is_gone_is_missed(subtask: RunnerParts) -> None:
     subtask.plan(4)
     subtask.commit(4)
-    with pytest.raises(BatchGapError):
+    with pytest.raises(BatchConflictError, match="was offered after batch"):
         subtask.publisher().recover([Prepared(AttemptId(0, 0, "x"), 4, (), {})])
     assert subtask.batches() == []
 
@@ -430,7 +430,7 @@ def test_r8_an_idle_driver_learns_that_it_was_overtaken(tmp_path: Path) -> None:
 def test_r8_a_part_that_was_fenced_ends_the_driver_and_does_not_have_it_started_again(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     fenced = SubtaskFenced(1, V0, ATTEMPT, "log was taken over by attempt 0002-b")
-    with pytest.raises(TaskFencedError, match=r"v/0 was taken over.*0002-b"):
+    with pytest.raises(OvertakenError, match=r"v/0 was taken over.*0002-b"):
         master(storage, claimed(storage), [fenced]).run()
     assert Journal(storage, "job").replay().status is None
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.model.file_status import FileStatus
-from airflow_provider_ckpt.spark.query.errors import UnknownFileStatusError
 from airflow_provider_ckpt.spark.query.sources.file_index import read_status
 
 PATH = "s3a://bucket/live/a; b{path=c}.parquet"
@@ -28,6 +28,6 @@ def test_a_status_is_read_whichever_file_system_wrote_it(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "Status(path=x)", FILE, TEXTS["hadoop"].replace("isDirectory=false; ", "")])
 def test_a_text_of_another_form_is_named(text: str) -> None:
-    with pytest.raises(UnknownFileStatusError) as refused:
+    with pytest.raises(TerminalError, match="the file system describes a file as") as refused:
         read_status(text)
     assert repr(text) in str(refused.value)

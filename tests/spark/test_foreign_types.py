@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from airflow_provider_ckpt.spark.query.errors import ForeignTypeError
+from airflow_provider_ckpt.spark.query.errors import ForeignCodeError
 from airflow_provider_ckpt.spark.query.sources.reader import BatchReader
 from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 
@@ -38,7 +38,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
 def test_a_stored_schema_imports_no_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
     monkeypatch.syspath_prepend(str(write_class(tmp_path)))
     for schema in (schema_of(kind), json.dumps(schema_of(kind))):
-        with pytest.raises(ForeignTypeError, match=CLASS):
+        with pytest.raises(ForeignCodeError, match=CLASS):
             stored_schema(schema)
     assert "data_of_this_test" not in sys.modules
 
@@ -58,7 +58,7 @@ def test_the_footer_of_a_file_imports_no_class(
     marked = {b"org.apache.spark.sql.parquet.row.metadata": json.dumps(schema_of(FOREIGN)).encode()}
     (tmp_path / "in").mkdir()
     pq.write_table(table.replace_schema_metadata(marked), tmp_path / "in" / "1.parquet")
-    with pytest.raises(ForeignTypeError, match=CLASS):
+    with pytest.raises(ForeignCodeError, match=CLASS):
         BatchReader(spark, lambda reads: None).parquet(f"{tmp_path}/in")
     assert "data_of_this_test" not in sys.modules
 

@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
+from airflow_provider_ckpt.coordinator.errors import IllegalGraphChangeError
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
 from airflow_provider_ckpt.sinks.errors import OutputLostError
-from airflow_provider_ckpt.spark.query.errors import LateSourceError, ReturnedSourceError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.task import bounded_offsets
 from tests.spark.faults import HookedStorage, at_prepared
@@ -122,7 +122,7 @@ def test_a_source_that_was_given_up_and_comes_back_is_refused_under_its_old_name
     assert world.run(with_history(world, None), without, allow_non_restored_state=True).status == "STOPPED"
     assert "history" not in world.state().finished_operators()
     expected = first | world.put_ids("B", 2, 3, 100) | {2000, 2001, 2002}
-    with pytest.raises(ReturnedSourceError, match="'history' was given up"):
+    with pytest.raises(IllegalGraphChangeError, match="'history' was given up"):
         world.run(with_history(world, "B"))
     run = world.run(with_history(world, "B", "history2"), world.drain_at(len(expected)))
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -147,7 +147,7 @@ def test_a_source_that_is_new_in_a_query_with_event_time_is_refused(world: World
 
     world.run(make("live"), world.ask("stop", lambda: world.released_count() == 20))
     world.put_ids("history", 1, 10)
-    with pytest.raises(LateSourceError, match="'history' is new in the query of 'once'"):
+    with pytest.raises(IllegalGraphChangeError, match="'history' is new in the query of 'once'"):
         world.run(make("history", "live"))
 
 
@@ -184,7 +184,7 @@ def test_entries_that_a_consumer_has_read_and_that_are_gone_are_missed(world: Wo
     for path in away:
         path.unlink()
     before = sorted(world.everything_under_root())
-    with pytest.raises(SubtaskLogCutError, match=r"history/0/log ends before entry 1, and doubled/0 has read it"):
+    with pytest.raises(SubtaskLogLostError, match=r"history/0/log ends before entry 1, and doubled/0 has read it"):
         world.run(mixed(world, chain=False))
     assert [path for path in before if path not in world.everything_under_root()] == []
     assert not away.keys() & set(log.iterdir()), "the numbers of what is gone are still free"

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.app.hadoop_settings import hadoop_settings, split_setting
 from airflow_provider_ckpt.spark.app.storage_reachability import merged, spark_locations
-from airflow_provider_ckpt.spark.errors import BucketSettingsError
+from airflow_provider_ckpt.spark.errors import SparkStorageError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 
@@ -143,7 +143,7 @@ def test_two_sets_of_options_for_one_bucket_are_refused_without_showing_them() -
     other = {**KEYS, "secret": "another-secret"}
     places = [Location("s3://lake/ckpt", KEYS), Location("s3://lake/out", other)]
     locations = [(open_storage(place), place) for place in places]
-    with pytest.raises(BucketSettingsError, match=r"s3://lake .*\(secret\.key\)") as raised:
+    with pytest.raises(SparkStorageError, match=r"s3://lake .*\(secret\.key\)") as raised:
         merged(locations)
     assert KEYS["secret"] not in str(raised.value)
     assert other["secret"] not in str(raised.value)

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.job.errors import BadOperatorOptionError
-from airflow_provider_ckpt.spark.query.errors import SharedFilesError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.query.sources.frozen_files import list_files
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.query.sources.shared_files import metadata_path, only_files, without_files
@@ -152,7 +152,7 @@ def test_folders_that_overlap_in_part(world: World, history: str, live: str, rec
 @pytest.mark.parametrize(("history", "live"), [("in", "in"), ("in", "in/"), ("in/*", "in"), ("in/day=1", "in")])
 def test_a_union_of_sources_that_share_files_is_refused(world: World, history: str, live: str) -> None:
     put(world, 0, folder="in/day=1")
-    with pytest.raises(SharedFilesError) as refused:
+    with pytest.raises(UnfitSourceError, match="each row would come twice") as refused:
         world.run(job_of(world, history, live, after=False))
     for part in ("'history' and 'live'", "'all' unites", "after=history", "reads_again=True"):
         assert part in str(refused.value)
@@ -165,7 +165,7 @@ def test_two_sinks_in_one_folder_are_a_union(world: World) -> None:
     for uid, bounded in (("history", True), ("live", False)):
         rows = job.source(uid=uid, bounded=bounded)(lambda read: read.schema(IDS).parquet(world.path("in")))
         job.sink(f"of_{uid}", rows, FileSink(world.path("out")))
-    with pytest.raises(SharedFilesError, match="the folder of sinks 'of_history' and 'of_live' unites their rows"):
+    with pytest.raises(UnfitSourceError, match="the folder of sinks 'of_history' and 'of_live' unites their rows"):
         world.run(job)
 
 

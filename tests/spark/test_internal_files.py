@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.plan.job_plan import plan_job
-from airflow_provider_ckpt.spark.query.errors import InternalFilesError
+from airflow_provider_ckpt.spark.query.errors import UnsupportedQueryError
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 
@@ -40,7 +40,7 @@ def job_of(world: World, asks: Any, *, cut: bool, bounded: bool = False) -> Job:
 def test_files_behind_a_result_partition_are_refused(spark: SparkSession, world: World, asks: str, mode: str) -> None:
     world.put_ids("in", 1, 2)
     job = job_of(world, ASKS[asks], cut=True, bounded=mode == "batch")
-    with pytest.raises(InternalFilesError, match=r"in the query of 'named' .*the rows of 'rows' come through"):
+    with pytest.raises(UnsupportedQueryError, match=r"in the query of 'named' .*the rows of 'rows' come through"):
         plan_job(spark, job, world.options(mode=mode))
     assert plan_job(spark, job_of(world, ASKS[asks], cut=False, bounded=mode == "batch"), world.options(mode=mode))
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
+from airflow_provider_ckpt.spark.query.errors import FrozenListLostError, UnfitSourceError
 from airflow_provider_ckpt.spark.query.kafka.admin import KafkaAdmin
-from airflow_provider_ckpt.spark.query.kafka.errors import KafkaOptionError
 from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets, FrozenPartition
 from airflow_provider_ckpt.spark.query.kafka.options import EARLIEST, LATEST, read_range, refuse_bounded
@@ -54,7 +53,7 @@ def test_assigned_partitions_are_all_that_is_read() -> None:
     ],
 )
 def test_what_would_begin_at_the_end_or_end_anew_at_each_start_is_refused(key: str, value: str) -> None:
-    with pytest.raises(KafkaOptionError, match=rf"(?i)source 'history' \(job.py:1\) has the option {key}="):
+    with pytest.raises(UnfitSourceError, match=rf"(?i)source 'history' \(job.py:1\) has the option {key}="):
         refuse_bounded("history", "job.py:1", {"subscribe": "orders", key: value})
 
 
@@ -150,12 +149,12 @@ def test_r11_rows_behind_the_frozen_end_and_of_other_partitions_are_left_out(spa
 @pytest.mark.parametrize("timeout", ["30s", "-1", "0", ""])
 def test_a_timeout_that_is_no_number_is_told_by_its_option(spark: SparkSession, timeout: str) -> None:
     options = {"kafka.Default.api.timeout.ms": timeout}
-    with pytest.raises(KafkaOptionError, match=r"kafka\.default\.api\.timeout\.ms=.*no number of milliseconds"):
+    with pytest.raises(UnfitSourceError, match=r"kafka\.default\.api\.timeout\.ms=.*no number of milliseconds"):
         KafkaAdmin(spark, "history", "job.py:1", options)
 
 
 def test_a_pattern_that_is_none_is_told_with_what_java_says_of_it(spark: SparkSession) -> None:
     with pytest.raises(
-        KafkaOptionError, match=r"subscribePattern=\[a: it is no regular expression of Java's: Unclosed"
+        UnfitSourceError, match=r"subscribePattern=\[a: it is no regular expression of Java's: Unclosed"
     ):
         KafkaAdmin(spark, "history", "job.py:1", {}).names("[a")

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.query.errors import BesidePartitionsError, UnlistedFileError
+from airflow_provider_ckpt.spark.query.errors import UnreadableFileError
 from airflow_provider_ckpt.spark.query.sources import unlisted_files
 from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
@@ -31,7 +31,7 @@ def test_a_name_that_java_cannot_read_is_refused(world: World, mode: str) -> Non
     write_rows(Path(world.path("history")) / "fine.parquet", ROW)
     bad = os.fsencode(world.path("history")) + b"/Z\xfcrich.parquet"
     os.rename(Path(world.path("history")) / "fine.parquet", bad)
-    with pytest.raises(UnlistedFileError, match=r"Z.udcfcrich.parquet.*utf-8"):
+    with pytest.raises(UnreadableFileError, match=r"Z.udcfcrich.parquet.*utf-8"):
         world.run(bounded(world), mode=mode)
     assert world.state().status is None
     os.rename(bad, os.fsencode(world.path("history")) + b"/Zuerich.parquet")
@@ -44,7 +44,7 @@ def test_in_the_c_locale_no_name_but_ascii_can_be_read(world: World, monkeypatch
     monkeypatch.setattr(unlisted_files, "_encoding", lambda spark: "ascii")
     world.put_ids("history", 1, 2)
     world.put("history", "d=\u00fc/x", ROW)
-    with pytest.raises(UnlistedFileError, match=r"LC_ALL=C\.UTF-8"):
+    with pytest.raises(UnreadableFileError, match=r"LC_ALL=C\.UTF-8"):
         world.run(mixed(world))
 
 
@@ -55,7 +55,7 @@ def test_a_folder_that_may_not_be_entered_is_refused(world: World, mode: str, mo
     closed = str(Path(world.path("history")) / "d=1")
     access = os.access
     monkeypatch.setattr(os, "access", lambda path, how: str(path) != closed and access(path, how))
-    with pytest.raises(UnlistedFileError, match="may not list and enter"):
+    with pytest.raises(UnreadableFileError, match="may not list and enter"):
         world.run(bounded(world), mode=mode)
 
 
@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(tmp_path: Path, monk
 def test_a_file_beside_partition_folders_of_history_is_refused(world: World, mode: str) -> None:
     world.put_ids("history", 1, 2)
     world.put("history", "d=1/x", ROW)
-    with pytest.raises(BesidePartitionsError, match=r"000000\.parquet lies beside"):
+    with pytest.raises(UnreadableFileError, match=r"000000\.parquet lies beside"):
         world.run(bounded(world), mode=mode)
     assert world.released_ids() == []
 

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.job.operators import Operator
-from airflow_provider_ckpt.spark.query.errors import MalformedColumnError, MalformedModeError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.query.sources.malformed import MalformedRule
 from airflow_provider_ckpt.spark.query.sources.reader import BatchReader, SplitReader, StreamReader
 from tests.spark.faults import HookedStorage, at_prepared, fail_prepared
@@ -291,7 +291,7 @@ def test_a_reader_that_keeps_malformed_rows_itself_is_left_alone(spark: SparkSes
     put(world, "in", "csv", 1)
     own = f"{SCHEMA}, _corrupt_record STRING"
     assert reader_of(spark, kind).schema(own).csv(world.path("in")).columns[-1] == "_corrupt_record"
-    with pytest.raises(MalformedColumnError, match="its schema has the column _corrupt_record"):
+    with pytest.raises(UnfitSourceError, match="its schema has the column _corrupt_record"):
         reader_of(spark, kind, on_malformed="count").schema(own).csv(world.path("in"))
 
 
@@ -299,7 +299,7 @@ def test_a_reader_that_keeps_malformed_rows_itself_is_left_alone(spark: SparkSes
 @pytest.mark.parametrize(("choice", "mode"), [("count", "FAILFAST"), ("fail", "DROPMALFORMED")])
 def test_two_choices_are_refused(spark: SparkSession, world: World, kind: str, choice: Any, mode: str) -> None:
     put(world, "in", "csv", 1)
-    with pytest.raises(MalformedModeError, match=f"has on_malformed='{choice}' .* mode={mode}"):
+    with pytest.raises(UnfitSourceError, match=f"has on_malformed='{choice}' .* mode={mode}"):
         reader_of(spark, kind, on_malformed=choice).schema(SCHEMA).option("mode", mode).csv(world.path("in"))
 
 

@@ -11,11 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.query.errors import (
-    NewPartitionColumnError,
-    PartitionColumnsError,
-    PartitionValueError,
-)
+from airflow_provider_ckpt.spark.query.errors import UnreadableFileError
 from airflow_provider_ckpt.spark.query.sources.partition_folders import unfit_folders
 from tests.spark.harness import World
 
@@ -84,7 +80,7 @@ def test_a_folder_value_that_does_not_fit_is_refused_before_anything_is_written(
     put(world, "zone=1", 1)
     put(world, "zone=N4", 2)
     job = zones(world, "id long, zone int", bounded=True)
-    with pytest.raises(PartitionValueError, match=r"source 'rows' \(.*\) cannot read the folder zone=N4: .* as INT"):
+    with pytest.raises(UnreadableFileError, match=r"source 'rows' \(.*\) cannot read the folder zone=N4: .* as INT"):
         world.run(job, mode=mode)
     assert world.everything_under_root() == []
 
@@ -149,7 +145,7 @@ Please check the following directories for unexpected files or inconsistent part
 
 def test_folders_with_different_columns_are_named() -> None:
     error = unfit_folders("the query of vertex 'rows'", CONFLICT)
-    assert isinstance(error, PartitionColumnsError)
+    assert isinstance(error, UnreadableFileError)
     assert not error.retryable
     assert "lake/in/region=3, file:/lake/in/zone=1. Nothing" in str(error)
     assert "hunter2" not in f"{error} {error.data}"
@@ -164,7 +160,7 @@ def test_folders_with_different_columns_are_named() -> None:
 )
 def test_the_columns_that_a_new_folder_adds_are_named(text: str, columns: str) -> None:
     error = unfit_folders("the query of vertex 'rows'", text)
-    assert isinstance(error, NewPartitionColumnError)
+    assert isinstance(error, UnreadableFileError)
     assert error.data["columns"] == columns
 
 

@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job, JobClient, ResultNotPersistedError, read_persisted
+from airflow_provider_ckpt.coordinator.errors import IllegalGraphChangeError
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.errors import InvalidJobError
 from airflow_provider_ckpt.jobmaster.recovery.persisted_results import PersistedResult
-from airflow_provider_ckpt.spark.query.errors import GraphChangedError, PersistedStreamError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from tests.spark.faults import BATCH, HookedStorage, RefusedEntries
 from tests.spark.harness import World
@@ -151,7 +152,7 @@ def test_a_streaming_reader_is_refused(world: World) -> None:
     world.put_ids("history", 1, 1)
     run_to_the_end(world, persisting(world))
     other = World(world.base / "other")
-    with pytest.raises(PersistedStreamError, match="by splits"):
+    with pytest.raises(UnfitSourceError, match="by splits"):
         other.run(reading(other, world.root), mode="streaming")
     assert not other.root.exists()
 
@@ -200,6 +201,6 @@ class _NoCheckpoint(HookedStorage):
 def test_whether_it_is_kept_does_not_change_on_the_way(world: World) -> None:
     world.put_ids("history", 3, 2)
     world.run(persisting(world, keep=False), storage=RefusedEntries(world.storage, "clean", BATCH), mode="streaming")
-    with pytest.raises(GraphChangedError):
+    with pytest.raises(IllegalGraphChangeError, match="the job is not the one its journal describes"):
         world.run(persisting(world), mode="streaming")
     run_to_the_end(world, persisting(world, keep=False), mode="streaming")

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.model.file_status import FileStatus
-from airflow_provider_ckpt.spark.query.errors import UnreadableColonError, UnreadableNameError
+from airflow_provider_ckpt.spark.query.errors import UnreadableFileError
 from airflow_provider_ckpt.spark.task.batch_files import refuse_other_files
-from airflow_provider_ckpt.spark.task.errors import PlannedFilesGoneError, QueryFailedError
+from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, colon_name
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 from tests.spark.faults import HookedEntries, HookedStorage, at_prepared
 from tests.spark.harness import Run, World, write_rows
 from tests.spark.jobs import bounded, mixed
@@ -81,7 +82,7 @@ def test_a_file_that_spark_takes_for_a_pattern_is_refused_before_anything_is_wri
         world.put_ids("live", 1, 2, 1000)
         bad = Path(world.path(folder)) / f"{name}.parquet"
         write_rows(bad, [{"id": 5000, "k": 0}])
-        with pytest.raises(UnreadableNameError) as refused:
+        with pytest.raises(UnreadableFileError, match="takes for a pattern") as refused:
             world.run(mixed(world))
         assert (refused.value.data["uid"], Path(refused.value.data["path"]).name) == (folder, bad.name)
         assert world.everything_under_root() == []
@@ -136,7 +137,7 @@ def test_a_colon_in_the_name_of_a_local_file_is_refused_by_name(world: World, mo
     expected = world.put_ids("history", 2, 2)
     bad = Path(world.path("history")) / "T10:00:00.parquet"
     write_rows(bad, [{"id": 5000, "k": 0}])
-    with pytest.raises(UnreadableColonError, match=bad.name):
+    with pytest.raises(UnreadableFileError, match=bad.name):
         world.run(bounded(world), mode=mode)
     bad.rename(bad.with_name("T10.parquet"))
     assert world.run(bounded(world), mode=mode).status == "FINISHED"
@@ -212,8 +213,8 @@ def test_what_is_read_is_compared_source_by_source() -> None:
     assert read == {"a": files("2", "1"), "b": files("2")}
     refuse_other_files("v", {"a": ["1"], "b": ["1"]}, [files("1"), files("1")])
     cases: list[tuple[Callable[[], object], type[Exception]]] = [
-        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, [files("1")]), PlannedFilesGoneError),
-        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, []), PlannedFilesGoneError),
+        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, [files("1")]), SourceFilesGoneError),
+        (lambda: refuse_other_files("v", {"a": ["1", "2"]}, []), SourceFilesGoneError),
         (lambda: refuse_other_files("v", {"a": ["1", "2"]}, [files("1", "2", "1")]), QueryFailedError),
         (lambda: refuse_other_files("v", {"a": ["1"], "b": ["1"]}, [files("1")]), QueryFailedError),
     ]

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.query.errors import FolderColumnNullError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from tests.spark.harness import World
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def job_of(world: World, schema: str, *, recursive: bool = True, folder: str = "
 def test_a_column_that_only_folders_give_is_refused_by_name(world: World) -> None:
     """The rows came with a null day."""
     put(world, "day=1/Zone=a%20b", '{"id":1}\n')
-    with pytest.raises(FolderColumnNullError) as refused:
+    with pytest.raises(UnfitSourceError, match="would be null in each row") as refused:
         world.run(job_of(world, "id LONG, zone STRING"), mode="batch")
     assert "has the column zone in its schema, and reads with recursiveFileLookup=true" in str(refused.value)
     assert "(Zone=a%20b), so zone would be null" in str(refused.value)

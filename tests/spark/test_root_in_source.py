@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.errors import RootReadError
+from airflow_provider_ckpt.spark.errors import OverlappingFoldersError
 from airflow_provider_ckpt.spark.preparation.own_output import refuse_root_in_source
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -45,7 +45,7 @@ def refuse(source: str, root: str, job_id: str = "orders") -> None:
     ],
 )
 def test_a_root_where_a_source_reads_is_refused(source: str, root: str) -> None:
-    with pytest.raises(RootReadError, match="Give the root a folder outside of the source's"):
+    with pytest.raises(OverlappingFoldersError, match="Give the root a folder outside of the source's"):
         refuse(source, root)
 
 
@@ -68,7 +68,7 @@ def test_a_root_elsewhere_is_no_matter(source: str, root: str) -> None:
 def test_a_link_to_the_root_is_followed(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "in").symlink_to(tmp_path / "root")
-    with pytest.raises(RootReadError):
+    with pytest.raises(OverlappingFoldersError, match="which overlaps with the root"):
         refuse(str(tmp_path / "in"), f"file://{tmp_path}/root")
 
 
@@ -91,6 +91,6 @@ def test_a_job_is_refused_before_anything_is_written(
 
     job.sink("out", live, FileSink("/tmp/folders-never-written/out"))
     before = world.everything_under_root()
-    with pytest.raises(RootReadError, match="source 'live' reads"):
+    with pytest.raises(OverlappingFoldersError, match="source 'live' reads"):
         world.run(job)
     assert world.everything_under_root() == before

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.sinks.errors import TargetRefusedError
-from airflow_provider_ckpt.spark.errors import OutputReadError
+from airflow_provider_ckpt.spark.errors import OverlappingFoldersError
 from airflow_provider_ckpt.spark.preparation.own_output import refuse_own_output
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.storage.layout import partition_path
@@ -135,7 +135,7 @@ def test_a_sink_in_the_folder_of_a_source_is_refused_and_nothing_is_written(
 ) -> None:
     world.put_ids("live", 1, 2)
     world.put_ids("live/day=1", 1, 2)
-    with pytest.raises((OutputReadError, TargetRefusedError)):  # files of others are found before Spark starts
+    with pytest.raises((OverlappingFoldersError, TargetRefusedError)):  # files of others are found before Spark starts
         world.run(reading(f"{world.base}/{source}", f"{world.base}/{sink}"))
     assert world.everything_under_root() == []
     assert not (world.base / "live" / "out").exists()
@@ -161,7 +161,7 @@ def test_where_a_pattern_meets_a_folder(source: str, sink: str, meet: bool) -> N
     job = reading(source, sink)
     reads = {"live": SourceReads("parquet", paths=[source])}
     if meet:
-        with pytest.raises(OutputReadError):
+        with pytest.raises(OverlappingFoldersError, match="the job would read its own output"):
             refuse_own_output(job, reads, Location("root"))
     else:
         refuse_own_output(job, reads, Location("root"))
@@ -169,7 +169,7 @@ def test_where_a_pattern_meets_a_folder(source: str, sink: str, meet: bool) -> N
 
 def test_credentials_in_a_path_hide_nothing_and_are_not_told() -> None:
     job = reading("s3a://key:hunter2@b/in/*", "s3://b/in/out")
-    with pytest.raises(OutputReadError) as caught:
+    with pytest.raises(OverlappingFoldersError, match="the job would read its own output") as caught:
         refuse_own_output(job, {"live": SourceReads("parquet", paths=["s3a://key:hunter2@b/in/*"])}, Location("root"))
     assert "hunter2" not in f"{caught.value} {caught.value.data}"
 
@@ -185,7 +185,7 @@ def test_every_folder_of_a_sink_is_looked_at() -> None:
     job = Job("two")
     job.sink("out", job.source(uid="live")(lambda read: read), TwoFolders("/lake/out"))
     for path in ("/lake/out", "/elsewhere"):
-        with pytest.raises(OutputReadError):
+        with pytest.raises(OverlappingFoldersError, match="the job would read its own output"):
             refuse_own_output(job, {"live": SourceReads("parquet", paths=[path])}, Location("root"))
 
 

@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.app import session
 from airflow_provider_ckpt.spark.app.session import NEEDED, STATE_STORE, session_conf
-from airflow_provider_ckpt.spark.errors import UnsupportedStateStoreError
+from airflow_provider_ckpt.spark.errors import UnfitSettingError
 from airflow_provider_ckpt.spark.plan.job_plan import plan_job
-from airflow_provider_ckpt.spark.query.errors import LosingOptionError, LosingSettingError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 
@@ -51,7 +51,7 @@ def test_an_option_that_leaves_out_rows_is_refused(
     spark: SparkSession, world: World, mode: str, options: dict[str, Any]
 ) -> None:
     world.put_ids("in", 1, 2)
-    with pytest.raises(LosingOptionError, match=f"'rows' .*{next(iter(options))}="):
+    with pytest.raises(UnfitSourceError, match=f"'rows' .*{next(iter(options))}="):
         plan_job(spark, job(world, bounded=True, **options), world.options(mode=mode))
     assert world.everything_under_root() == []
 
@@ -70,7 +70,7 @@ def test_what_only_some_streaming_sources_may_not_have_is_refused(
     spark: SparkSession, world: World, bounded: bool, watermark: tuple[str, str] | None, options: dict[str, Any]
 ) -> None:
     world.put_ids("in", 1, 2)
-    with pytest.raises(LosingOptionError, match=next(iter(options))):
+    with pytest.raises(UnfitSourceError, match=next(iter(options))):
         plan_job(spark, job(world, bounded=bounded, watermark=watermark, **options), world.options(mode="streaming"))
 
 
@@ -100,7 +100,7 @@ def test_options_that_say_what_is_the_default_anyway_or_what_a_live_source_may_h
     ],
 )
 def test_a_setting_that_leaves_out_rows_is_refused(key: str, value: str) -> None:
-    with pytest.raises(LosingSettingError, match=key):
+    with pytest.raises(UnfitSettingError, match=key):
         session_conf({key: value})
 
 
@@ -118,7 +118,7 @@ def test_settings_that_lose_nothing_are_taken() -> None:
 )
 def test_r4_a_state_store_that_cannot_go_back_is_refused(key: str, value: str) -> None:
     """Measured: the default store counts 7 instead of 10 after a rewind."""
-    with pytest.raises(UnsupportedStateStoreError, match=f"{key}.*{value}"):
+    with pytest.raises(UnfitSettingError, match=f"{key}.*{value}"):
         session_conf({f"spark.sql.streaming.stateStore.{key}": value})
 
 

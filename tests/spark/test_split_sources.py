@@ -17,7 +17,7 @@ from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.errors import DefinitionChangedError, InvalidJobError, SplitsFailedError
 from airflow_provider_ckpt.journal.kinds.splits import covered_splits
-from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, WatermarkOverSplitsError
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, UnsupportedQueryError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.subtasklog.records import Batch
 from tests.spark.faults import Fault, FaultySink, FaultyStorage, HookedStorage
@@ -233,7 +233,7 @@ def test_a_watermark_over_splits_that_the_query_cannot_leave_out_is_refused(worl
         return old.withWatermark("ts", "1 hour").union(new)
 
     job.sink("out", both, FileSink(world.path("out")))
-    with pytest.raises(WatermarkOverSplitsError, match="the result of 'parts', whose splits are read in no order"):
+    with pytest.raises(UnsupportedQueryError, match="the result of 'parts', whose splits are read in no order"):
         world.run(job)
     assert world.everything_under_root() == []
 

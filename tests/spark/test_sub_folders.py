@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.query.errors import OnlySubFoldersError
+from airflow_provider_ckpt.spark.query.errors import NothingToReadError
 from tests.spark.harness import World
 from tests.spark.jobs import IDS
 
@@ -26,7 +26,7 @@ def reading(world: World, **source: Any) -> Job:
 def test_files_in_a_folder_of_the_folder_are_named(world: World, mode: str) -> None:
     world.put_ids("in/2025", 2, 2)
     world.put_ids("in/2026", 1, 2)
-    with pytest.raises(OnlySubFoldersError, match=r"no file in .*/in itself, and there are 3 files in /.*/in/2025, /"):
+    with pytest.raises(NothingToReadError, match=r"no file in .*/in itself, and there are 3 files in /.*/in/2025, /"):
         world.run(reading(world), mode=mode)
     assert world.everything_under_root() == []
 

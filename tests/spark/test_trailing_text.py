@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed
-from airflow_provider_ckpt.spark.query.errors import NotParsedError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.task.malformed_rows import BatchCheck
 from tests.spark.harness import World
 from tests.spark.test_malformed_rows import reader_of
@@ -217,7 +217,7 @@ def test_a_choice_about_rows_that_nobody_checks_is_refused(
     spark: SparkSession, world: World, kind: str, form: str
 ) -> None:
     put(world, "a.json", TWO)
-    with pytest.raises(NotParsedError, match=f"on_malformed='count', and reads the format {form}"):
+    with pytest.raises(UnfitSourceError, match=f"on_malformed='count', and reads the format {form}"):
         reader_of(spark, kind, on_malformed="count").schema("value STRING").format(form).load(world.path("in"))
     if form == "text":
         assert reader_of(spark, kind).schema("value STRING").format(form).load(world.path("in")).columns == ["value"]

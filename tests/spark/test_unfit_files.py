@@ -14,8 +14,8 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.query.errors import EmptyFileError, UnknownCompressionError
-from airflow_provider_ckpt.spark.task.errors import ComputationFailedError
+from airflow_provider_ckpt.spark.query.errors import EmptyFileError, UnreadableFileError
+from airflow_provider_ckpt.spark.task.errors import UnfitInputError
 from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
 from tests.spark.harness import Line, World, write_rows
 from tests.spark.jobs import IDS
@@ -82,7 +82,7 @@ def test_an_empty_text_file_is_a_file_without_rows(world: World) -> None:
 def test_an_archive_is_named_before_anything_is_written(world: World, name: str, mode: str) -> None:
     (Path(world.path("in")) / "1.json").write_text('{"id":1,"k":1}\n')
     (Path(world.path("in")) / name).write_bytes(b"PK\x03\x04")
-    with pytest.raises(UnknownCompressionError, match=rf"/in/{name}: Spark does not know \."):
+    with pytest.raises(UnreadableFileError, match=rf"/in/{name}: Spark does not know \."):
         world.run(reading(world, "json"), mode=mode)
     assert world.everything_under_root() == []
 
@@ -176,7 +176,7 @@ CAST = (
 
 def test_what_cannot_be_computed_ends_the_job() -> None:
     error = query_failed("daily", RuntimeError(CAST), ["lake/a.csv", "lake/b.csv"])
-    assert isinstance(error, ComputationFailedError)
+    assert isinstance(error, UnfitInputError)
     assert not error.retryable
     assert (
         "'daily' failed in the batch that reads /lake/a.csv and 1 more file: CAST_INVALID_INPUT: a value of type "

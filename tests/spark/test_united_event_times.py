@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.plan.job_plan import plan_job
-from airflow_provider_ckpt.spark.query.errors import LeftOutInputError, UnlikeEventTimesError
+from airflow_provider_ckpt.spark.query.errors import UnsupportedQueryError
 from tests.spark.harness import World
 from tests.spark.jobs import IDS, timed
 from tests.spark.windows import counted
@@ -64,14 +64,14 @@ def test_history_without_event_time_follows_that_of_live(world: World, order: li
 @ORDERS
 def test_live_without_event_time_is_refused_by_name(spark: SparkSession, world: World, order: list[str]) -> None:
     job = job_of(world, order, watermark=MARK)
-    with pytest.raises(UnlikeEventTimesError, match=r"column 'ts', which 'history' has and 'live' has not"):
+    with pytest.raises(UnsupportedQueryError, match=r"column 'ts', which 'history' has and 'live' has not"):
         plan_job(spark, job, world.options())
 
 
 @ORDERS
 def test_history_in_order_needs_a_watermark_of_its_own(spark: SparkSession, world: World, order: list[str]) -> None:
     job = job_of(world, order, live={"watermark": MARK}, in_order=True)
-    with pytest.raises(UnlikeEventTimesError, match=r"'live' has and 'history' has not"):
+    with pytest.raises(UnsupportedQueryError, match=r"'live' has and 'history' has not"):
         plan_job(spark, job, world.options())
 
 
@@ -91,7 +91,7 @@ HARMLESS: dict[str, Callable[[DataFrame], DataFrame]] = {
 
 def test_timers_of_event_time_follow_it(spark: SparkSession, world: World) -> None:
     job = job_of(world, ["history", "live"], remembered("EventTimeTimeout"), watermark=MARK)
-    with pytest.raises(UnlikeEventTimesError, match="'live' has not"):
+    with pytest.raises(UnsupportedQueryError, match="'live' has not"):
         plan_job(spark, job, world.options())
 
 
@@ -110,7 +110,7 @@ def test_delays_that_decide_about_duplicates_must_be_alike(spark: SparkSession, 
     marks: dict[str, Any] = {"watermark": MARK, "live": {"watermark": ("ts", "5 seconds")}}
     within = job_of(world, order, lambda rows: rows.dropDuplicatesWithinWatermark(["k"]), **marks)
     if order[0] == "history":
-        with pytest.raises(LeftOutInputError, match=r"'history' has ended.*duplicates within 5 seconds"):
+        with pytest.raises(UnsupportedQueryError, match=r"'history' has ended.*duplicates within 5 seconds"):
             plan_job(spark, within, world.options())
     assert plan_job(spark, job_of(world, order, **marks), world.options())
 
@@ -120,7 +120,7 @@ def test_a_query_that_would_have_other_columns_without_history_is_refused(spark:
         is_whole = "Union" in rows._jdf.queryExecution().analyzed().toString()
         return rows.withColumn("whole", F.lit(1)) if is_whole else rows
 
-    with pytest.raises(LeftOutInputError, match=r"'made' .*'history' has ended.*it would output"):
+    with pytest.raises(UnsupportedQueryError, match=r"'made' .*'history' has ended.*it would output"):
         plan_job(spark, job_of(world, ["history", "live"], as_it_comes), world.options())
 
 
@@ -136,5 +136,5 @@ def test_each_set_of_inputs_that_end_is_tried(spark: SparkSession, world: World)
         return rows if "Union" in rows._jdf.queryExecution().analyzed().toString() else rows.select("id")
 
     job.sink("out", made, FileSink(world.path("out")))
-    with pytest.raises(LeftOutInputError, match="'old' and 'older'"):
+    with pytest.raises(UnsupportedQueryError, match="'old' and 'older'"):
         plan_job(spark, job, world.options())

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from airflow_provider_ckpt.spark.app.session import DRIVER, WORKERS, build_session, worker_python
-from airflow_provider_ckpt.spark.errors import DriverPythonError, PythonMissingError
+from airflow_provider_ckpt.spark.errors import UnfitSettingError
 
 
 def test_without_a_setting_none_is_chosen() -> None:
@@ -22,14 +22,14 @@ def test_a_setting_for_the_workers_is_taken(python: str) -> None:
 
 def test_a_python_that_is_not_on_this_host_is_refused_for_a_local_master_only() -> None:
     given = {WORKERS: "/opt/missing/bin/python"}
-    with pytest.raises(PythonMissingError, match="'/opt/missing/bin/python' names no program on this host"):
+    with pytest.raises(UnfitSettingError, match="'/opt/missing/bin/python' names no program on this host"):
         worker_python(given, is_local=True, is_submitted=False)
     assert worker_python(given, is_local=False, is_submitted=False) == "/opt/missing/bin/python"
 
 
 def test_another_python_for_the_driver_is_refused_unless_spark_submit_has_started_it() -> None:
     given = {DRIVER: "/opt/other/bin/python"}
-    with pytest.raises(DriverPythonError, match=f"this process is the driver, and runs {sys.executable}"):
+    with pytest.raises(UnfitSettingError, match=f"this process is the driver, and runs {sys.executable}"):
         worker_python(given, is_local=True, is_submitted=False)
     assert worker_python(given, is_local=True, is_submitted=True) is None
     assert worker_python({DRIVER: sys.executable}, is_local=True, is_submitted=False) is None
@@ -42,6 +42,6 @@ def test_a_refused_python_starts_no_spark(key: str, monkeypatch: pytest.MonkeyPa
         "airflow_provider_ckpt.spark.app.session._started", lambda builder: pytest.fail("Spark started")
     )
     before = dict(os.environ)
-    with pytest.raises((PythonMissingError, DriverPythonError)):
+    with pytest.raises(UnfitSettingError, match=key):
         build_session("x", {key: "/opt/missing/bin/python"})
     assert dict(os.environ) == before

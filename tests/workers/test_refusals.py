@@ -24,7 +24,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.remote.timing import Timing
-from airflow_provider_ckpt.spark.errors import OtherCodeError, OtherLogicError, OtherPlanError
+from airflow_provider_ckpt.spark.errors import WorkerDiffersError
 from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.plan.logic import LogicLoader
 from airflow_provider_ckpt.spark.worker_code import check_code, check_logic
@@ -70,7 +70,7 @@ def test_a_worker_with_other_parameters_is_refused(planned: dict[str, str], give
     PlanRecorded(JobGraph((), ()), {}, 1.0, definition).apply(state)
     options = RunOptions(job="job.py:job", root="memory://refusals", job_id="orders", params=given)
     with pytest.raises(
-        OtherPlanError, match="the parameters of job 'orders' differ from those that it was prepared with"
+        WorkerDiffersError, match="the parameters of job 'orders' differ from those that it was prepared with"
     ):
         prepare_again(Job("orders"), options, open_storage(options.root), Location(options.root), state, ())
 
@@ -138,7 +138,7 @@ def prepared(tmp_path: Path) -> Iterator[Prepared]:
 def test_a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_written(prepared: Prepared) -> None:
     options = RunOptions(job=f"{prepared.folder}/orders.py:job", root="memory://refusals", job_id="orders")
     before = list(prepared.storage.files(""))
-    with pytest.raises(OtherCodeError) as refused:
+    with pytest.raises(WorkerDiffersError, match="apart from comments and layout, in:") as refused:
         prepare_again(
             prepared.load(OTHER), options, prepared.storage, Location(options.root), prepared.state(), (LIVE, LARGE)
         )
@@ -151,7 +151,7 @@ def test_a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_wr
 
 def test_what_a_worker_does_not_run_may_be_edited(prepared: Prepared) -> None:
     prepared.comes(OTHER, LIVE)
-    with pytest.raises(OtherCodeError):
+    with pytest.raises(WorkerDiffersError, match="apart from comments and layout, in:"):
         prepared.comes(OTHER, LARGE)
 
 
@@ -170,7 +170,7 @@ def test_a_job_that_was_planned_again_is_run_as_it_is_now(prepared: Prepared) ->
     definition, code = JobDefinition("streaming", {}, {}, {}), prepared.load(OTHER).code
     prepared.journal.write(PlanRecorded(GRAPH, {}, 4.0, definition, code=code))
     prepared.comes(OTHER, LARGE)
-    with pytest.raises(OtherCodeError):
+    with pytest.raises(WorkerDiffersError, match="apart from comments and layout, in:"):
         prepared.comes(FILE, LARGE)
 
 
@@ -180,7 +180,7 @@ def test_r21_of_an_operator_that_was_given_another_function_that_one_counts(prep
     prepared.comes(FILE, LIVE, LARGE)
     prepared.comes(OTHER, LIVE, LARGE)
     prepared.check_logic(LARGE)
-    with pytest.raises(OtherCodeError, match="layout, in: the function of 'live'"):
+    with pytest.raises(WorkerDiffersError, match="layout, in: the function of 'live'"):
         prepared.comes(OTHER.replace('json("in")', 'json("other")'), LIVE, LARGE)
 
 
@@ -189,7 +189,7 @@ def test_r21_its_sinks_are_those_of_the_jobs_file_whatever_functions_its_operato
 ) -> None:
     prepared.given(large=prepared.write(OTHER, "two"))
     prepared.comes(OTHER, LARGE)
-    with pytest.raises(OtherCodeError, match="the code outside the functions of its operators"):
+    with pytest.raises(WorkerDiffersError, match="the code outside the functions of its operators"):
         prepared.comes(FILE.replace('FileSink("out")', 'FileSink("there")'), LARGE)
 
 
@@ -200,7 +200,8 @@ def test_r21_a_worker_whose_file_of_that_function_is_another_one_is_refused(prep
     prepared.write(OTHER.replace("200", "300"), "two")
     prepared.check_logic(LIVE)
     with pytest.raises(
-        OtherLogicError, match=r"two\.py, of this worker, differs from the file that 'large' of job 'orders' was given"
+        WorkerDiffersError,
+        match=r"two\.py, of this worker, differs from the file that 'large' of job 'orders' was given",
     ):
         prepared.check_logic(LARGE)
 
@@ -213,7 +214,7 @@ def test_r21_it_is_refused_before_any_function_is_called(prepared: Prepared) -> 
     with pytest.MonkeyPatch.context() as without_spark:
         without_spark.setattr("airflow_provider_ckpt.spark.worker_run.reach_root", lambda *given: None)
         without_spark.setattr("airflow_provider_ckpt.spark.preparation.preparation.build_session", lambda *given: None)
-        with pytest.raises(OtherLogicError):
+        with pytest.raises(WorkerDiffersError, match="was given while the job ran"):
             prepare_again(prepared.load(FILE), options, prepared.storage, location, prepared.state(), (LARGE,))
 
 
@@ -226,7 +227,7 @@ def test_r21_one_that_stood_by_while_the_function_was_given_looks_before_it_take
     before = list(prepared.storage.files(""))
     planned = prepared.stands_by(FILE)
     run = WorkerRun(("large",), Timing(0.1), standby=True)
-    with pytest.raises(OtherLogicError):
+    with pytest.raises(WorkerDiffersError, match="was given while the job ran"):
         run._run(planned, prepared.storage, journal, (LARGE,), lambda line: None, lambda worker: None)
     assert list(prepared.storage.files("")) == before
 
@@ -243,14 +244,14 @@ def test_r21_so_does_one_that_stood_by_while_the_function_was_the_job_s_again(pr
     journal = Journal(prepared.storage, "orders")
     journal.replay()
     run = WorkerRun(("large",), Timing(0.1), standby=True)
-    with pytest.raises(OtherCodeError, match="the function of 'large'"):
+    with pytest.raises(WorkerDiffersError, match="the function of 'large'"):
         run._run(planned, prepared.storage, journal, (LARGE,), lambda line: None, lambda worker: None)
 
 
 def test_r21_so_is_one_that_has_no_such_file(prepared: Prepared) -> None:
     prepared.given(large=prepared.write(OTHER, "two"))
     (prepared.folder / "two.py").unlink()
-    with pytest.raises(OtherLogicError, match="it cannot be loaded, and large was given it while the job ran"):
+    with pytest.raises(WorkerDiffersError, match="it cannot be loaded, and large was given it while the job ran"):
         prepared.check_logic(LARGE)
 
 

@@ -7,11 +7,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from airflow_provider_ckpt.coordinator.checkpoints.pending_checkpoint import RUNNING
-from airflow_provider_ckpt.coordinator.errors import (
-    FinishedAfterRunningError,
-    MixedFinishedStateError,
-    NonRestoredStateError,
-)
+from airflow_provider_ckpt.coordinator.errors import IllegalGraphChangeError
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.progress import Snapshot
@@ -45,14 +41,14 @@ def check_restore(
     New operators may be added downstream of finished ones (they see the whole output) but not upstream of them, and the
     parallelism may change. An unchanged graph always passes. The rules:
 
-    1. All operators that are chained in one vertex have the same state, else MixedFinishedStateError. The bounded
+    1. All operators that are chained in one vertex have the same state, else IllegalGraphChangeError. The bounded
        sources of a vertex are not counted, because an inline source ends and is dropped before its vertex.
-    2. Every direct predecessor of a finished vertex is finished, else FinishedAfterRunningError.
+    2. Every direct predecessor of a finished vertex is finished, else IllegalGraphChangeError.
     3. Every predecessor of a partially finished vertex is finished if the exchange is all-to-all, and at least
-       partially finished if it is pointwise, else FinishedAfterRunningError. Of two edges from one predecessor the
+       partially finished if it is pointwise, else IllegalGraphChangeError. Of two edges from one predecessor the
        all-to-all one counts.
     4. An operator with an entry in the checkpoint, finished or not, is still in the graph, unless
-       ``allow_non_restored_state``; else NonRestoredStateError.
+       ``allow_non_restored_state``; else IllegalGraphChangeError.
 
     In rules 2 and 3 a predecessor at its end of data counts as finished, because it produces nothing more. In Flink it
     is finished. Here it also waits for the release of its sinks, while a consumer without sinks is finished already.
@@ -75,7 +71,11 @@ def _check_nothing_lost(graph: JobGraph, operators: Mapping[str, str]) -> None:
     known = {uid for vertex in graph.vertices for uid in (*vertex.operators, *vertex.sinks)}
     lost = sorted(set(operators) - known)
     if lost:
-        raise NonRestoredStateError(operators=", ".join(lost))
+        raise IllegalGraphChangeError(
+            "the checkpoint has state of operators that the job no longer has: {operators}; keep their uids, or run "
+            "with allow_non_restored_state to drop that state",
+            operators=", ".join(lost),
+        )
 
 
 def _vertex_state(vertex: JobVertex, operators: Mapping[str, str]) -> VertexFinishedState:
@@ -87,7 +87,9 @@ def _vertex_state(vertex: JobVertex, operators: Mapping[str, str]) -> VertexFini
     for other in counted[1:]:
         state = operator_state(other, operators)
         if state is not expected:
-            raise MixedFinishedStateError(
+            raise IllegalGraphChangeError(
+                "vertex {vertex} chains {first} ({first_state} in the checkpoint) with {other} ({other_state}): a "
+                "chain is restored as one; give one of the two chain=False, or a new uid so that it starts empty",
                 vertex=vertex.uid,
                 first=first,
                 first_state=expected.value,
@@ -120,7 +122,10 @@ def _check_edge(graph: JobGraph, edge: JobEdge, consumer: VertexFinishedState, p
     partial = VertexFinishedState.PARTIALLY_FINISHED
     if consumer is partial and producer is partial and edge.exchange == "pointwise":
         return
-    raise FinishedAfterRunningError(
+    raise IllegalGraphChangeError(
+        "operator {consumer} is {consumer_state} in the checkpoint, but {producer}, from which it reads ({exchange}), "
+        "is {producer_state}: what {producer} still produces would be lost; add {producer} downstream of finished "
+        "operators only, or give {consumer} a new uid so that it runs again",
         consumer=_operator_behind(graph, edge),
         consumer_state=consumer.value,
         producer=edge.producer,

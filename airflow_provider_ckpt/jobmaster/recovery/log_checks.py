@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_provider_ckpt.jobmaster.errors import SubtaskLogCutError, SubtaskLogLostError, SubtaskLogReopenedError
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.channel import channels
@@ -51,7 +51,7 @@ def check_read(graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
     Args:
         logs: Loaded logs of all subtasks.
 
-    Raises SubtaskLogCutError.
+    Raises SubtaskLogLostError.
     """
     for subtask, log in logs.items():
         last = log.state.last_batch
@@ -61,19 +61,36 @@ def check_read(graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
             if read > producer.position:
                 producer.load()  # an earlier driver may have written to both logs since this one was loaded
             if read > producer.position:
-                raise SubtaskLogCutError(log=producer.path, next=producer.position, consumer=subtask, read=read - 1)
+                raise SubtaskLogLostError(
+                    "{log} ends before entry {next}, and {consumer} has read it up to entry {read}: entries were "
+                    "removed; bring them back from a backup, or run the job under another id",
+                    log=producer.path,
+                    next=producer.position,
+                    consumer=subtask,
+                    read=read - 1,
+                )
 
 
 def check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
     """Refuse a finished subtask whose log is open again. The coordinator never deploys a finished subtask, so its log
     would never end.
 
-    Raises SubtaskLogReopenedError.
+    Raises SubtaskLogLostError.
     """
     for subtask in sorted(state.finished & logs.keys()):
         log = logs[subtask]
         if not log.state.closed and not is_outdated(log, state.since(subtask.vertex)):
-            raise SubtaskLogReopenedError(log=log.path, subtask=subtask)
+            raise reopened(log.path, subtask)
+
+
+def reopened(log: str, subtask: SubtaskId) -> SubtaskLogLostError:
+    """Return the error for a log without an end, of a subtask that is at its end in the journal."""
+    return SubtaskLogLostError(
+        "{log} has no end, and the journal has {subtask} at its end, or finished: entries were removed; bring them "
+        "back from a backup, or run the job under another id",
+        log=log,
+        subtask=subtask,
+    )
 
 
 def is_outdated(log: LogReader, since: int) -> bool:

@@ -39,7 +39,7 @@ def open_logs(
         restore: Point to go back to; None to continue after all published entries.
         resets: Subtasks whose results are gone.
 
-    Raises SubtaskLogLostError, SubtaskLogCutError, SubtaskLogReopenedError or LogFencedError.
+    Raises SubtaskLogLostError or LogFencedError.
     """
     state = journal.state
     check_whole(state, logs)

@@ -12,13 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from posixpath import dirname
 
-from airflow_provider_ckpt.jobmaster.errors import (
-    NoSuchResultError,
-    ResultDamagedError,
-    ResultNotPersistedError,
-    SubtaskLogReopenedError,
-)
-from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal, is_outdated
+from airflow_provider_ckpt.jobmaster.errors import NoSuchResultError, ResultNotPersistedError
+from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal, is_outdated, reopened
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobVertex
@@ -68,8 +63,8 @@ def read_persisted_result(storage: Storage, job_id: str, operator: str) -> Persi
     Args:
         storage: Storage of the root.
 
-    Raises ResultNotPersistedError, NoSuchResultError, SubtaskLogReopenedError, CorruptJournalError, the storage's
-    errors, and ResultDamagedError if a file is gone or has another size.
+    Raises ResultNotPersistedError, NoSuchResultError, SubtaskLogLostError, CorruptJournalError, the storage's
+    errors, and PartitionFilesDamagedError if a file is gone or has another size.
     """
     state = Journal(storage, job_id).replay()
     check_journal(storage, state)
@@ -85,7 +80,14 @@ def read_persisted_result(storage: Storage, job_id: str, operator: str) -> Persi
         try:
             refuse_damaged(storage, one.partition, (file for batch in one.batches for file in batch.files))
         except PartitionFilesDamagedError as error:
-            raise ResultDamagedError(job_id=job_id, operator=operator, **error.data) from None
+            raise PartitionFilesDamagedError(
+                "{uri} was published with {size} bytes and {found}: the result of {operator!r} of job {job_id!r} is "
+                "no longer whole. Put the file back as it was, or run that job under another id and read the result "
+                "of the new job",
+                job_id=job_id,
+                operator=operator,
+                **error.data,
+            ) from None
     batches = [(one.partition, batch) for one in of_subtasks for batch in one.batches]
     counts = [batch.rows if batch.files else 0 for _, batch in batches]
     return PersistedResult(
@@ -102,7 +104,7 @@ def persisted_folders(storage: Storage, state: JobState, vertex: JobVertex) -> I
     """Yield the partition of each subtask of ``vertex``, with its folders that hold persisted data. The job must be
     FINISHED.
 
-    Raises SubtaskLogReopenedError, and the storage's errors: an unreadable log does not mean that nothing is persisted.
+    Raises SubtaskLogLostError, and the storage's errors: an unreadable log does not mean that nothing is persisted.
     """
     for subtask in vertex.subtasks:
         found = _SubtaskResult.of(storage, state, subtask)
@@ -133,6 +135,6 @@ class _SubtaskResult:
         log = TailingLogReader(storage, path)
         records = log.records()
         if not fold(records).closed or is_outdated(log, state.since(subtask.vertex)):
-            raise SubtaskLogReopenedError(log=path, subtask=subtask)
+            raise reopened(path, subtask)
         batches = tuple(record for _, record in records if isinstance(record, Batch))
         return cls(partition_path(state.job_id, subtask.vertex, subtask.number), batches)

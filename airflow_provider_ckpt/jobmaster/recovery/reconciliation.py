@@ -26,9 +26,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.jobmaster.errors import SubtaskLogReopenedError
 from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
-from airflow_provider_ckpt.jobmaster.recovery.log_checks import is_outdated
+from airflow_provider_ckpt.jobmaster.recovery.log_checks import is_outdated, reopened
 from airflow_provider_ckpt.jobmaster.recovery.restore import nothing_is_covered
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled, Reset
 from airflow_provider_ckpt.journal.state import JobState
@@ -130,7 +129,7 @@ class Reconciler:
         None is also returned once a checkpoint covers something. In batch mode that happens only when all subtasks are
         at their ends, and then no result is needed. A vertex that was added later does not get its results.
 
-        Raises FrozenSplitsLostError, SubtaskLogReopenedError, and the storage's errors: a partition that cannot be
+        Raises FrozenSplitsLostError, SubtaskLogLostError, and the storage's errors: a partition that cannot be
         listed does not count as lost.
         """
         if state.plan is None or state.definition is None or state.definition.mode != "batch":
@@ -160,14 +159,14 @@ class Reconciler:
         """Return resets of subtasks that are at their ends in the journal but not in their logs, because log entries
         are gone.
 
-        Raises SubtaskLogReopenedError for a finished subtask, and for a source with splits, because it is unknown which
+        Raises SubtaskLogLostError for a finished subtask, and for a source with splits, because it is unknown which
         splits it had read.
         """
         found = {}
         for subtask in [one for one in state.graph().subtasks if one in state.end_of_data and one not in known]:
             if state.graph().vertex(subtask.vertex).splits or subtask in state.finished:
                 path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
-                raise SubtaskLogReopenedError(log=path, subtask=subtask)
+                raise reopened(path, subtask)
             found[subtask] = Reset(subtask, (), subtask)
         return found
 

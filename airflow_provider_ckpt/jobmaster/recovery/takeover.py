@@ -94,7 +94,15 @@ def refuse_living_driver(state: JobState, now: float, root: str) -> None:
     driver = f"pid {worker.pid or 'unknown'} on host {worker.host or 'unknown'}{unseen}{wrote}"
     stop = ckpt_command("stop", state.job_id, root=root)
     status, wait = state.status or "not RUNNING yet", "" if alive or last is None else _wait(now, last)
-    raise JobRunsError(job_id=state.job_id, status=status, driver=driver, stop=stop, wait=wait)
+    raise JobRunsError(
+        "job {job_id!r} is {status}, and has a driver: {driver}. Stop the job first (`{stop}`), or take it from that "
+        "driver, which then ends (--take-over){wait}",
+        job_id=state.job_id,
+        status=status,
+        driver=driver,
+        stop=stop,
+        wait=wait,
+    )
 
 
 def _wait(now: float, last: float) -> str:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from airflow_provider_ckpt.errors import CkptError, kind_and_text
+from airflow_provider_ckpt.errors import CkptError, TerminalError, TransientError, kind_and_text
 from airflow_provider_ckpt.job.sink_operator import Gate, PendingRelease
-from airflow_provider_ckpt.jobmaster.errors import GateAnswerError, GateFailedError, SubtaskLogLostError
+from airflow_provider_ckpt.jobmaster.errors import SubtaskLogLostError
 from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.journal.sink_progress import SinkProgress
@@ -180,7 +180,14 @@ class SinkReleases:
             return True
         answer = self._ask(gate, PendingRelease(self._job_id, uid, completed.checkpoint, rows))
         if not isinstance(answer, bool):  # the text "false" would count as true
-            raise GateAnswerError(job=self._job_id, sink=uid, checkpoint=completed.checkpoint, answer=answer)
+            raise TerminalError(
+                "the gate of sink {sink!r} of job {job!r} was asked about checkpoint {checkpoint} and returned "
+                "{answer!r}: it must return True (release it) or False (not yet)",
+                job=self._job_id,
+                sink=uid,
+                checkpoint=completed.checkpoint,
+                answer=answer,
+            )
         return answer
 
     @staticmethod
@@ -189,8 +196,13 @@ class SinkReleases:
             return gate(pending)
         except Exception as error:  # any error of the gate is no answer, and is not the sink's failure
             cause = str(error) if isinstance(error, CkptError) else kind_and_text(error)
-            raise GateFailedError(
-                job=pending.job_id, sink=pending.sink, checkpoint=pending.checkpoint, cause=cause
+            raise TransientError(
+                "the gate of sink {sink!r} of job {job!r} was asked about checkpoint {checkpoint} and failed: "
+                "{cause}; nothing is released there until it answers",
+                job=pending.job_id,
+                sink=pending.sink,
+                checkpoint=pending.checkpoint,
+                cause=cause,
             ) from error
 
     def _handles(self, uid: str, completed: CheckpointCompleted, since: SinkProgress) -> list[Handle]:

@@ -23,14 +23,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.errors import OvertakenError
+from airflow_provider_ckpt.errors import DeletionRefusal, OvertakenError
 from airflow_provider_ckpt.job.options import kinds
-from airflow_provider_ckpt.jobmaster.errors import (
-    JobNotOverError,
-    PersistedResultsError,
-    StagedOutputLeftError,
-    UnreleasedOutputError,
-)
+from airflow_provider_ckpt.jobmaster.errors import JobNotDeletedError, StagedOutputLeftError
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal
 from airflow_provider_ckpt.jobmaster.recovery.persisted_results import persisted_operators
 from airflow_provider_ckpt.jobmaster.retention.collector import opened_attempts
@@ -85,14 +80,18 @@ class DeletionTerms:
         Args:
             root: URI of the root, for error messages.
 
-        Raises JobNotOverError, UnreleasedOutputError or PersistedResultsError.
+        Raises JobNotDeletedError.
         """
         if state.deletion is not None:
             return
         if state.status is not JobStatus.FINISHED:
             self._check_unfinished(state, root)
         if state.has_unreleased and not self.discard_unreleased:
-            raise UnreleasedOutputError(
+            raise JobNotDeletedError(
+                "job {job_id!r} is {status} and is not deleted: it has completed checkpoint {completed}, and "
+                "released {released}. What lies between would be lost: release it first (`{release}`, "
+                "JobClient.release). To discard it, add --discard-unreleased (in Python discard_unreleased=True)",
+                reason=DeletionRefusal.UNRELEASED_OUTPUT,
                 job_id=state.job_id,
                 status=state.status,
                 completed=state.last_completed,
@@ -101,7 +100,13 @@ class DeletionTerms:
             )
         kept = persisted_operators(state)
         if state.status is JobStatus.FINISHED and kept and not self.persisted:
-            raise PersistedResultsError(job_id=state.job_id, operators=", ".join(kept))
+            raise JobNotDeletedError(
+                "job {job_id!r} is not deleted: the results of {operators} are kept for other jobs (persist=True), "
+                "and would be lost. If no job reads them any longer, add --persisted (in Python persisted=True)",
+                reason=DeletionRefusal.PERSISTED_RESULTS,
+                job_id=state.job_id,
+                operators=", ".join(kept),
+            )
 
     def _check_unfinished(self, state: JobState, root: str) -> None:
         alive = is_alive(state.worker)
@@ -120,7 +125,14 @@ class DeletionTerms:
 
     def _refuse(self, state: JobState, why: str, remedy: str) -> None:
         shown = state.status or "not RUNNING yet"
-        raise JobNotOverError(job_id=state.job_id, status=shown, why=why, remedy=remedy)
+        raise JobNotDeletedError(
+            "job {job_id!r} is {status} and is not deleted: {why}. {remedy}",
+            reason=DeletionRefusal.NOT_OVER,
+            job_id=state.job_id,
+            status=shown,
+            why=why,
+            remedy=remedy,
+        )
 
 
 _DELETE = "~delete"
@@ -164,7 +176,7 @@ class JobDeletion:
     def run(self) -> DeletedJob:
         """Delete the job, or complete an earlier deletion.
 
-        Raises JobNotOverError, UnreleasedOutputError, PersistedResultsError, CorruptJournalError, FencedError,
+        Raises JobNotDeletedError, CorruptJournalError, FencedError,
         StagedOutputLeftError and the storage's errors. The deletion may be repeated after each of them.
         """
         journal = Journal(self._storage, self._job_id)
@@ -226,7 +238,9 @@ class JobDeletion:
         for uid, first in failed.items():
             cause = str(first) or type(first).__name__
             delete = ckpt_command("delete", self._job_id, root=self._storage.uri)
-            raise StagedOutputLeftError(job_id=self._job_id, sink=uid, cause=cause, delete=delete) from first
+            raise StagedOutputLeftError(
+                reason=DeletionRefusal.STAGED_OUTPUT_LEFT, job_id=self._job_id, sink=uid, cause=cause, delete=delete
+            ) from first
         return staged
 
 

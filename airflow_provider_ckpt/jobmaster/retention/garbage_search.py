@@ -115,7 +115,7 @@ def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage
         storage: Storage of the root.
         sinks_of: Function that returns the reachable sinks of the job.
 
-    Raises CorruptJournalError, CorruptLogError, SubtaskLogLostError, SubtaskLogReopenedError, PreparedLostError, the
+    Raises CorruptJournalError, CorruptLogError, SubtaskLogLostError, PreparedLostError, the
     sinks' errors and the storage's errors.
     """
     state = Journal(storage, job_id).replay()

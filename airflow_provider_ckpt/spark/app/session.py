@@ -15,19 +15,14 @@ from typing import Any
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jvm.jvm_environ import jvm_environ
 from airflow_provider_ckpt.jvm.jvm_watch import watch_jvm
 from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.app.jvm_log import keep_traces
 from airflow_provider_ckpt.spark.app.known_warnings import silence
 from airflow_provider_ckpt.spark.app.session_settings import LOOK, POLLING
-from airflow_provider_ckpt.spark.errors import (
-    DriverPythonError,
-    PythonMissingError,
-    SparkNotStartedError,
-    UnsupportedConfError,
-    UnsupportedStateStoreError,
-)
+from airflow_provider_ckpt.spark.errors import UnfitSettingError
 from airflow_provider_ckpt.spark.query.sources.source_options import refuse_settings
 from airflow_provider_ckpt.status.trace_file import trace_file
 from airflow_provider_ckpt.storage.opening import is_local as is_local_uri
@@ -46,13 +41,22 @@ def worker_python(given: Mapping[str, str], *, is_local: bool, is_submitted: boo
         is_local: the workers run on this host, so their Python must be here.
         is_submitted: ``spark-submit`` has started this process, with the Python that the user has set for the driver.
 
-    Raises PythonMissingError and DriverPythonError.
+    Raises UnfitSettingError.
     """
     driver, workers = given.get(DRIVER), given.get(WORKERS)
     if driver is not None and not is_submitted and not _is_this(driver):
-        raise DriverPythonError(value=driver, running=sys.executable)
+        raise UnfitSettingError(
+            "Spark setting spark.pyspark.driver.python={value!r} cannot be honoured: this process is the driver, and "
+            "runs {running}. Run ckpt with that Python, or remove the setting",
+            value=driver,
+            running=sys.executable,
+        )
     if workers is not None and is_local and shutil.which(workers) is None:
-        raise PythonMissingError(value=workers)
+        raise UnfitSettingError(
+            "Spark setting spark.pyspark.python={value!r} names no program on this host, where the workers of a local "
+            "master run. Give the path of a Python that has the packages of the job, or remove the setting",
+            value=workers,
+        )
     return workers
 
 
@@ -129,17 +133,28 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
         user: the user's settings for Spark.
         root: URI of the folder that holds Spark's checkpoints; None if it is not known.
 
-    Raises UnsupportedConfError and UnsupportedStateStoreError for a setting that cannot be honoured, and
-    LosingSettingError for a setting with which rows would be lost.
+    Raises UnfitSettingError for a setting that cannot be honoured, or with which rows would be lost.
     """
     refuse_settings(user)
     for key, needed in NEEDED.items():
         given = user.get(key)
         if given is not None and given.lower() != needed:
-            raise UnsupportedConfError(key=key, value=given, needed=needed)
+            raise UnfitSettingError(
+                "Spark setting {key}={value!r} cannot be honoured: a finished source can only be dropped with "
+                "{key}={needed}; remove the setting",
+                key=key,
+                value=given,
+                needed=needed,
+            )
     for key, needed in STATE_STORE.items():
         if user.get(key, needed) != needed:
-            raise UnsupportedStateStoreError(key=key, value=user[key], needed=needed)
+            raise UnfitSettingError(
+                "Spark setting {key}={value!r} cannot be honoured: a job that goes back to a checkpoint would keep "
+                "state of later rows, or lose state; set {key}={needed}, or remove the setting",
+                key=key,
+                value=user[key],
+                needed=needed,
+            )
     local = ON_LOCAL_DISKS if root is not None and is_local_uri(root) else {}
     conf = {**PREFERRED, **HIDDEN_OPTIONS, **local, **user, **NEEDED, **STATE_STORE}
     if not _logs_as_configured(user):
@@ -156,7 +171,7 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
         user: the user's settings. They win over those that were given to spark-submit.
         root: as in :func:`session_conf`.
 
-    Raises SparkNotStartedError, and the errors of :func:`session_conf` and :func:`worker_python`.
+    Raises TransientError, and the errors of :func:`session_conf` and :func:`worker_python`.
     """
     given = {**_submitted(), **user}
     note_given(conf_secrets(given))
@@ -192,7 +207,12 @@ def _started(builder: SparkSession.Builder) -> SparkSession:
         return builder.getOrCreate()
     except Exception as error:  # from Py4J, PySpark or a JVM that has ended
         cause = str(find_cause(error).message).strip()
-        raise SparkNotStartedError(cause=cause.rstrip(".") or type(error).__name__) from error
+        raise TransientError(
+            "Spark could not be started: {cause}; the job has not begun. Read Spark's log before this line, and check "
+            "its settings (spark.master, spark.driver.memory, spark.jars); `ckpt doctor` checks Java and the "
+            "installation",
+            cause=cause.rstrip(".") or type(error).__name__,
+        ) from error
 
 
 def _own_jvm() -> int | None:

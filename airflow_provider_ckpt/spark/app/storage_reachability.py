@@ -12,12 +12,7 @@ from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.spark.app.hadoop_settings import CREDENTIALS, hadoop_settings, split_setting
 from airflow_provider_ckpt.spark.app.session import build_session
-from airflow_provider_ckpt.spark.errors import (
-    BucketSettingsError,
-    SparkDeniedError,
-    SparkFileSystemMissingError,
-    SparkReachesElsewhereError,
-)
+from airflow_provider_ckpt.spark.errors import SparkStorageError
 from airflow_provider_ckpt.storage.errors import StorageUnreachableError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -90,7 +85,7 @@ class StorageReachability:
         Call this before any function of the user. Hadoop creates one file system for each bucket, and later settings
         have no effect on it.
 
-        Raises BucketSettingsError, SparkFileSystemMissingError, SparkDeniedError, StorageUnreachableError.
+        Raises SparkStorageError, StorageUnreachableError.
         """
         locations = list(locations)
         for key, value in merged(locations).items():
@@ -107,10 +102,17 @@ class StorageReachability:
     def check_same(self, root: Storage, location: Location) -> None:
         """Check that Spark sees the marker of the root, which must exist.
 
-        Raises SparkReachesElsewhereError.
+        Raises SparkStorageError.
         """
         if not self.exists(root, ROOT_MARKER, location):
-            raise SparkReachesElsewhereError(uri=root.uri, spark_uri=root.spark_uri(), marker=ROOT_MARKER)
+            raise SparkStorageError(
+                "Spark does not see {marker} at {spark_uri}, which this process sees at {uri}: the two talk to "
+                "different stores; give Spark the same endpoint (the storage option endpoint_url, or "
+                "spark.hadoop.fs.s3a.endpoint)",
+                uri=root.uri,
+                spark_uri=root.spark_uri(),
+                marker=ROOT_MARKER,
+            )
 
     def exists(self, storage: Storage, path: str, location: Location) -> bool:
         """Return whether Spark's file system in the driver finds the path."""
@@ -125,9 +127,17 @@ class StorageReachability:
         reason = location.redact(text)
         uri = storage.spark_uri()
         if names & set(_MISSING):
-            raise SparkFileSystemMissingError(uri=uri, reason=reason, hint=self._hint(uri)) from None
+            raise SparkStorageError(
+                "Spark cannot open {uri}: {reason}; give Spark {hint}", uri=uri, reason=reason, hint=self._hint(uri)
+            ) from None
         if names & set(_DENIED):
-            raise SparkDeniedError(uri=uri, reason=reason) from None
+            raise SparkStorageError(
+                "Spark was refused at {uri}, which this process can read: {reason}; if credentials, endpoint or "
+                "region are not in the storage options, give them to Spark, too (spark.hadoop.fs.s3a.…, or the "
+                "environment of the driver)",
+                uri=uri,
+                reason=reason,
+            ) from None
         raise StorageUnreachableError(uri=uri, reason=f"Spark reports: {reason}") from None
 
     def _hint(self, uri: str) -> str:
@@ -146,7 +156,7 @@ class StorageReachability:
 def merged(locations: Iterable[Opened]) -> dict[str, str]:
     """Merge Hadoop's settings of all locations.
 
-    Raises BucketSettingsError if two locations in a bucket have different settings.
+    Raises SparkStorageError if two locations in a bucket have different settings.
     """
     settings: dict[str, dict[str, str]] = {}
     for storage, place in locations:
@@ -154,7 +164,12 @@ def merged(locations: Iterable[Opened]) -> dict[str, str]:
         bucket = "/".join(storage.uri.split("/")[:3])
         if settings.setdefault(bucket, for_bucket) != for_bucket:
             names = {key for key, _ in settings[bucket].items() ^ for_bucket.items()}
-            raise BucketSettingsError(uri=bucket, names=", ".join(sorted(split_setting(key)[1] for key in names)))
+            raise SparkStorageError(
+                "two locations in {uri} have storage options that differ ({names}), and Spark knows one set for a "
+                "bucket; give both the same, or use two buckets",
+                uri=bucket,
+                names=", ".join(sorted(split_setting(key)[1] for key in names)),
+            )
     return {key: value for each in settings.values() for key, value in each.items()}
 
 

@@ -27,17 +27,10 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     streams,
 )
 from airflow_provider_ckpt.spark.query.errors import (
-    CleanSourceError,
     FunctionFailedError,
     FunctionFailedForNowError,
-    InputNotReadError,
-    InputReadTwiceError,
-    InternalFilesError,
-    NotADataFrameError,
-    NotAStreamError,
-    OneSourceError,
-    UnfitWatermarkError,
-    WindowWatermarkError,
+    UnfitSourceError,
+    UnsupportedQueryError,
 )
 from airflow_provider_ckpt.spark.query.event_time import EventTimeGuard
 from airflow_provider_ckpt.spark.query.final_answer import changes_rows, final_answer_mode
@@ -121,12 +114,25 @@ class SourceCalls:
         frame = _called(self.spark, operator, reader)
         self.reads[operator.uid], self._operators[operator.uid] = reader.reads, operator
         if reader.reads.loads != 1 or (self.streaming and streaming_leaves(frame) > 1):
-            raise OneSourceError(uid=operator.uid, location=operator.location, loads=reader.reads.loads)
+            raise UnfitSourceError(
+                "the function of source {uid!r} ({location}) loaded {loads} sources through its reader; it must load "
+                "exactly one: write one @job.source function for each",
+                uid=operator.uid,
+                location=operator.location,
+                loads=reader.reads.loads,
+            )
         cleans = next((v for k, v in reader.reads.options.items() if k.lower() == "cleansource"), "off")
         if cleans.lower() != "off":
-            raise CleanSourceError(uid=operator.uid, location=operator.location, value=cleans)
-        if self.streaming and not frame.isStreaming:
-            raise NotAStreamError(uid=operator.uid, location=operator.location)
+            raise UnfitSourceError(
+                "source {uid!r} ({location}) has the option cleanSource={value}: Spark would delete or move files "
+                "that no checkpoint covers, and a job that goes back to a checkpoint could not read them again. Leave "
+                "the option out, and delete only files that a released checkpoint covers",
+                uid=operator.uid,
+                location=operator.location,
+                value=cleans,
+            )
+        if self.streaming:
+            _check_stream(operator, frame)
         late = self.streaming and (operator.watermark is not None or has_watermark(frame))
         refuse_options(operator, reader.reads.options, streaming=self.streaming, watermark=late)
         refuse_endless(operator, reader.reads, streaming=self.streaming)
@@ -201,7 +207,7 @@ class SourceCalls:
 def _called(spark: SparkSession, operator: Operator, reader: StreamReader | BatchReader) -> DataFrame:
     """Call a source's function.
 
-    Raises what :func:`call` raises, PathNotFoundError, NothingToReadError, PartitionValueError, PartitionColumnsError.
+    Raises what :func:`call` raises, NothingToReadError, UnreadableFileError.
     """
     try:
         return call(operator, {"": reader})
@@ -215,7 +221,7 @@ def _called(spark: SparkSession, operator: Operator, reader: StreamReader | Batc
 def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard | None) -> DataFrame:
     """Return the frame with the operator's watermark. Spark checks the column and the delay at once.
 
-    Raises UnfitWatermarkError.
+    Raises UnfitSourceError.
     """
     uid, max_ahead = operator.uid, operator.max_ahead
     if operator.watermark is None:
@@ -227,8 +233,14 @@ def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard 
         return frame.withWatermark(column, delay)
     except PySparkException as error:
         cause = str(error).partition("\n")[0].rstrip(".;")
-        raise UnfitWatermarkError(
-            uid=operator.uid, location=operator.location, column=column, delay=delay, cause=cause
+        raise UnfitSourceError(
+            "source {uid!r} ({location}) cannot have the watermark ({column!r}, {delay!r}): {cause}. Name a column of "
+            'type TIMESTAMP, and a delay such as "1 hour"',
+            uid=operator.uid,
+            location=operator.location,
+            column=column,
+            delay=delay,
+            cause=cause,
         ) from None
 
 
@@ -237,7 +249,7 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
 
     ``arguments`` has values by parameter. The parameter "" is positional: a source's reader, which may have any name.
 
-    Raises FunctionFailedError, FunctionFailedForNowError, NotADataFrameError, and errors of this package that the
+    Raises FunctionFailedError, FunctionFailedForNowError, UnsupportedQueryError, and errors of this package that the
     function raises.
     """
     named = {name: value for name, value in arguments.items() if name}
@@ -254,7 +266,7 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
     return result
 
 
-def no_dataframe(operator: Operator, result: object) -> NotADataFrameError:
+def no_dataframe(operator: Operator, result: object) -> UnsupportedQueryError:
     """Return the error for a function that returned ``result``.
 
     It names the package of the type, because pandas has DataFrames, too.
@@ -262,7 +274,13 @@ def no_dataframe(operator: Operator, result: object) -> NotADataFrameError:
     kind = type(result)
     package = "pyspark.pandas" if kind.__module__.startswith("pyspark.pandas") else kind.__module__.partition(".")[0]
     got = kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
-    return NotADataFrameError(uid=operator.uid, location=operator.location, got=got, hint=_HINTS.get(got, ""))
+    return UnsupportedQueryError(
+        "the function of operator {uid!r} ({location}) returned {got}; it must return a DataFrame of Spark{hint}",
+        uid=operator.uid,
+        location=operator.location,
+        got=got,
+        hint=_HINTS.get(got, ""),
+    )
 
 
 def _activate(arguments: Iterable[object]) -> None:
@@ -351,7 +369,14 @@ class QueryBuilder:
         column = followed_window(output)
         if column is not None:
             operator = self._operators[self._vertex.uid]
-            raise WindowWatermarkError(uid=operator.uid, location=operator.location, column=column)
+            raise UnsupportedQueryError(
+                "the query of operator {uid!r} ({location}) has a watermark on the column {column!r}, which holds "
+                "windows. Spark takes no event time from such a column, so no window would close. Set the watermark "
+                "on the column of the time that the windows are made of",
+                uid=operator.uid,
+                location=operator.location,
+                column=column,
+            )
 
     def _refuse_internal_files(self, output: DataFrame) -> None:
         producers = {edge: producer for (_, producer), edge in self._edges.items()}
@@ -359,7 +384,11 @@ class QueryBuilder:
         if found is not None:
             edge, what = found
             operator = self._operators[self._vertex.uid]
-            raise InternalFilesError(
+            raise UnsupportedQueryError(
+                "{what} in the query of {uid!r} ({location}) would name internal files: the rows of {producer!r} come "
+                "through a result partition. Take it in the function of the source, as a column "
+                "(rows.withColumn('file', F.input_file_name())), and read that column here",
+
                 uid=operator.uid, location=operator.location, what=what, producer=producers[edge]
             )  # fmt: skip
 
@@ -476,7 +505,12 @@ class QueryBuilder:
 
 def _check_stream(operator: Operator, frame: DataFrame) -> None:
     if not frame.isStreaming:
-        raise NotAStreamError(uid=operator.uid, location=operator.location)
+        raise UnsupportedQueryError(
+            "operator {uid!r} ({location}) gave a batch DataFrame where a stream is needed; use the reader it is "
+            "given (read.format(...).load(...)), not spark.read",
+            uid=operator.uid,
+            location=operator.location,
+        )
 
 
 def _refuse_other_streams(operator: Operator, given: Mapping[str, Counter[str]], reads: Counter[str]) -> None:
@@ -485,15 +519,29 @@ def _refuse_other_streams(operator: Operator, given: Mapping[str, Counter[str]],
     Spark notices a stream that is read twice only when the query is started, and fails again in each try. If a stream
     is not read, Spark forgets how far it was read.
 
-    Raises InputNotReadError, InputReadTwiceError.
+    Raises UnsupportedQueryError.
     """
     about: dict[str, Any] = {"uid": operator.uid, "location": operator.location}
     unread = sorted(uid for uid, streams_of_it in given.items() if streams_of_it - reads)
     if unread:
-        raise InputNotReadError(unread=", ".join(map(repr, unread)), **about)
+        raise UnsupportedQueryError(
+            "the result of {uid!r} ({location}) does not read its input {unread}: rows of it would be skipped or, "
+            "once it is read again, come twice, and a bounded input would never end. Read it, with a filter that no "
+            "row passes if none of its rows are wanted, or remove it from the inputs of {uid!r}",
+            unread=", ".join(map(repr, unread)),
+            **about,
+        )
     all_given = sum(given.values(), Counter())
     if reads - all_given:
-        raise InputReadTwiceError(given=all_given.total(), reads=reads.total(), **about)
+        raise UnsupportedQueryError(
+            "the result of {uid!r} ({location}) reads live inputs {reads} times and was given {given}: it joins or "
+            "unites an input with itself, which no streaming query can, or reads a stream of its own, which only a "
+            "@job.source may. For a self-join put a transform that returns its input unchanged in front of one side, "
+            "and give that to {uid!r} as another input",
+            given=all_given.total(),
+            reads=reads.total(),
+            **about,
+        )
 
 
 class _NotDroppable(Exception):

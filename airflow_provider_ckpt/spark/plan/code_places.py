@@ -20,7 +20,7 @@ from airflow_provider_ckpt.job.loading.module_origins import is_foreign
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.job.sink_operator import HasSinks
 from airflow_provider_ckpt.sinks.file.file_folders import BESIDE
-from airflow_provider_ckpt.spark.query.errors import ForeignCodeError, WrittenCodeError
+from airflow_provider_ckpt.spark.query.errors import ForeignCodeError
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.nesting import lies_in
@@ -68,7 +68,7 @@ class CodePlaces:
     def check(self, reference: str) -> None:
         """Refuse a reference whose code lies elsewhere.
 
-        Raises ForeignCodeError, WrittenCodeError, and what :func:`path_of` raises.
+        Raises ForeignCodeError, and what :func:`path_of` raises.
         """
         if self.is_own(reference):
             return
@@ -97,12 +97,27 @@ class CodePlaces:
     def _check_place(self, reference: str, place: str) -> None:
         written = self._written_above(place)
         if written is not None:
-            raise WrittenCodeError(reference=reference, place=place, written=written)
+            raise ForeignCodeError(
+                "the code of {reference} is not run: {place} lies below {written}. Data must not run as code. Put the "
+                "file into the folder of the job's own file",
+                reference=reference,
+                place=place,
+                written=written,
+            )
         allowed = self.folders()
         if not any(_is_within(place, folder) for folder in allowed):
             known = ", ".join(allowed) or "none"
             folder = place if os.path.isdir(place) else os.path.dirname(place)
-            raise ForeignCodeError(reference=reference, place=place, known=known, folder=folder)
+            raise ForeignCodeError(
+                "the code of {reference} is not run: {place} lies in none of the folders that a request may name code "
+                "from ({known}). Those are the folder or package of the job's own file, and what --allow-code-from "
+                "adds (allow_code_from in Airflow). Put the file there, or start the driver with --allow-code-from "
+                "{folder}",
+                reference=reference,
+                place=place,
+                known=known,
+                folder=folder,
+            )
 
     def folders(self) -> tuple[str, ...]:
         """Return the folders that code may lie in, beginning with the folders of the job's own code."""

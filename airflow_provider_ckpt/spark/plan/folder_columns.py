@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.spark.query.errors import FolderColumnNullError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.query.sources.frozen_files import frame_of_existing
 from airflow_provider_ckpt.spark.query.sources.malformed import quoted
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
@@ -23,7 +23,7 @@ _RECURSIVE = "recursivefilelookup"
 def refuse_null_columns(spark: SparkSession, job: Job, reads: Mapping[str, SourceReads]) -> None:
     """Refuse a source whose schema has a column that only folder names have, because it would be null in each row.
 
-    Raises FolderColumnNullError.
+    Raises UnfitSourceError.
     """
     for operator in job.sources:
         read = reads.get(operator.uid)
@@ -32,7 +32,16 @@ def refuse_null_columns(spark: SparkSession, job: Job, reads: Mapping[str, Sourc
         for column, folder, uri in _named_by_folders(spark, read):
             if not _is_in_file(spark, read, uri, column):
                 about = {"uid": operator.uid, "location": operator.location}
-                raise FolderColumnNullError(**about, column=column, folder=folder)
+                raise UnfitSourceError(
+                    "source {uid!r} ({location}) has the column {column} in its schema, and reads with "
+                    "recursiveFileLookup=true. With this option Spark takes no column from the names of folders "
+                    "({folder}), so {column} would be null in each row. Leave the option out: Spark reads files in "
+                    "folders named column=value without it. Or leave {column} out of the schema, and take the value "
+                    "from _metadata.file_path in the function of the source",
+                    **about,
+                    column=column,
+                    folder=folder,
+                )
 
 
 def _is_recursive(reads: SourceReads) -> bool:

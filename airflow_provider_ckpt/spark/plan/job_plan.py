@@ -40,16 +40,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     watermark_over_union,
 )
 from airflow_provider_ckpt.spark.query.edge_schema import event_time, plain, with_watermark
-from airflow_provider_ckpt.spark.query.errors import (
-    ChangingRowsError,
-    HeldWatermarkError,
-    IdleTimeoutError,
-    TimeColumnError,
-    UnsupportedQueryError,
-    WatermarkOverPartitionError,
-    WatermarkOverSplitsError,
-    WatermarkOverUnionError,
-)
+from airflow_provider_ckpt.spark.query.errors import UnsupportedQueryError
 from airflow_provider_ckpt.spark.query.event_time import hold_event_time, unordered_inputs
 from airflow_provider_ckpt.spark.query.finished_work import FinishedWork
 from airflow_provider_ckpt.spark.query.sources.lookup_tables import lookup_tables
@@ -360,7 +351,7 @@ class _Planner:
         The decision uses the graph, and not the inputs that remain. A finished source is left out of the query, but its
         rows are still in the output.
 
-        Raises WatermarkOverSplitsError, WatermarkOverPartitionError.
+        Raises UnsupportedQueryError.
         """
         edges = self._graph.inputs(vertex.uid)
         for edge in edges:
@@ -368,20 +359,39 @@ class _Planner:
             if read and watermark_over(built.frame, leaf_ids(builder.inputs[edge.uid])):
                 location = self._job.operators[vertex.uid].location
                 if self._graph.vertex(edge.producer).splits:
-                    raise WatermarkOverSplitsError(uid=vertex.uid, location=location, producer=edge.producer)
-                raise WatermarkOverPartitionError(uid=vertex.uid, location=location, producer=edge.producer)
+                    raise UnsupportedQueryError(
+                        "the watermark in {uid!r} ({location}) is set on the result of {producer!r}, whose splits are "
+                        "read in no order: rows of a split that is read later would be late, and dropped. Group by "
+                        "columns, or run the job in batch mode, where results are final without a watermark",
+                        uid=vertex.uid,
+                        location=location,
+                        producer=edge.producer,
+                    )
+                raise UnsupportedQueryError(
+                    "the watermark in {uid!r} ({location}) is set on the result of {producer!r}, which unites or "
+                    "joins several sources in a query of its own: it would follow the fastest of them, and rows of "
+                    "the others would be late. Set it on the sources and work on those, or let the two share a query "
+                    "(no chain=False, no sink or second consumer between them)",
+                    uid=vertex.uid,
+                    location=location,
+                    producer=edge.producer,
+                )
         if self._unites(vertex) or joins_streams(built.frame):
             self._mixed.add(vertex.uid)
 
     def _follow_changes(self, vertex: JobVertex, built: BuiltQuery, dropped: frozenset[str]) -> None:
         """Refuse state over rows that change. Spark does so within one query.
 
-        Raises ChangingRowsError.
+        Raises UnsupportedQueryError.
         """
         edges = [edge for edge in self._graph.inputs(vertex.uid) if edge.uid not in dropped]
         changing = [edge.producer for edge in edges if edge.producer in self.changing]
         if changing and built.stateful:
-            raise ChangingRowsError(
+            raise UnsupportedQueryError(
+                "{uid!r} ({location}) keeps state over the rows of {producer!r}, which change (output_mode {mode!r}): "
+                "it would take each change of a row for another row, and its totals would be too high. Work on the "
+                "inputs of {producer!r} instead, or have {producer!r} give each row once: a window over event time in "
+                "output_mode 'append', or bounded inputs, of which only the final answer is passed on",
                 uid=vertex.uid,
                 location=self._job.operators[vertex.uid].location,
                 producer=changing[0],
@@ -408,7 +418,14 @@ class _Planner:
     def _check_sinks(self, vertex: JobVertex, frame: DataFrame, output_mode: str) -> None:
         if self._writes_files(vertex) and (column := unwritable_time(self._spark, frame.schema)) is not None:
             location = self._job.operators[vertex.uid].location
-            raise TimeColumnError(uid=vertex.uid, location=location, column=column)
+            raise UnsupportedQueryError(
+                "the output of operator {uid!r} ({location}) has the type TIME in column {column!r}. Spark writes "
+                "this type to files only with spark.sql.timeType.enabled=true. Set that with --conf, or cast the "
+                "column to STRING",
+                uid=vertex.uid,
+                location=location,
+                column=column,
+            )
         fields = json.loads(frame.schema.json())["fields"]
         columns = tuple((one["name"], one["type"]) for one in fields)
         not_null = frozenset(one["name"] for one in fields if not one["nullable"])
@@ -433,7 +450,14 @@ class _Planner:
             return
         hint = self._advice(vertex) if "watermark" in cause.lower() else ""
         location = self._job.operators[vertex.uid].location
-        raise UnsupportedQueryError(vertex=vertex.uid, location=location, how=how, cause=cause.rstrip("."), hint=hint)
+        raise UnsupportedQueryError(
+            "Spark cannot run the query of {vertex!r} ({location}) {how}: {cause}{hint}",
+            vertex=vertex.uid,
+            location=location,
+            how=how,
+            cause=cause.rstrip("."),
+            hint=hint,
+        )
 
     def _advice(self, vertex: JobVertex) -> str:
         """Return advice for a query that Spark refuses because it has no watermark."""
@@ -471,26 +495,45 @@ class _Planner:
         A watermark that a bounded and a live input share makes history late. A bounded input that cannot be left out
         when it ends would hold event time for ever (R13).
 
-        Raises WatermarkOverUnionError, HeldWatermarkError.
+        Raises UnsupportedQueryError.
         """
         location = self._job.operators[vertex.uid].location
         if watermark_over_union(built.frame):
-            raise WatermarkOverUnionError(uid=vertex.uid, location=location)
+            raise UnsupportedQueryError(
+                "the watermark in {uid!r} ({location}) is set after the union of a bounded and a live source: the "
+                "live one would make history late, and its rows would be dropped. Set it on each source "
+                "(@job.source(watermark=(column, delay))), or call withWatermark on the input before anything else",
+                uid=vertex.uid,
+                location=location,
+            )
         for uid in sorted(bounded) if built.stateful else ():
             if not can_drop(builder, uid, dropped) and holds_watermark(built.frame, leaf_ids(builder.inputs[uid])):
-                raise HeldWatermarkError(uid=uid, vertex=vertex.uid, location=location)
+                raise UnsupportedQueryError(
+                    "bounded input {uid!r} of {vertex!r} ({location}) has a watermark and is the only input of its "
+                    "parameter, so it cannot be left out when it ends, and the other inputs' event time would never "
+                    "advance; read it without a watermark",
+                    uid=uid,
+                    vertex=vertex.uid,
+                    location=location,
+                )
 
     def _check_idle_timeouts(self, vertex: JobVertex) -> None:
         """Refuse an ``idle_timeout`` of a source whose rows come through another query.
 
-        Raises IdleTimeoutError.
+        Raises UnsupportedQueryError.
         """
         for edge in self._graph.inputs(vertex.uid) if self._unites(vertex) else ():
             for uid in sorted(self._graph.upstream_sources(edge.producer)):
                 source = self._job.operators[uid]
                 if source.idle_timeout is not None:
                     about = {"uid": uid, "location": source.location, "vertex": vertex.uid, "producer": edge.producer}
-                    raise IdleTimeoutError(**about)
+                    raise UnsupportedQueryError(
+                        "the query of {vertex!r} cannot keep the idle_timeout of source {uid!r} ({location}): it "
+                        "reads the rows of the source from the query of {producer!r}, besides other inputs, and "
+                        "cannot see whether the source is idle. Let the two share a query (no chain=False, no sink or "
+                        "second consumer between them), or leave idle_timeout out",
+                        **about,
+                    )
 
     def _placeholder(self, edge: str, schema: StructType, hold: bool) -> DataFrame:
         if not self._calls.streaming:

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder, c
 from airflow_provider_ckpt.spark.plan.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import refusal, streams
 from airflow_provider_ckpt.spark.query.edge_schema import plain
-from airflow_provider_ckpt.spark.query.errors import LeftOutInputError, UnlikeEventTimesError
+from airflow_provider_ckpt.spark.query.errors import UnsupportedQueryError
 from airflow_provider_ckpt.spark.query.unions import shape
 from airflow_provider_ckpt.spark.query.united_event_times import unlike_event_times, uses_event_time
 
@@ -30,7 +30,7 @@ def check_like_event_times(operator: Operator, built: BuiltQuery, names: Mapping
         built: the query of the vertex.
         names: edge -> its producer, for messages.
 
-    Raises UnlikeEventTimesError.
+    Raises UnsupportedQueryError.
     """
     unlike = unlike_event_times(built.frame) if built.stateful and built.watermark else None
     if unlike is None:
@@ -39,7 +39,15 @@ def check_like_event_times(operator: Operator, built: BuiltQuery, names: Mapping
     if "watermark" in refused.lower() or any(uses_event_time(built.frame)):
         about = {"uid": operator.uid, "location": operator.location, "column": unlike.column}
         having, lacking = _named(unlike.having, names), _named(unlike.lacking, names)
-        raise UnlikeEventTimesError(having=having, lacking=lacking, **about)
+        raise UnsupportedQueryError(
+            "{uid!r} ({location}) keeps state by the event time of column {column!r}, which {having} has and "
+            "{lacking} has not: rows of one source would make rows of another late, and the end of a source would "
+            "change the query. Declare a watermark for {lacking}, too: @job.source(watermark=({column!r}, delay)). If "
+            "it gives the rows of several sources, unite those sources here",
+            having=having,
+            lacking=lacking,
+            **about,
+        )
 
 
 def _named(uids: Collection[str], names: Mapping[str, str]) -> str:
@@ -64,13 +72,20 @@ def check_left_out(
         dropped: the inputs that are left out already.
         names: edge -> its producer, for messages.
 
-    Raises LeftOutInputError, and what the functions of the job raise.
+    Raises UnsupportedQueryError, and what the functions of the job raise.
     """
     for gone in _sets(builder, sorted(bounded), dropped):
         problem = _problem(built, builder.build(dropped | gone))
         if problem is not None:
             about = {"vertex": operator.uid, "location": operator.location}
-            raise LeftOutInputError(inputs=_named(gone, names), problem=problem.rstrip("."), **about)
+            raise UnsupportedQueryError(
+                "the query of {vertex!r} ({location}) could not run on when {inputs} has ended and is left out: "
+                "{problem}. Give all inputs of the union the same columns and the same watermark, and have the "
+                "function build the same query without {inputs}",
+                inputs=_named(gone, names),
+                problem=problem.rstrip("."),
+                **about,
+            )
 
 
 def _sets(builder: QueryBuilder, bounded: Collection[str], dropped: frozenset[str]) -> Iterator[frozenset[str]]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 
 from airflow_provider_ckpt.coordinator.checkpoints.vertex_finished_state import check_restore
+from airflow_provider_ckpt.coordinator.errors import IllegalGraphChangeError
 from airflow_provider_ckpt.job.changes import check_changes, check_finished
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options.run_options import RunOptions
@@ -15,15 +16,7 @@ from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
 from airflow_provider_ckpt.model.words import release_command
 from airflow_provider_ckpt.spark.plan.job_plan import JobPlan, declared
-from airflow_provider_ckpt.spark.query.errors import (
-    EndingConsumersError,
-    GraphChangedError,
-    LateSourceError,
-    LostInputError,
-    ReturnedSourceError,
-    SchemaChangedError,
-    UnreleasedSinkGoneError,
-)
+from airflow_provider_ckpt.spark.query.errors import SchemaChangedError
 from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 from airflow_provider_ckpt.spark.query.unions import shape
 
@@ -43,8 +36,7 @@ def check_resumable(
         allow_non_restored_state: the state of removed operators may be dropped.
         root: the root, for messages.
 
-    Raises DefinitionChangedError, GraphChangedError, UnreleasedSinkGoneError, SchemaChangedError,
-    IllegalGraphChangeError, ReturnedSourceError, EndingConsumersError, LostInputError, LateSourceError.
+    Raises DefinitionChangedError, IllegalGraphChangeError, SchemaChangedError.
     """
     definition = state.definition
     if state.plan is None or definition is None:
@@ -56,7 +48,7 @@ def check_resumable(
     moved = sorted(uid for uid in before.keys() & after.keys() if before[uid] != after[uid])
     gone = sorted(before.keys() - after.keys())
     if moved or (gone and not allow_non_restored_state):
-        raise GraphChangedError(gone=", ".join(gone) or "none", moved=", ".join(moved) or "none")
+        raise _other_job(", ".join(gone) or "none", ", ".join(moved) or "none")
     _check_behind(state, definition, gone, root)
     _check_returned(state, plan)
     _check_edges(state, plan)
@@ -122,7 +114,7 @@ def _check_behind(state: JobState, definition: JobDefinition, gone: Collection[s
     released when the other sinks have released it. A sink that releases only at the end has nothing to release before
     the final checkpoint, so it may be dropped until then.
 
-    Raises UnreleasedSinkGoneError.
+    Raises IllegalGraphChangeError.
     """
     last = state.checkpoints.get(state.last_completed)
     is_at_end = last is not None and last.is_final
@@ -133,15 +125,23 @@ def _check_behind(state: JobState, definition: JobDefinition, gone: Collection[s
         released = max(state.last_released, state.sinks_released.get(uid, 0))
         if released < state.last_completed:
             release, completed = release_command(state.job_id, root), state.last_completed
-            raise UnreleasedSinkGoneError(
-                job_id=state.job_id, sink=uid, released=released, completed=completed, release=release
+            raise IllegalGraphChangeError(
+                "sink {sink!r} is gone (or has another uid) in job {job_id!r}, and was released up to checkpoint "
+                "{released} of {completed}: the rows that it has staged since would never be released. Release them "
+                "first, with the job as it was (`{release}`, or a run that ends). If the sink was only renamed, give "
+                "it its old uid",
+                job_id=state.job_id,
+                sink=uid,
+                released=released,
+                completed=completed,
+                release=release,
             )
 
 
 def _check_returned(state: JobState, plan: JobPlan) -> None:
     """Refuse a source that was dropped and has come back. Its query still has under its name how far it was read.
 
-    Raises ReturnedSourceError.
+    Raises IllegalGraphChangeError.
     """
     assert state.plan is not None
     known = {vertex.uid for vertex in state.plan.graph.vertices}
@@ -150,16 +150,25 @@ def _check_returned(state: JobState, plan: JobPlan) -> None:
         readers = {vertex.uid, *(edge.consumer for edge in plan.graph.outputs(vertex.uid))}
         back = [uid for uid in vertex.sources if uid in state.abandoned and uid not in before]
         if back and readers & known:
-            raise ReturnedSourceError(source=back[0], vertex=min(readers & known))
+            raise _returned(back[0], min(readers & known))
     for edge in plan.graph.edges:
         if edge.producer in state.abandoned and edge.producer not in known and edge.consumer in known:
-            raise ReturnedSourceError(source=edge.producer, vertex=edge.consumer)
+            raise _returned(edge.producer, edge.consumer)
+
+
+def _returned(source: str, vertex: str) -> IllegalGraphChangeError:
+    return IllegalGraphChangeError(
+        "{source!r} was given up earlier, and the query of {vertex!r} continued without it. That query still has "
+        "under this name how far it had read the source: give the source another uid",
+        source=source,
+        vertex=vertex,
+    )
 
 
 def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
     """Refuse a new input of a query with event time. Spark's event time does not go back, so its rows would be late.
 
-    Raises LateSourceError.
+    Raises IllegalGraphChangeError.
     """
     inputs = {
         vertex.uid: {*vertex.sources, *(edge.producer for edge in before.inputs(vertex.uid))}
@@ -171,7 +180,13 @@ def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
             continue
         added = {*vertex.sources, *(edge.producer for edge in plan.graph.inputs(vertex.uid))} - known
         if added:
-            raise LateSourceError(source=min(added), vertex=vertex.uid)
+            raise IllegalGraphChangeError(
+                "source {source!r} is new in the query of {vertex!r}, which keeps state by event time and has run: "
+                "its event time does not go back, and older rows of the new source would be dropped as late. Run the "
+                "job under another id, or give {vertex!r} another uid so that it starts empty",
+                source=min(added),
+                vertex=vertex.uid,
+            )
 
 
 def _check_edges(state: JobState, plan: JobPlan) -> None:
@@ -181,7 +196,7 @@ def _check_edges(state: JobState, plan: JobPlan) -> None:
     published from then on, as a new sink does. If the sources end, these would be only the rest. Rows that a removed
     consumer has not read are dropped with it (R7).
 
-    Raises EndingConsumersError, LostInputError, GraphChangedError.
+    Raises IllegalGraphChangeError.
     """
     assert state.plan is not None
     before, there = state.plan.graph, {vertex.uid for vertex in plan.graph.vertices}
@@ -190,12 +205,34 @@ def _check_edges(state: JobState, plan: JobPlan) -> None:
         uid = vertex.uid
         was, now = ({edge.uid: edge.consumer for edge in graph.outputs(uid)} for graph in (before, plan.graph))
         if was != now and (vertex.bounded or uid in at_end):
-            raise EndingConsumersError(vertex=uid)
+            raise IllegalGraphChangeError(
+                "the consumers of {vertex!r} have changed, and it reads sources that end. It published its rows for "
+                "the earlier consumers, and a new one would get only the rest. Change them back, let the new consumer "
+                "read the source under another uid, or run the job under another id",
+                vertex=uid,
+            )
         lost = [was[edge] for edge in was.keys() - now.keys() if was[edge] in there]
         if lost:
-            raise LostInputError(vertex=min(lost), producer=uid)
+            raise IllegalGraphChangeError(
+                "{vertex!r} no longer reads {producer!r}, and may not have read all rows that {producer!r} published "
+                "for it: these rows would be lost. Give {vertex!r} another uid, so that it starts empty, or change it "
+                "back",
+                vertex=min(lost),
+                producer=uid,
+            )
         if vertex.persist != plan.graph.vertex(uid).persist:  # rows that all consumers read may be deleted already
-            raise GraphChangedError(gone="none", moved=f"whether the result of {uid} is kept (persist)")
+            raise _other_job("none", f"whether the result of {uid} is kept (persist)")
+
+
+def _other_job(gone: str, moved: str) -> IllegalGraphChangeError:
+    return IllegalGraphChangeError(
+        "the job is not the one its journal describes (operators that are gone: {gone}; that moved to another query: "
+        "{moved}); change it back (a renamed operator keeps its state with uid= and its old name), run it under "
+        "another job id, or drop the state of operators that are gone with allow_non_restored_state "
+        "(--allow-non-restored-state)",
+        gone=gone,
+        moved=moved,
+    )
 
 
 def _streams(graph: JobGraph) -> set[str]:

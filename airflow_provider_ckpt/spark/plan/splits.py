@@ -20,12 +20,7 @@ from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_want
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.plan.builder import activate, no_dataframe
-from airflow_provider_ckpt.spark.query.errors import (
-    FunctionFailedError,
-    FunctionFailedForNowError,
-    NotABatchError,
-    SplitSchemaError,
-)
+from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError, UnfitSourceError
 from airflow_provider_ckpt.spark.query.nested_fields import in_order_of, unlike_fields
 from airflow_provider_ckpt.spark.query.sources.malformed import MalformedRule
 from airflow_provider_ckpt.spark.query.sources.reader import SplitReader
@@ -177,8 +172,8 @@ def _some(names: Sequence[str]) -> str:
 def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> DataFrame:
     """Return the frame that the user's function makes of a split, or of all given splits if the source is batched.
 
-    Raises FunctionFailedError, NotADataFrameError, NotABatchError, and errors of this package that the function raises
-    (as :func:`~.builder.call` does).
+    Raises FunctionFailedError, UnsupportedQueryError, UnfitSourceError, and errors of this package that the function
+    raises (as :func:`~.builder.call` does).
     """
     activate(spark)
     assert operator.splits is not None, operator
@@ -195,7 +190,12 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
     if not isinstance(frame, DataFrame):
         raise no_dataframe(operator, frame)
     if frame.isStreaming:
-        raise NotABatchError(uid=operator.uid, location=operator.location)
+        raise UnfitSourceError(
+            "source {uid!r} ({location}) gave a stream for a split; it must return a batch DataFrame, such as that of "
+            "the reader it is given (read.format(...).load(...))",
+            uid=operator.uid,
+            location=operator.location,
+        )
     return frame
 
 
@@ -211,13 +211,15 @@ def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: Stru
 
     All splits of a source must have the same columns, of the same types.
 
-    Raises SplitSchemaError.
+    Raises UnfitSourceError.
     """
     if shape(frame.schema.jsonValue()) == shape(planned.jsonValue()):
         return frame
     ordered = _ordered(frame, planned)
     if ordered is None or shape(ordered.schema.jsonValue()) != shape(planned.jsonValue()):
-        raise SplitSchemaError(
+        raise UnfitSourceError(
+            "split {split!r} of source {uid!r} ({location}) has other columns than the first one: {found} instead of "
+            "{planned}. All splits of a source have the same columns, of the same types: select and cast them",
             uid=operator.uid,
             location=operator.location,
             split=split.id,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal
 from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler, Reconciliation
@@ -20,7 +21,6 @@ from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.vertex_settings import Settings
-from airflow_provider_ckpt.spark.errors import JobFailedTerminallyError
 from airflow_provider_ckpt.spark.query.finished_work import FinishedWork
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -68,12 +68,17 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         reconciler: finds lost results in batch mode. A driver uses the same one for all of its decisions. A worker
             gives None, because its planner has decided already.
 
-    Raises CorruptJournalError, JobDeletedError, JobFailedTerminallyError, RestoreRefusedError.
+    Raises CorruptJournalError, JobDeletedError, InvalidInputError, RestoreRefusedError.
     """
     check_journal(storage, state)
     state.refuse_deleted()
     if state.status is JobStatus.FAILED and not options.resume_failed:
-        raise JobFailedTerminallyError(job_id=options.job_id, cause=state.cause)
+        raise InvalidInputError(
+            "job {job_id!r} failed terminally ({cause}); a retry would fail in the same way: fix the cause, then "
+            "resume the job with --resume-failed (in Airflow: clear the task)",
+            job_id=options.job_id,
+            cause=state.cause,
+        )
     going_on = resumes(storage, options.job_id, options.restore, state)
     finished = state.status is JobStatus.FINISHED and going_on
     anew = reconciliation = None

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.spark.errors import LinkLoopError, OutputReadError, RootReadError
-from airflow_provider_ckpt.spark.preparation.own_output import is_read, reads_root
+from airflow_provider_ckpt.spark.errors import OverlappingFoldersError
+from airflow_provider_ckpt.spark.preparation.own_output import is_read, output_read, reads_root, root_read
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.storage.errors import InvalidStorageUriError
 from airflow_provider_ckpt.storage.location import Location
@@ -48,7 +48,7 @@ def refuse_links(job: Job, reads: Mapping[str, SourceReads], root: Storage, loca
     Args:
         location: of the root.
 
-    Raises OutputReadError, RootReadError, LinkLoopError.
+    Raises OverlappingFoldersError.
     """
     folders = [(one.uid, place) for one in job.sinks for place in one.sink.spark_folders(location.options)]
     kept = segments(root.uri)
@@ -57,11 +57,16 @@ def refuse_links(job: Job, reads: Mapping[str, SourceReads], root: Storage, loca
             target = segments(link.target)
             for sink, folder in folders:
                 if is_read(target, segments(folder.uri)):
-                    raise OutputReadError(source=uid, path=str(link), sink=sink, folder=folder.for_display())
+                    raise output_read(uid, str(link), sink, folder)
             if reads_root(target, kept, job_id):
-                raise RootReadError(source=uid, path=str(link), root=root.uri)
+                raise root_read(uid, str(link), root)
             if link.loops:
-                raise LinkLoopError(source=uid, path=str(link))
+                raise OverlappingFoldersError(
+                    "source {source!r} reads {path}: the link leads back to a folder around it, so Spark would read "
+                    "its files again and again. Remove the link, or give the source a folder without it",
+                    source=uid,
+                    path=str(link),
+                )
 
 
 def linked_folders(reads: SourceReads) -> Iterator[LinkedFolder]:

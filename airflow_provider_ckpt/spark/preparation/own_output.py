@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.spark.errors import OutputAmongStateError, OutputReadError, RootInOutputError, RootReadError
+from airflow_provider_ckpt.spark.errors import OverlappingFoldersError
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.storage.layout import JOURNAL, PARTS
 from airflow_provider_ckpt.storage.location import Location
@@ -23,14 +23,26 @@ def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location
     Spark reads a folder or ignores it depending on its name and on options. So no folder of a sink may lie in the
     folder of a source.
 
-    Raises OutputReadError.
+    Raises OverlappingFoldersError.
     """
     folders = [(one.uid, place) for one in job.sinks for place in one.sink.spark_folders(root.options)]
     for uid, read in reads.items():
         for path in read.paths if read.is_file else ():
             for sink, folder in folders:
                 if is_read(segments(path), segments(folder.uri)):
-                    raise OutputReadError(source=uid, path=redact_uri(path), sink=sink, folder=folder.for_display())
+                    raise output_read(uid, redact_uri(path), sink, folder)
+
+
+def output_read(source: str, path: str, sink: str, folder: Location) -> OverlappingFoldersError:
+    """Return the error for a source that reads the folder of a sink."""
+    return OverlappingFoldersError(
+        "source {source!r} reads {path}, where sink {sink!r} writes ({folder}): the job would read its own output; "
+        "give the sink a folder outside of the source's",
+        source=source,
+        path=path,
+        sink=sink,
+        folder=folder.for_display(),
+    )
 
 
 def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_id: str) -> None:
@@ -39,13 +51,24 @@ def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_i
     A recursive source would read the job's own state, which grows with each checkpoint. Hidden folders are fine,
     because Spark ignores them below the folder that it reads.
 
-    Raises RootReadError.
+    Raises OverlappingFoldersError.
     """
     kept = segments(root.uri)
     for uid, read in reads.items():
         for path in read.paths if read.is_file else ():
             if reads_root(segments(path), kept, job_id):
-                raise RootReadError(source=uid, path=redact_uri(path), root=root.uri)
+                raise root_read(uid, redact_uri(path), root)
+
+
+def root_read(source: str, path: str, root: Storage) -> OverlappingFoldersError:
+    """Return the error for a source that reads the root."""
+    return OverlappingFoldersError(
+        "source {source!r} reads {path}, which overlaps with the root {root}: the job would read its own state. Give "
+        "the root a folder outside of the source's",
+        source=source,
+        path=path,
+        root=root.uri,
+    )
 
 
 def reads_root(read: list[str], root: list[str], job_id: str) -> bool:
@@ -65,17 +88,30 @@ def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
 
     Readers would take the root's files for data of the sink. A deletion of the job would delete the sink's data.
 
-    Raises RootInOutputError, OutputAmongStateError.
+    Raises OverlappingFoldersError.
     """
     for operator in job.sinks:
         for place in operator.sink.spark_folders(location.options):
             if lies_in(root.uri, place.uri):
                 folder = canonical_uri(place.uri).rstrip("/")
-                raise RootInOutputError(root=root.uri, sink=operator.uid, folder=folder)
+                raise OverlappingFoldersError(
+                    "the root {root} lies in the folder of sink {sink!r} ({folder}), where readers would take it for "
+                    "data; give the root a folder of its own",
+                    root=root.uri,
+                    sink=operator.uid,
+                    folder=folder,
+                )
             if lies_in(place.uri, root.uri):
                 below = segments(place.uri)[len(segments(root.uri)) :]
                 if {*below[1:2]} & {*PARTS, JOURNAL}:
-                    raise OutputAmongStateError(sink=operator.uid, folder=place.uri, root=root.uri, job_id=below[0])
+                    raise OverlappingFoldersError(
+                        "the folder of sink {sink!r} ({folder}) lies among the files that job {job_id!r} keeps under "
+                        "the root {root}, and would be deleted with them; give the sink a folder of its own",
+                        sink=operator.uid,
+                        folder=place.uri,
+                        root=root.uri,
+                        job_id=below[0],
+                    )
 
 
 def is_read(read: list[str], written: list[str]) -> bool:

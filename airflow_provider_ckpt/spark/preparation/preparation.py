@@ -23,7 +23,6 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.app.kept_settings import KeptSettings, keep_settings
 from airflow_provider_ckpt.spark.app.session import build_session
 from airflow_provider_ckpt.spark.app.shipped_modules import ship_modules
-from airflow_provider_ckpt.spark.errors import OutputTakenError
 from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.plan.folder_columns import refuse_null_columns
 from airflow_provider_ckpt.spark.plan.job_plan import JobPlan, plan_job
@@ -203,7 +202,7 @@ def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collecti
 def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
     """Refuse bounded sources with a file that Spark would misread, except those whose ends are recorded (``frozen``).
 
-    Raises EmptyFileError, UnknownCompressionError.
+    Raises EmptyFileError, UnreadableFileError.
     """
     for source in job.sources:
         read = plan.reads.get(source.uid)
@@ -309,7 +308,16 @@ def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> Non
     for uid, sink in sinks.items():
         released = _last_released(sink)
         if released:  # a job of this id under another root has released this output
-            raise OutputTakenError(sink=uid, job_id=job_id, released=released, root=root)
+            raise InvalidInputError(
+                "Sink {sink} of job {job_id!r} holds output of a job of that name up to checkpoint {released}, and "
+                "under the root {root} there is no such job. Resume the job under its original root, or start from "
+                "scratch with another job id or an empty target (a FileSink keeps its records in the folder '_ckpt-…' "
+                "next to the table).",
+                sink=uid,
+                job_id=job_id,
+                released=released,
+                root=root,
+            )
         sink.check_target()
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pyspark import cloudpickle
 
 from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeTried
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading.code import code_of_version
 from airflow_provider_ckpt.job.loading.version import load_version
@@ -27,7 +28,6 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.spark.app.causes import told
-from airflow_provider_ckpt.spark.errors import UnfitVersionError
 from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.preparation.decision import decide
 from airflow_provider_ckpt.spark.preparation.own_output import refuse_root_in_output
@@ -223,7 +223,9 @@ def refuse_beginning_anew(prepared: PreparedJob) -> None:
 
     A run of a job without a checkpoint that covers something would start from scratch if it does not fit.
 
-    Raises UnfitVersionError.
+    Raises InvalidInputError.
     """
     if prepared.anew is not None:
-        raise UnfitVersionError(job=prepared.options.job, problem=prepared.anew) from prepared.refused
+        raise InvalidInputError(
+            "{job} does not fit the running job: {problem}", job=prepared.options.job, problem=prepared.anew
+        ) from prepared.refused

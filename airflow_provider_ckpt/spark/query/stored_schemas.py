@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.spark.query.errors import ForeignTypeError
+from airflow_provider_ckpt.spark.query.errors import ForeignCodeError
 
 _OF_SPARK = "pyspark."
 
@@ -22,7 +22,7 @@ _OF_SPARK = "pyspark."
 def stored_schema(value: str | dict[str, Any]) -> StructType:
     """Return the schema that a text, or a parsed object, describes.
 
-    Raises ForeignTypeError.
+    Raises ForeignCodeError.
     """
     parsed = json.loads(value) if isinstance(value, str) else value
     _refuse_classes(parsed)
@@ -34,7 +34,7 @@ def refuse_foreign_types(frame: DataFrame) -> DataFrame:
 
     Call it before ``frame.schema`` is read for the first time.
 
-    Raises ForeignTypeError.
+    Raises ForeignCodeError.
     """
     text = str(frame._jdf.schema().json())
     if '"udt"' in text:
@@ -45,7 +45,12 @@ def refuse_foreign_types(frame: DataFrame) -> DataFrame:
 def _refuse_classes(schema: Any) -> None:
     for name in _classes(schema):
         if not name.startswith(_OF_SPARK):
-            raise ForeignTypeError(name=name)
+            raise ForeignCodeError(
+                "a schema names the Python class {name} as the type of a column. Spark would import and run that "
+                "code, and whoever writes the file would choose it. Write the column with a plain type, such as a "
+                "struct or an array",
+                name=name,
+            )
 
 
 def _classes(value: Any) -> Iterator[str]:

@@ -19,7 +19,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.model.definition import UnionDefinition
 from airflow_provider_ckpt.spark.query.edge_schema import plain
-from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnlikeFieldsError
+from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnsupportedQueryError
 from airflow_provider_ckpt.spark.query.event_time import projected
 from airflow_provider_ckpt.spark.query.nested_fields import (
     in_order_of,
@@ -78,7 +78,7 @@ def with_like_fields(operator: Operator, frames: Mapping[str, DataFrame]) -> lis
 
     Structs with other fields are refused, because Spark would unite them by position, or fail without naming them.
 
-    Raises UnlikeFieldsError.
+    Raises UnsupportedQueryError.
     """
     (first, schema), *_ = ((uid, frame.schema) for uid, frame in frames.items())
     return [frame if uid == first else _like(operator, uid, frame, first, schema) for uid, frame in frames.items()]
@@ -92,7 +92,15 @@ def _like(operator: Operator, uid: str, frame: DataFrame, first: str, schema: St
         problem = unlike_fields(have.dataType, want.dataType, spelling)
         if problem is not None:
             about = {"uid": operator.uid, "location": operator.location, "first": first}
-            raise UnlikeFieldsError(input=uid, column=have.name, problem=problem, **about)
+            raise UnsupportedQueryError(
+                "the inputs of {uid!r} ({location}) cannot be united: column {column!r} of {input!r} holds {problem}, "
+                "which is what {first!r} has there. Give the structs of all inputs the same fields; their order does "
+                "not matter",
+                input=uid,
+                column=have.name,
+                problem=problem,
+                **about,
+            )
         column = F.col(_quoted(have.name))
         if is_in_another_order(have.dataType, want.dataType, spelling):
             column = in_order_of(column, have.dataType, want.dataType, spelling).alias(have.name)

@@ -21,30 +21,34 @@ from airflow_provider_ckpt.spark.query.sources.orc_columns import unfit_orc_colu
 from airflow_provider_ckpt.spark.query.sources.partition_folders import misread_folder
 from airflow_provider_ckpt.spark.query.sources.unfit_files import unfit_file
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
-from airflow_provider_ckpt.spark.task.errors import (
-    ColonNameError,
-    FilesSettledError,
-    GlobNameError,
-    LeftOutError,
-    OrcColumnTypeError,
-    PlannedFilesGoneError,
-    QueryFailedError,
-)
+from airflow_provider_ckpt.spark.task.errors import FilesSettledError, QueryFailedError, UnfitInputError
 from airflow_provider_ckpt.sparkfiles.seen_files import colon_name, glob_name, normal_path, shown_path
 from airflow_provider_ckpt.storage.redaction import redact_uri
+from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 from airflow_provider_ckpt.task.read_files import key_of
 
 
 def refuse_unreadable_names(planned: Mapping[str, Sequence[str]]) -> None:
     """Refuse file names that Spark cannot read. ``planned``: source -> URIs in Spark's form.
 
-    Raises GlobNameError, ColonNameError.
+    Raises UnfitInputError.
     """
     for uid, uris in planned.items():
         if (found := glob_name(map(normal_path, uris))) is not None:
-            raise GlobNameError(uid=uid, path=found)
+            raise UnfitInputError(
+                "source {uid!r} has a file whose name Spark's streaming reader treats as a pattern: {path}. It would "
+                "read other files twice. Nothing of the batch was written. Rename the file and its folders so that "
+                "they contain none of {{ }} [ ] * ? \\, and resume the job.",
+                uid=uid,
+                path=found,
+            )
         if (found := colon_name(uris)) is not None:
-            raise ColonNameError(uid=uid, path=found)
+            raise UnfitInputError(
+                "source {uid!r} has a file with a colon in its name, which Spark cannot read from a local disk: "
+                "{path}. Nothing of the batch was written. Rename the file, and resume the job.",
+                uid=uid,
+                path=found,
+            )
 
 
 def refuse_other_files(
@@ -57,7 +61,7 @@ def refuse_other_files(
         read: the files that Spark reads, one list for each file source of the query.
 
     Raises:
-        PlannedFilesGoneError: planned files are gone.
+        SourceFilesGoneError: planned files are gone.
         QueryFailedError: Spark reads other files, or a file twice.
     """
     expected = {uid: sorted(map(normal_path, files)) for uid, files in uris.items() if files}
@@ -68,7 +72,15 @@ def refuse_other_files(
     for uid, paths in expected.items():
         gone = [path for path in paths if path not in there]
         if gone:
-            raise PlannedFilesGoneError(uid=uid, count=len(gone), path=shown.get(gone[0], gone[0]))
+            raise SourceFilesGoneError(
+                "files that the next batch reads from source {uid!r} are gone: {count} in all, {path} among them. "
+                "Nothing of the batch was written. Put the files back and run the job with --resume-failed. To give "
+                "up a file that was renamed or deleted, add --forget-file {path} (in Airflow forget_files); the job "
+                "shows which files were given up.",
+                uid=uid,
+                count=len(gone),
+                path=shown.get(gone[0], gone[0]),
+            )
     of_source: dict[str, Sequence[FileStatus]] = {}
     for uid, paths in expected.items():
         if paths not in found:
@@ -82,7 +94,7 @@ def refuse_other_files(
 def refuse_unfit_files(spark: SparkSession, vertex: str, plan: Any) -> None:
     """Refuse a file or folder that Spark would misread. ``plan``: the analysed plan that reads it.
 
-    Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError, PartitionValueError.
+    Raises EmptyFileError, UnreadableFileError, UnfitInputError.
     """
     if (misread := misread_folder(f"the query of vertex {vertex!r}", plan)) is not None:
         raise misread
@@ -90,7 +102,15 @@ def refuse_unfit_files(spark: SparkSession, vertex: str, plan: Any) -> None:
         raise unfit
     if (column := unfit_orc_column(spark, plan)) is not None:
         about = {"column": column.column, "expected": column.expected, "actual": column.actual}
-        raise OrcColumnTypeError(vertex=vertex, file=redact_uri(column.file), **about)
+        raise UnfitInputError(
+            "the query of vertex {vertex!r} cannot read {file}: column {column} is {actual} in the file, but "
+            "{expected} in the schema. Spark would read values that do not fit as nulls. Nothing of the batch was "
+            "released. Write the file again under its name, with the type of the schema, and start the job with "
+            "--resume-failed; or run the job under another id, with a schema for both types",
+            vertex=vertex,
+            file=redact_uri(column.file),
+            **about,
+        )
 
 
 def refuse_unsettled(
@@ -130,12 +150,19 @@ def files_of_batch(spark: SparkSession, vertex: str) -> list[list[FileStatus]]:
     Tables and files that the query joins are not sources. Call this in the thread that runs ``foreachBatch``. It costs
     about ten calls of the JVM for each source.
 
-    Raises LeftOutError.
+    Raises UnfitInputError.
     """
     indexes = _indexes(spark, vertex)
     for index in indexes:
         if (found := beside_partitions(index)) is not None:
-            raise LeftOutError(vertex=vertex, path=found)
+            raise UnfitInputError(
+                "vertex {vertex!r}: {path} lies next to folders that are named column=value, and Spark reads only the "
+                "files in such folders. Nothing of the batch was written. The batch is planned with it: run the job "
+                "under another job id, with the file in such a folder, or with the source's option "
+                "recursiveFileLookup=true.",
+                vertex=vertex,
+                path=found,
+            )
     return [statuses(index) for index in indexes]
 
 

@@ -16,8 +16,8 @@ from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
+from airflow_provider_ckpt.spark.errors import SparkLostError
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.errors import SparkLostError
 from airflow_provider_ckpt.subtasklog.errors import LogFencedError, ResultLostError
 
 _FULL = ("No space left on device", "Disk quota exceeded")

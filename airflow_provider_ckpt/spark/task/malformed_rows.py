@@ -20,7 +20,7 @@ from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed, each
 from airflow_provider_ckpt.spark.query.sources.malformed import COUNTED, FAILING, METRIC, malformed_only, quarantined
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
-from airflow_provider_ckpt.spark.task.errors import TrailingTextError
+from airflow_provider_ckpt.spark.task.errors import UnfitInputError
 from airflow_provider_ckpt.spark.task.malformed_reason import malformed_reason
 from airflow_provider_ckpt.spark.task.trailing_text import TrailingText, trailing_text
 from airflow_provider_ckpt.storage.redaction import redact_uri
@@ -92,7 +92,7 @@ class BatchCheck:
         return trailing_text(self.spark, source.relation, functools.partial(self.choose, source.uid))
 
     def refuse_trailing(self) -> None:
-        """Log the first row with trailing text of a source that fails at it. Raises TrailingTextError."""
+        """Log the first row with trailing text of a source that fails at it. Raises UnfitInputError."""
         checks = [self.trailing(source) for source in self.sources() if not source.counts]
         probes = [_Probe(one.suspects(), one.rows) for one in checks if one is not None]
         for rows in _not_empty(probes):
@@ -103,7 +103,16 @@ class BatchCheck:
             [(file, number, row)] = first
             shown = redact_uri(file)
             log.error("a row with text after its JSON value, in %s, begins with %s", shown, ascii(row[:_SHOWN]))
-            raise TrailingTextError(vertex=self.vertex, file=shown, rows=number)
+            raise UnfitInputError(
+                "the query of vertex {vertex!r} cannot read {file}: there is text after the first JSON value of "
+                "{rows} rows, such as a second value, and Spark reads the first value only. Nothing of the batch was "
+                "released. Write each value in a line of its own, under the name of the file, and leave out the "
+                "reader's option multiLine. Or give the source on_malformed='count', which counts such rows. Then "
+                "start the job with --resume-failed",
+                vertex=self.vertex,
+                file=shown,
+                rows=number,
+            )
 
     def counted(self, *, with_unfit: bool) -> dict[str, int]:
         """Return the number of malformed rows by source. ``with_unfit``: some may not fit the schema."""
@@ -189,7 +198,7 @@ def malformed_of_batch(
 
     Call it in the thread that runs ``foreachBatch``.
 
-    Raises TrailingTextError.
+    Raises UnfitInputError.
     """
     execution = execution_of_batch(spark, vertex)
     check = BatchCheck(spark, vertex, execution.logical(), choose, quarantines)

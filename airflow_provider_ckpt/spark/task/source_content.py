@@ -38,7 +38,7 @@ class SourceContent:
     def refuse_unfit(self, frame: DataFrame) -> None:
         """Refuse files before a batch is read. The files of a micro-batch are checked where they are planned.
 
-        Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError.
+        Raises EmptyFileError, UnreadableFileError, UnfitInputError.
         """
         if not self.streaming:
             refuse_unfit_files(self.spark, self.vertex, self._plan(frame))
@@ -50,7 +50,7 @@ class SourceContent:
         )
 
     def malformed(self, frame: DataFrame, quarantines: Mapping[str, str]) -> MalformedRows:
-        """Return the malformed rows of a batch that was read. Raises TrailingTextError.
+        """Return the malformed rows of a batch that was read. Raises UnfitInputError.
 
         ``quarantines``: source -> the sink that is given its malformed rows. A warning names it.
         """

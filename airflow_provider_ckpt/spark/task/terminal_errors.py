@@ -8,21 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import CkptError, TerminalError
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.app.causes import find_cause, jvm_text
 from airflow_provider_ckpt.spark.query.sources.partition_folders import unfit_folders
-from airflow_provider_ckpt.spark.task.errors import (
-    ComputationFailedError,
-    CsvHeaderError,
-    ExecutorModuleError,
-    ExecutorPythonError,
-    FileColumnsTwiceError,
-    FileColumnTypeError,
-    KafkaRowsGoneError,
-    KafkaStartUnfitError,
-    MalformedRowError,
-)
+from airflow_provider_ckpt.spark.task.errors import ExecutorPythonError, KafkaRowsGoneError, UnfitInputError
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _IN_WORKER = re.compile(r"org\.apache\.spark\.api\.python\.|An exception was thrown from the Python worker")
@@ -53,7 +43,15 @@ def lacks_code(vertex: str, error: BaseException) -> CkptError | None:
     cause = find_cause(error).message
     for pattern in (_NO_MODULE, _NO_NAME, _OLD_MODULE):
         if found := pattern.match(cause):
-            return ExecutorModuleError(vertex=vertex, module=found["module"])
+            return ExecutorPythonError(
+                "the query of vertex {vertex!r} failed in a Python worker, which has no module {module!r}, or another "
+                "version of it. Nothing of the batch was released. Modules from the folder or package of the job's "
+                "file are sent to executors if an import statement names them. For any other module, install it where "
+                "the executors run, or send it: py_files in Airflow, --conf spark.submit.pyFiles=FILE.zip for `ckpt "
+                "run`. Then start the job with --resume-failed",
+                vertex=vertex,
+                module=found["module"],
+            )
     if found := _PACKAGE.search(cause):
         return ExecutorPythonError(vertex=vertex, problem=found["problem"].rstrip("."))
     if found := _VERSION.search(cause):
@@ -119,7 +117,13 @@ def hopeless(vertex: str, error: BaseException, files: Sequence[str] = ()) -> Ck
     unfit = _START_UNFIT.search(text)
     if unfit is not None:
         key = "startingOffsetsByTimestamp" if unfit["by_time"] else "startingOffsets"
-        return KafkaStartUnfitError(vertex=vertex, key=key)
+        return TerminalError(
+            "the query of vertex {vertex!r} cannot start: {key} of its Kafka source must name each partition of the "
+            "topics that it reads, and no other. Nothing was read. Correct it, but keep the topics, and start the job "
+            "with --resume-failed",
+            vertex=vertex,
+            key=key,
+        )
     lacking = lacks_code(vertex, error)
     if lacking is not None:
         return lacking
@@ -135,7 +139,14 @@ def _failed_computation(vertex: str, text: str, files: Sequence[str]) -> CkptErr
     cast = "" if types is None else f": a value of type {types['actual']} cannot be cast to {types['wanted']}"
     where = "" if called is None else f", at {called['where']}"
     problem = f"{found['condition']}{cast}{where}"
-    return ComputationFailedError(vertex=vertex, problem=problem, files=_in_files(files))
+    return UnfitInputError(
+        "the query of vertex {vertex!r} failed{files}: {problem}. Nothing of the batch was released. Another try "
+        "would fail at the same value. Correct the function (try_cast, try_divide and the like give null) or the "
+        "file, and start the job with --resume-failed",
+        vertex=vertex,
+        problem=problem,
+        files=_in_files(files),
+    )
 
 
 def _in_files(files: Sequence[str]) -> str:
@@ -158,25 +169,66 @@ def _unfit_file(vertex: str, text: str) -> CkptError | None:
     """Return the error for a file whose columns the source cannot read; None for any other failure."""
     found = _COLUMN_TYPE.search(text)
     if found is not None:
-        types = {"column": found["column"], "expected": found["expected"], "actual": found["actual"]}
-        return FileColumnTypeError(vertex=vertex, file=redact_uri(found["file"]), **types)
+        return unfit_column(vertex, redact_uri(found["file"]), found["column"], found["expected"], found["actual"])
     twice = _TWICE.search(text)
     if twice is not None:
-        return FileColumnsTwiceError(vertex=vertex, file=redact_uri(twice["file"]), columns=twice["columns"])
+        return UnfitInputError(
+            "the query of vertex {vertex!r} cannot read {file}: it has columns with the same name, {columns}. Nothing "
+            "of the batch was released. Write the file again under its name, with different column names, and start "
+            "the job with --resume-failed. If the names differ only in case, spark.sql.caseSensitive=true with "
+            "--new-settings reads them separately",
+            vertex=vertex,
+            file=redact_uri(twice["file"]),
+            columns=twice["columns"],
+        )
     malformed = _MALFORMED.search(text)
     if malformed is not None:
         column = _COLUMN.search(text)
         where = "a row" if column is None else f"the column {column['column']} of a row"
-        return MalformedRowError(vertex=vertex, file=redact_uri(malformed["file"]), where=where)
+        return UnfitInputError(
+            "the query of vertex {vertex!r} cannot read {file}: {where} does not fit the schema, and the source fails "
+            "at such rows (on_malformed='fail', or the reader's mode=FAILFAST). Nothing of the batch was released. "
+            "Correct the file under its name, and start the job with --resume-failed",
+            vertex=vertex,
+            file=redact_uri(malformed["file"]),
+            where=where,
+        )
     header = _HEADER.search(text)
     if header is not None:
         problem = _header_problem(header["header"].split(", "), header["schema"].split(", "))
-        return CsvHeaderError(vertex=vertex, file=redact_uri(header["file"]), problem=problem)
+        return _unfit_header(vertex, header["file"], problem)
     length = _HEADER_LENGTH.search(text)
     if length is not None:
         problem = f"it has {counted(int(length['length']), 'column')}, and the schema has {length['expected']}"
-        return CsvHeaderError(vertex=vertex, file=redact_uri(length["file"]), problem=problem)
+        return _unfit_header(vertex, length["file"], problem)
     return None
+
+
+def unfit_column(vertex: str, file: str, column: str, expected: str, actual: str) -> UnfitInputError:
+    """Return the error for a column of a Parquet file whose type the source does not read."""
+    return UnfitInputError(
+        "the query of vertex {vertex!r} cannot read {file}: column {column} is {actual} in the file (Parquet's name), "
+        "but {expected} in the schema. Nothing of the batch was released. Write the file again under its name, with "
+        "the type of the schema, and start the job with --resume-failed; or run the job under another id, with a "
+        "schema for both types",
+        vertex=vertex,
+        file=file,
+        column=column,
+        expected=expected,
+        actual=actual,
+    )
+
+
+def _unfit_header(vertex: str, file: str, problem: str) -> UnfitInputError:
+    return UnfitInputError(
+        "the query of vertex {vertex!r} cannot read {file}: {problem}. Columns of a CSV file are read by position. "
+        "Nothing of the batch was released. Write the file again under its name, with the columns of the schema in "
+        "their order, and start the job with --resume-failed. If the order is right and only the names differ, give "
+        "the source the option enforceSchema=true, which ignores the header",
+        vertex=vertex,
+        file=redact_uri(file),
+        problem=problem,
+    )
 
 
 def _header_problem(header: list[str], schema: list[str]) -> str:

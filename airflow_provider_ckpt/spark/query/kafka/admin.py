@@ -14,9 +14,8 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.query.kafka.errors import (
-    KafkaConnectorError,
-    KafkaOptionError,
     KafkaRefusedError,
     KafkaTopicMissingError,
     KafkaUnreachableError,
@@ -50,7 +49,7 @@ class KafkaAdmin:
     def __init__(self, spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> None:
         """Prepare a client with the options of the source's reader.
 
-        Raises KafkaConnectorError, KafkaOptionError.
+        Raises UnfitSourceError.
         """
         given = of_options(options)
         self._client = {key[len(_PREFIX) :]: value for key, value in given.items() if key.startswith(_PREFIX)}
@@ -72,13 +71,13 @@ class KafkaAdmin:
     def names(self, pattern: str) -> tuple[str, ...]:
         """Return the topics whose whole name matches a Java pattern, without Kafka's internal topics.
 
-        Raises KafkaOptionError.
+        Raises UnfitSourceError.
         """
         try:
             fits = self._jvm.java.util.regex.Pattern.compile(pattern)
         except IllegalArgumentException as error:  # PySpark's class for Java's PatternSyntaxException
             why = f"it is no regular expression of Java's: {error}"
-            raise KafkaOptionError(**self._named(), key="subscribePattern", value=pattern, why=why) from None
+            raise UnfitSourceError(**self._named(), key="subscribePattern", value=pattern, why=why) from None
         names = self._asked(lambda: self._got(self._admin.listTopics().names()))
         return tuple(sorted(str(name) for name in names if fits.matcher(name).matches()))
 
@@ -127,8 +126,17 @@ class KafkaAdmin:
     def _class(self, name: str) -> Any:
         found = getattr(getattr(self._jvm, _ADMIN), name)
         if type(found).__name__ == "JavaPackage":  # py4j returns a package for every unknown name
-            raise KafkaConnectorError(**self._named(), cause=f"{_ADMIN}.{name} is not on its class path")
+            raise self._without_client(f"{_ADMIN}.{name} is not on its class path")
         return found
+
+    def _without_client(self, cause: str) -> UnfitSourceError:
+        return UnfitSourceError(
+            "source {uid!r} ({location}) reads Kafka, and Spark has no Kafka client ({cause}): give the job Spark's "
+            "connector, spark-sql-kafka-0-10 of Spark's own version, with spark.jars.packages (packages of the "
+            "operator)",
+            **self._named(),
+            cause=cause,
+        )
 
     def _named(self) -> dict[str, str]:
         return {key: self._where[key] for key in ("uid", "location")}
@@ -141,7 +149,7 @@ class KafkaAdmin:
         except Py4JJavaError as error:
             raise self._told(_innermost(error.java_exception), topic) from None
         except Py4JError as error:
-            raise KafkaConnectorError(**self._named(), cause=str(error)) from None
+            raise self._without_client(str(error)) from None
 
     def _told(self, error: Any, topic: str) -> CkptError:
         kinds, message = _kinds(error), str(error.getMessage())

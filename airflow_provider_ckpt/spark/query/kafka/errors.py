@@ -5,17 +5,6 @@ from __future__ import annotations
 from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, TransientError
 
 
-class KafkaOptionError(InvalidInputError):
-    template = "source {uid!r} ({location}) has the option {key}={value}: {why}"
-
-
-class KafkaConnectorError(InvalidInputError):
-    template = (
-        "source {uid!r} ({location}) reads Kafka, and Spark has no Kafka client ({cause}): give the job Spark's "
-        "connector, spark-sql-kafka-0-10 of Spark's own version, with spark.jars.packages (packages of the operator)"
-    )
-
-
 class KafkaTopicMissingError(InvalidInputError):
     template = (
         "source {uid!r} ({location}) reads {topic}, and the brokers at {servers} know no such topic: create it, or "
@@ -29,12 +18,3 @@ class KafkaUnreachableError(TransientError):
 
 class KafkaRefusedError(TerminalError):
     template = "source {uid!r} ({location}): the brokers at {servers} refuse a request of the job: {cause}"
-
-
-class KafkaStartGoneError(InvalidInputError):
-    """A start offset that a partition no longer holds, or does not hold yet. Found when the source's end is frozen."""
-
-    template = (
-        "source {uid!r} ({location}) must be read from offset {start} of {topic}, partition {partition}, which holds "
-        "{begin} to {end}: set another start in startingOffsets"
-    )

@@ -7,12 +7,9 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.query.kafka.admin import KafkaAdmin, Topic
-from airflow_provider_ckpt.spark.query.kafka.errors import (
-    KafkaOptionError,
-    KafkaStartGoneError,
-    KafkaTopicMissingError,
-)
+from airflow_provider_ckpt.spark.query.kafka.errors import KafkaTopicMissingError
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets, FrozenPartition
 from airflow_provider_ckpt.spark.query.kafka.options import (
     EARLIEST,
@@ -47,7 +44,7 @@ def ask_topics(
 def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> FrozenOffsets:
     """Return the range of offsets that a bounded source reads, from the current state of the topics.
 
-    Raises KafkaOptionError, KafkaStartGoneError, KafkaTopicMissingError, and what :class:`KafkaAdmin` raises.
+    Raises UnfitSourceError, KafkaTopicMissingError, and what :class:`KafkaAdmin` raises.
     """
     wanted = read_range(uid, location, options)
     with KafkaAdmin(spark, uid, location, options) as admin:
@@ -60,12 +57,20 @@ def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[s
     for (topic, number), start in starts.items():
         begin, end = begins[topic, number], ends[topic, number]
         if not begin <= start <= end:
-            raise KafkaStartGoneError(
-                uid=uid, location=location, topic=topic, partition=number, start=start, begin=begin, end=end
+            raise UnfitSourceError(
+                "source {uid!r} ({location}) must be read from offset {start} of {topic}, partition {partition}, "
+                "which holds {begin} to {end}: set another start in startingOffsets",
+                uid=uid,
+                location=location,
+                topic=topic,
+                partition=number,
+                start=start,
+                begin=begin,
+                end=end,
             )
         if (why := _why_no_end(until[topic, number], start, end)) is not None:
             value, why = until[topic, number], f"{topic}, partition {number}, {why}"
-            raise KafkaOptionError(uid=uid, location=location, key="endingOffsets", value=value, why=why)
+            raise UnfitSourceError(uid=uid, location=location, key="endingOffsets", value=value, why=why)
     partitions = tuple(FrozenPartition(*one, starts[one], until[one]) for one in chosen)
     return FrozenOffsets(uid, partitions)
 
@@ -160,7 +165,7 @@ def _topics(
     for topic, number in sorted(wanted.partitions or ()):
         if number not in topics[topic].partitions:
             why = f"{topic} has no partition {number}"
-            raise KafkaOptionError(uid=uid, location=location, key="assign", value=number, why=why)
+            raise UnfitSourceError(uid=uid, location=location, key="assign", value=number, why=why)
     return topics
 
 
@@ -178,5 +183,5 @@ def _given(
     if given.keys() != known.keys():
         left = sorted(f"{topic}-{number}" for topic, number in given.keys() ^ known.keys())
         why = f"it must name each partition that is read, and no other; it is wrong for {', '.join(left)}"
-        raise KafkaOptionError(uid=uid, location=location, key=key, value=sorted(given), why=why)
+        raise UnfitSourceError(uid=uid, location=location, key=key, value=sorted(given), why=why)
     return {one: known[one] if offset == symbol else offset for one, offset in given.items()}

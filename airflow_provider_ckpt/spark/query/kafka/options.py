@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.spark.query.kafka.errors import KafkaOptionError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 
 TopicPartition = tuple[str, int]
 
@@ -72,39 +72,39 @@ def of_options(options: Mapping[str, str]) -> dict[str, str]:
 def milliseconds(uid: str, location: str, key: str, text: str) -> int:
     """Return a timeout of the client in milliseconds.
 
-    Raises KafkaOptionError.
+    Raises UnfitSourceError.
     """
     try:
         found = int(text)
     except ValueError:
         found = 0
     if found <= 0:
-        raise KafkaOptionError(uid=uid, location=location, key=key, value=text, why="it is no number of milliseconds")
+        raise UnfitSourceError(uid=uid, location=location, key=key, value=text, why="it is no number of milliseconds")
     return found
 
 
 def refuse_bounded(uid: str, location: str, options: Mapping[str, str]) -> None:
     """Refuse options that a bounded source cannot have.
 
-    Raises KafkaOptionError.
+    Raises UnfitSourceError.
     """
     for key, value in options.items():
         why = _WHY.get(key.lower())
         if why is not None:
-            raise KafkaOptionError(uid=uid, location=location, key=key, value=value, why=why)
+            raise UnfitSourceError(uid=uid, location=location, key=key, value=value, why=why)
     read_range(uid, location, options)
 
 
 def refuse_limits(uid: str, location: str, options: Mapping[str, str]) -> None:
     """Refuse a limit of a micro-batch that is no number or too low.
 
-    Raises KafkaOptionError.
+    Raises UnfitSourceError.
     """
     for key, value in options.items():
         lowest = _LOWEST.get(key.lower())
         if lowest is not None and not _is_number(value, lowest):
             why = f"it is no number of offsets from {lowest} on"
-            raise KafkaOptionError(uid=uid, location=location, key=key, value=value, why=why)
+            raise UnfitSourceError(uid=uid, location=location, key=key, value=value, why=why)
 
 
 def refuse_level(uid: str, location: str, options: Mapping[str, str]) -> None:
@@ -112,24 +112,24 @@ def refuse_level(uid: str, location: str, options: Mapping[str, str]) -> None:
 
     The client compares levels by exact letters, so a wrong one would fail in each retry.
 
-    Raises KafkaOptionError.
+    Raises UnfitSourceError.
     """
     for key, value in options.items():
         if key.lower() == _LEVEL and value not in _LEVELS:
             why = f"it is {' or '.join(_LEVELS)}, in small letters"
-            raise KafkaOptionError(uid=uid, location=location, key=key, value=value, why=why)
+            raise UnfitSourceError(uid=uid, location=location, key=key, value=value, why=why)
 
 
 def refuse_start(uid: str, location: str, options: Mapping[str, str]) -> None:
     """Refuse a malformed start of a live source. Spark reads it only when the query begins, and in each retry.
 
-    Raises KafkaOptionError.
+    Raises UnfitSourceError.
     """
     given = of_options(options)
     for key, read in (("startingOffsets", _is_start), ("startingTimestamp", _is_number), (_BY_TIMESTAMP, _is_json)):
         text = given.get(key.lower())
         if text is not None and not read(text):
-            raise KafkaOptionError(uid=uid, location=location, key=key, value=text, why=_FORMS[key])
+            raise UnfitSourceError(uid=uid, location=location, key=key, value=text, why=_FORMS[key])
 
 
 def _is_start(text: str) -> bool:
@@ -162,7 +162,7 @@ def _by_partition(text: str) -> dict[TopicPartition, int]:
 def read_range(uid: str, location: str, options: Mapping[str, str]) -> KafkaRange:
     """Return the topics and the range that the options select.
 
-    Raises KafkaOptionError.
+    Raises UnfitSourceError.
     """
     given = of_options(options)
     topics = tuple(one.strip() for one in given.get("subscribe", "").split(",") if one.strip())
@@ -187,14 +187,14 @@ def _offsets(
     why = _LATEST_START if default == EARLIEST else _EARLIEST_END
     if name in ("earliest", "latest"):
         if (EARLIEST if name == "earliest" else LATEST) == wrong:
-            raise KafkaOptionError(uid=uid, location=location, key=key, value=text, why=why)
+            raise UnfitSourceError(uid=uid, location=location, key=key, value=text, why=why)
         return default
     try:
         found = _by_partition(text)
     except (ValueError, TypeError, AttributeError):
         form = '"earliest"' if default == EARLIEST else '"latest"'
         why = f'it is {form}, or a JSON object of offsets by topic and partition: {{"orders": {{"0": 23}}}}'
-        raise KafkaOptionError(uid=uid, location=location, key=key, value=text, why=why) from None
+        raise UnfitSourceError(uid=uid, location=location, key=key, value=text, why=why) from None
     if wrong in found.values():
-        raise KafkaOptionError(uid=uid, location=location, key=key, value=text, why=why)
+        raise UnfitSourceError(uid=uid, location=location, key=key, value=text, why=why)
     return found

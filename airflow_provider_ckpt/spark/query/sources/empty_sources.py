@@ -19,7 +19,7 @@ from airflow_provider_ckpt.job.definition import selecting
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
 from airflow_provider_ckpt.model.words import counted
-from airflow_provider_ckpt.spark.query.errors import NothingToReadError, OnlySubFoldersError, PathNotFoundError
+from airflow_provider_ckpt.spark.query.errors import NothingToReadError
 from airflow_provider_ckpt.spark.query.sources.file_index import index_of
 from airflow_provider_ckpt.spark.query.sources.frozen_files import (
     frame_of_existing,
@@ -121,7 +121,15 @@ def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceRead
             nothing = nothing_in(reads.format, [path], {}) + _left_out(spark, one_path)
             about = {"uid": uid, "location": location, "nothing": nothing}
             left = left_below(spark, one_path)
-            raise NothingToReadError(**about) if left is None else OnlySubFoldersError(**about, left=str(left))
+            if left is None:
+                raise NothingToReadError(**about)
+            raise NothingToReadError(
+                "bounded source {uid!r} ({location}) has nothing to read: there is {nothing} itself, and there are "
+                "{left}. Spark reads the files of a folder, and not those of the folders in it. To read them, give "
+                "the source the option recursiveFileLookup=true, or name the folders in its path",
+                **about,
+                left=str(left),
+            )
 
 
 def _left_out(spark: SparkSession, reads: SourceReads) -> str:
@@ -179,7 +187,12 @@ def not_there(operator: Operator, reads: SourceReads, failure: BaseException | N
     condition = spark_condition(failure)
     if condition == PATH_NOT_FOUND:
         path = (failure.getMessageParameters() or {}).get("path") or ", ".join(reads.paths)
-        return PathNotFoundError(path=redact_uri(path), **about)
+        return NothingToReadError(
+            "source {uid!r} ({location}) reads {path}, which does not exist. Mount or create the folder, or correct "
+            "the path. Another try checks again",
+            path=redact_uri(path),
+            **about,
+        )
     if condition == _NO_SCHEMA and operator.bounded and not operator.allow_empty:
         return NothingToReadError(nothing=nothing_in(reads.format, reads.paths, {}), **about)
     return None

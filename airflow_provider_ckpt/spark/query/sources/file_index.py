@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.model.file_status import FileStatus
-from airflow_provider_ckpt.spark.query.errors import UnknownFileStatusError
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.storage.redaction import redact_given
 
@@ -34,10 +34,15 @@ def statuses(index: Any) -> list[FileStatus]:
 
 
 def read_status(text: str) -> FileStatus:
-    """Read the text of Hadoop's ``FileStatus``. Raises UnknownFileStatusError."""
+    """Read the text of Hadoop's ``FileStatus``. Raises TerminalError."""
     found = _STATUS.match(text)
     if found is None:
-        raise UnknownFileStatusError(status=redact_given(text))
+        raise TerminalError(
+            "the file system describes a file as {status!r}, and this release cannot read the path, the size and the "
+            "time in it. Read the files through another file system (docs/object-store.md), or report this text as a "
+            "fault of this package",
+            status=redact_given(text),
+        )
     return FileStatus(found[1], int(found[2]), int(found[3]))
 
 

@@ -13,7 +13,6 @@ from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.events import SourceFrozen
 from airflow_provider_ckpt.model.file_status import FileStatus, awaited
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.spark.query.errors import UnreadableNameError
 from airflow_provider_ckpt.spark.query.kafka.freezing import ask_offsets
 from airflow_provider_ckpt.spark.query.sources.empty_sources import refuse_empty, refuse_without_rows
 from airflow_provider_ckpt.spark.query.sources.file_polls import await_settled
@@ -24,10 +23,11 @@ from airflow_provider_ckpt.spark.query.sources.frozen_files import (
     list_statuses,
     refuse_beside_partitions,
     refuse_colons,
+    refuse_patterns,
     unescaped_path,
 )
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
-from airflow_provider_ckpt.sparkfiles.seen_files import glob_name, shown_path
+from airflow_provider_ckpt.sparkfiles.seen_files import shown_path
 from airflow_provider_ckpt.storage.layout import frozen_path
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -55,8 +55,8 @@ def freeze_sources(
         waits: sources whose files must not have changed for some time (``unfinished_files="wait"``).
         tell: takes a status text about a long wait.
 
-    Raises NothingToReadError, UnreadableNameError, UnreadableColonError, BesidePartitionsError, and what asking Kafka
-    raises. Nothing of the failing source is frozen then.
+    Raises NothingToReadError, UnreadableFileError, and what asking Kafka raises. Nothing of the failing source is
+    frozen then.
     """
     frozen: dict[str, FrozenEnd] = {}
     state, where = journal.state, locations or {}
@@ -86,8 +86,8 @@ def freeze_sources(
         if locations is not None:
             if uid not in allow_empty:
                 refuse_empty(spark, uid, locations[uid], read, files)
-            if streaming and (found := glob_name(map(unescaped_path, files))) is not None:
-                raise UnreadableNameError(uid=uid, location=locations[uid], path=found)
+            if streaming:
+                refuse_patterns(uid, locations[uid], map(unescaped_path, files))
             refuse_colons(uid, locations[uid], files)
             refuse_beside_partitions(spark, uid, locations[uid], read)
         listed = freeze(storage, path, uid, files)

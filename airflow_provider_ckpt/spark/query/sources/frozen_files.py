@@ -15,13 +15,7 @@ from pyspark.sql.types import StringType, StructType
 from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
 from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.model.json_form import read_field, reader
-from airflow_provider_ckpt.spark.query.errors import (
-    BesidePartitionsError,
-    FrozenListLostError,
-    SingleFileError,
-    UnreadableColonError,
-    UnreadableNameError,
-)
+from airflow_provider_ckpt.spark.query.errors import FrozenListLostError, UnfitSourceError, UnreadableFileError
 from airflow_provider_ckpt.spark.query.sources.file_index import beside_partitions, index_of, statuses
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.sparkfiles.seen_files import (
@@ -105,18 +99,25 @@ def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
 def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
     """Refuse a source with a file next to folders ``column=value``, because Spark reads only the files in the folders.
 
-    Raises BesidePartitionsError.
+    Raises UnreadableFileError.
     """
     plan: Any = source_frame(spark, reads)._jdf.queryExecution().analyzed()
     index = index_of(plan.collectLeaves().head())
     if index is not None and (found := beside_partitions(index)) is not None:
-        raise BesidePartitionsError(uid=uid, location=location, path=found)
+        raise UnreadableFileError(
+            "source {uid!r} ({location}): {path} lies beside folders that are named column=value, and Spark reads "
+            "only the files in such folders. Its rows would be missing. Move it into one, or give the source the "
+            "option recursiveFileLookup=true, which takes no columns of the folders' names.",
+            uid=uid,
+            location=location,
+            path=found,
+        )
 
 
 def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
     """Refuse a path of a streaming source that is a file. Patterns are not checked, because they may match files.
 
-    Raises SingleFileError.
+    Raises UnfitSourceError.
     """
     jvm: Any = spark._jvm
     conf = spark._jsparkSession.sessionState().newHadoopConf()
@@ -125,7 +126,13 @@ def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: Sou
             continue
         place = jvm.org.apache.hadoop.fs.Path(path)
         if place.getFileSystem(conf).isFile(place):
-            raise SingleFileError(uid=uid, location=location, path=redact_uri(path))
+            raise UnfitSourceError(
+                "source {uid!r} ({location}) reads {path}, which is a file: Spark streams folders. Name the folder "
+                "that it is in, or a pattern for files in it, or run the job in batch mode.",
+                uid=uid,
+                location=location,
+                path=redact_uri(path),
+            )
 
 
 def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
@@ -133,21 +140,42 @@ def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads:
 
     Only files that are there now are checked.
 
-    Raises UnreadableNameError, UnreadableColonError.
+    Raises UnreadableFileError.
     """
     uris = _suspicious(spark, reads)
-    if (found := glob_name(map(normal_path, uris))) is not None:
-        raise UnreadableNameError(uid=uid, location=location, path=found)
+    refuse_patterns(uid, location, map(normal_path, uris))
     refuse_colons(uid, location, uris)
+
+
+def refuse_patterns(uid: str, location: str, paths: Iterable[str]) -> None:
+    """Refuse a file whose name Spark's streaming reader would take for a pattern.
+
+    Raises UnreadableFileError.
+    """
+    if (found := glob_name(paths)) is not None:
+        raise UnreadableFileError(
+            "source {uid!r} ({location}) has a file whose name Spark's streaming reader takes for a pattern: {path}. "
+            "It would read other files twice. Rename the file and its folders so that they hold none of {{ }} [ ] * ? "
+            "\\, or run the job in batch mode.",
+            uid=uid,
+            location=location,
+            path=found,
+        )
 
 
 def refuse_colons(uid: str, location: str, uris: Iterable[str]) -> None:
     """Refuse a file with a colon in its name, if it is on a local disk.
 
-    Raises UnreadableColonError.
+    Raises UnreadableFileError.
     """
     if (found := colon_name(uris)) is not None:
-        raise UnreadableColonError(uid=uid, location=location, path=found)
+        raise UnreadableFileError(
+            "source {uid!r} ({location}) has a file with a colon in its name, which Spark cannot read from a local "
+            "disk: {path}. Rename the file.",
+            uid=uid,
+            location=location,
+            path=found,
+        )
 
 
 def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:

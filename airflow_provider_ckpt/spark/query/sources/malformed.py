@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from airflow_provider_ckpt.job.operators import OnMalformed, Operator
-from airflow_provider_ckpt.spark.query.errors import MalformedColumnError, MalformedModeError, NotParsedError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types
 
 PARSED = frozenset({"csv", "json"})
@@ -94,7 +94,7 @@ class MalformedRule:
             options: options that the user gave to the reader.
             schema: the schema that the user gave to the reader; None: Spark infers it.
 
-        Raises MalformedColumnError, MalformedModeError.
+        Raises UnfitSourceError.
         """
         given = {key.lower(): value for key, value in options.items()}
         if form.lower() not in PARSED or "singlevariantcolumn" in given:
@@ -112,23 +112,43 @@ class MalformedRule:
         return Treatment(chosen, sparks, column, metric, drops)
 
     def refuse_choice(self, form: str) -> None:
-        """Refuse a choice about malformed rows of a format in which they are not detected. Raises NotParsedError."""
+        """Refuse a choice about malformed rows of a format in which they are not detected. Raises UnfitSourceError."""
         given = self.operator.on_malformed
         if given is not None:
             about = {"uid": self.operator.uid, "location": self.operator.location}
-            raise NotParsedError(**about, on_malformed=given, format=form)
+            raise UnfitSourceError(
+                "source {uid!r} ({location}) has on_malformed={on_malformed!r}, and reads the format {format}. "
+                "Malformed rows are found only in files of the formats csv and json whose columns the reader gives. "
+                "Leave on_malformed out, and have the function of the source find such rows",
+                **about,
+                on_malformed=given,
+                format=form,
+            )
 
     def _refuse_own_column(self, column: str) -> None:
         given = self.operator.on_malformed
         if given is not None:
             about = {"uid": self.operator.uid, "location": self.operator.location}
-            raise MalformedColumnError(**about, on_malformed=given, column=column)
+            raise UnfitSourceError(
+                "source {uid!r} ({location}) has on_malformed={on_malformed!r}, and its schema has the column "
+                "{column}, in which Spark keeps malformed rows. Leave the column out of the schema, or leave "
+                "on_malformed out and handle the rows in the function of the source",
+                **about,
+                on_malformed=given,
+                column=column,
+            )
 
     def _chosen(self, mode: str) -> OnMalformed:
         given, by_mode = self.operator.on_malformed, _MODES.get(mode)
         if given is not None and by_mode is not None and by_mode != given:
             about = {"uid": self.operator.uid, "location": self.operator.location}
-            raise MalformedModeError(**about, on_malformed=given, mode=mode)
+            raise UnfitSourceError(
+                "source {uid!r} ({location}) has on_malformed={on_malformed!r} and gives its reader the option "
+                "mode={mode}, which is another choice. Leave one of the two out",
+                **about,
+                on_malformed=given,
+                mode=mode,
+            )
         return given or by_mode or ("fail" if self.operator.bounded else "count")
 
 

@@ -13,11 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.spark.query.errors import (
-    NewPartitionColumnError,
-    PartitionColumnsError,
-    PartitionValueError,
-)
+from airflow_provider_ckpt.spark.query.errors import UnreadableFileError
 from airflow_provider_ckpt.spark.query.sources.file_index import index_of
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
@@ -27,7 +23,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
-def misread_folder(subject: str, plan: Any) -> PartitionValueError | None:
+def misread_folder(subject: str, plan: Any) -> UnreadableFileError | None:
     """Return the error for the first folder of a plan's files that Spark would misread; None without any.
 
     Spark 4.2 reads ``p=300`` as the TINYINT 44, and ``p=5`` of Parquet files as the DECIMAL(10,2) 0.05.
@@ -37,8 +33,21 @@ def misread_folder(subject: str, plan: Any) -> PartitionValueError | None:
         for column, type_name, value in () if index is None else _folders(index):
             expected = _expected(type_name, value)
             if expected is not None:
-                return PartitionValueError(subject=subject, column=column, value=value, type=expected)
+                return _unfit_value(subject, column, value, expected)
     return None
+
+
+def _unfit_value(subject: str, column: str, value: str, type_name: str) -> UnreadableFileError:
+    return UnreadableFileError(
+        "{subject} cannot read the folder {column}={value}: the schema of the source reads column {column} as {type}, "
+        "and the value is not of this type. Nothing of the batch was written. Rename the folder if no batch was "
+        "planned with it. Otherwise read the column as STRING, convert it in the function of the source (try_cast "
+        "gives null for such a value), and start the job with --resume-failed",
+        subject=subject,
+        column=column,
+        value=value,
+        type=type_name,
+    )
 
 
 def _folders(index: Any) -> Iterator[tuple[str, str, str]]:
@@ -94,15 +103,30 @@ def unfit_folders(subject: str, text: str) -> CkptError | None:
     """
     value = _VALUE.search(text)
     if value is not None:
-        about = {"column": value["column"], "value": value["value"], "type": value["type"]}
-        return PartitionValueError(subject=subject, **about)
+        return _unfit_value(subject, value["column"], value["value"], value["type"])
     columns = _COLUMNS.search(text)
     if columns is not None:
         folders = [redact_uri(line.strip()) for line in columns["folders"].splitlines()]
-        return PartitionColumnsError(subject=subject, folders=", ".join(folders))
+        return UnreadableFileError(
+            "{subject} cannot read folders whose names give different columns: {folders}. Nothing of the batch was "
+            "written. Give all folders of the source the same columns, or give the source the option "
+            "recursiveFileLookup=true, which takes no columns from the names of folders. Then start the job with "
+            "--resume-failed",
+            subject=subject,
+            folders=", ".join(folders),
+        )
     batch = _NEW_COLUMN.search(text)
     new = [] if batch is None else sorted(set(_columns(batch["after"])) - set(_columns(batch["before"])))
-    return NewPartitionColumnError(subject=subject, columns=", ".join(new)) if new else None
+    if not new:
+        return None
+    return UnreadableFileError(
+        "{subject} began without the column {columns}, which the name of a new folder adds. Nothing of the batch was "
+        "written. Give the source the option recursiveFileLookup=true, which takes no columns from the names of "
+        "folders, and start the job with --resume-failed. Or run the job under another id, with the column in the "
+        "schema of the source",
+        subject=subject,
+        columns=", ".join(new),
+    )
 
 
 def _columns(listed: str) -> list[str]:

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.spark.query.errors import PersistedStreamError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.query.sources.reader import BatchReader
 from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 from airflow_provider_ckpt.storage.location import Location
@@ -28,7 +28,7 @@ def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: s
     ``root`` is the root of the other job, which may differ from the root of this run. The files are frozen with the
     source, when the job that reads them first starts (R11). Delete the other job after this one has FINISHED.
 
-    Raises what :meth:`JobClient.persisted_result` raises, and PersistedStreamError for a streaming reader. Spark would
+    Raises what :meth:`JobClient.persisted_result` raises, and UnfitSourceError for a streaming reader. Spark would
     list folders there, and not read the named files. In a job that does not end, read the files by splits::
 
         @job.source(bounded=True, splits=lambda: JobClient(job.root, "history").persisted_result("clean").files)
@@ -39,7 +39,13 @@ def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: s
     call this function in the source's function.
     """
     if isinstance(read, DataStreamReader):
-        raise PersistedStreamError(job_id=job_id, operator=operator)
+        raise UnfitSourceError(
+            "the result of {operator!r} of job {job_id!r} is read with a streaming reader; read it in mode 'batch', "
+            "or by splits: @job.source(bounded=True, splits=lambda: JobClient(job.root, "
+            "{job_id!r}).persisted_result({operator!r}).files)",
+            job_id=job_id,
+            operator=operator,
+        )
     result = JobClient(root, job_id).persisted_result(operator)
     schema = stored_schema(result.schema)
     # the folders of the root are not columns, whatever their names are

@@ -15,7 +15,7 @@ from pyspark.sql.classic.column import Column
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
-from airflow_provider_ckpt.spark.query.errors import SharedFilesError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles, list_files
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
@@ -92,7 +92,7 @@ def refuse_shared_files(spark: SparkSession, job: Job, reads: Mapping[str, Sourc
 
     It is allowed if the live source has ``after`` or ``reads_again``.
 
-    Raises SharedFilesError.
+    Raises UnfitSourceError.
     """
     for union, history, live in _united(job.operators):
         pair = reads.get(history.uid), reads.get(live.uid)
@@ -100,7 +100,11 @@ def refuse_shared_files(spark: SparkSession, job: Job, reads: Mapping[str, Sourc
             continue
         path = _shared(spark, *pair)  # type: ignore[arg-type]
         if path is not None:
-            raise SharedFilesError(
+            raise UnfitSourceError(
+                "sources {history!r} and {live!r} ({location}) both read {path}, and {union} unites their rows: each "
+                "row would come twice. To read the present files as {history!r} and later files as {live!r}, declare "
+                "@job.source(after={history}) on {live!r}. If their functions select different rows, set "
+                "reads_again=True there",
                 history=history.uid,
                 live=live.uid,
                 location=live.location,

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_ckpt.job.operators import Operator
-from airflow_provider_ckpt.spark.query.errors import (
-    EndlessSourceError,
-    LosingOptionError,
-    LosingSettingError,
-    NeedlessEndsError,
-)
+from airflow_provider_ckpt.spark.errors import UnfitSettingError
+from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 
 _TRUE = ("ignoremissingfiles", "ignorecorruptfiles", "filenameonly")
@@ -55,7 +51,7 @@ def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming:
         streaming: whether the reader is a streaming one.
         watermark: whether the source has a watermark in streaming mode, so that its rows can be late.
 
-    Raises LosingOptionError.
+    Raises UnfitSourceError.
     """
     for key, value in options.items():
         name, given = key.lower(), value.strip().lower()
@@ -67,21 +63,38 @@ def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming:
             or (streaming and name in ("modifiedbefore", "modifiedafter"))
         )
         if refused:
-            raise LosingOptionError(uid=operator.uid, location=operator.location, key=key, value=value, why=_WHY[name])
+            raise UnfitSourceError(
+                "source {uid!r} ({location}) has the option {key}={value}: {why}; leave it out",
+                uid=operator.uid,
+                location=operator.location,
+                key=key,
+                value=value,
+                why=_WHY[name],
+            )
 
 
 def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -> None:
     """Refuse a bounded source whose end would be chosen again at each start (R11).
 
-    Raises EndlessSourceError, NeedlessEndsError.
+    Raises UnfitSourceError.
     """
     if not (streaming and operator.bounded):
         return
     shown = {"uid": operator.uid, "location": operator.location, "format": reads.format}
     if operator.ends is None and not reads.has_end:
-        raise EndlessSourceError(**shown)
+        raise UnfitSourceError(
+            "bounded source {uid!r} ({location}) reads {format!r}, whose end cannot be known before it is read: a "
+            "retry would take a later end than the first try. If that is acceptable, declare it: "
+            '@job.source(bounded=True, ends="available_now"). Otherwise read it by splits, or in batch mode',
+            **shown,
+        )
     if operator.ends is not None and reads.has_end:
-        raise NeedlessEndsError(**shown, ends=operator.ends)
+        raise UnfitSourceError(
+            "bounded source {uid!r} ({location}) has ends={ends!r} and reads {format!r}, whose end is frozen when the "
+            "job first starts: leave it out",
+            **shown,
+            ends=operator.ends,
+        )
 
 
 def refuse_settings(conf: Mapping[str, str]) -> None:
@@ -89,12 +102,12 @@ def refuse_settings(conf: Mapping[str, str]) -> None:
 
     ``conf``: settings that the user set, in the session or for spark-submit.
 
-    Raises LosingSettingError.
+    Raises UnfitSettingError.
     """
     for key, value in conf.items():
         wrong, why = _SETTINGS.get(key.lower(), ("", ""))
         if wrong and str(value).strip().lower() == wrong:
-            raise LosingSettingError(key=key, value=value, why=why)
+            raise UnfitSettingError(key=key, value=value, why=why)
         rest = key.lower().removeprefix("spark.sql.streaming.")
         if rest != key.lower() and rest.startswith(_MODES):
-            raise LosingSettingError(key=key, value=value, why=_ASYNC)
+            raise UnfitSettingError(key=key, value=value, why=_ASYNC)

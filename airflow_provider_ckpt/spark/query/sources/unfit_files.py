@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.spark.query.analysed_plan import each
-from airflow_provider_ckpt.spark.query.errors import EmptyFileError, UnknownCompressionError
+from airflow_provider_ckpt.spark.query.errors import EmptyFileError, UnreadableFileError
 from airflow_provider_ckpt.spark.query.sources.file_index import index_of
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
@@ -51,7 +51,15 @@ def _unfit_file(spark: SparkSession, subject: str, index: Any, relation: Any) ->
         return None if empty is None else EmptyFileError(subject=subject, file=redact_uri(empty["path"]), format=form)
     for archive in _ARCHIVE.finditer(listed):
         if ".t" in archive["kind"].lower() or not _has_codec(spark, archive["path"]):
-            return UnknownCompressionError(subject=subject, file=redact_uri(archive["path"]), kind=archive["kind"])
+            return UnreadableFileError(
+                "{subject} cannot read {file}: Spark does not know {kind}, and would read the bytes of the file as "
+                "text. Nothing of it was released. Unpack it, or compress it with gzip, under a name that Spark knows "
+                "(.gz), and move this file away. If a micro-batch was planned with it already, docs/producers.md says "
+                "how to continue",
+                subject=subject,
+                file=redact_uri(archive["path"]),
+                kind=archive["kind"],
+            )
     return None
 
 

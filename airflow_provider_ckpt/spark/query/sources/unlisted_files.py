@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.spark.query.errors import UnlistedFileError
+from airflow_provider_ckpt.spark.query.errors import UnreadableFileError
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
@@ -23,12 +23,20 @@ def refuse_unlisted(spark: SparkSession, uid: str, location: str, reads: SourceR
     Java cannot decode the bytes of its name (in the C locale, any name that is not ASCII), or may not enter the folder.
     Only current files are checked. The listings of other file systems are taken as complete.
 
-    Raises UnlistedFileError.
+    Raises UnreadableFileError.
     """
     encoding = _encoding(spark)
     for root in _local(spark, reads.paths):
         for path, problem in _unlisted(root, encoding):
-            raise UnlistedFileError(uid=uid, location=location, path=ascii(path)[1:-1], problem=problem)
+            raise UnreadableFileError(
+                "source {uid!r} ({location}): Spark would leave out {path}: {problem}. Its rows would be missing. "
+                "Rename it or give access to it; for names that are not ASCII, start the job in a UTF-8 locale "
+                "(LC_ALL=C.UTF-8).",
+                uid=uid,
+                location=location,
+                path=ascii(path)[1:-1],
+                problem=problem,
+            )
 
 
 def _encoding(spark: SparkSession) -> str:

@@ -12,6 +12,7 @@ from concurrent.futures import Executor
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.model.channel import Channel, channels
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.ids import SubtaskId
@@ -26,7 +27,6 @@ from airflow_provider_ckpt.spark.task.bounded.batch_sources import BatchSources
 from airflow_provider_ckpt.spark.task.bounded.bounded_runner import BoundedRunner, batch_of, publication_of
 from airflow_provider_ckpt.spark.task.bounded.consumer_size import sized_for
 from airflow_provider_ckpt.spark.task.crashes import report_crash
-from airflow_provider_ckpt.spark.task.errors import InputsIncompleteError
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
 from airflow_provider_ckpt.storage.layout import partition_path
@@ -120,12 +120,16 @@ class BatchRunner(BoundedRunner):
     def _refuse_incomplete(self) -> None:
         """Refuse inputs without an end of data in their logs. The coordinator knows their ends only from reports (R23).
 
-        Raises InputsIncompleteError.
+        Raises TransientError.
         """
         producers = [channel.producer for channel in self._channels]
         missing = [name.vertex for name in producers if not self._inputs[name].has_ended]
         if missing:
-            raise InputsIncompleteError(vertex=self.vertex.uid, producers=", ".join(missing))
+            raise TransientError(
+                "vertex {vertex!r} cannot start: {producers} did not reach the end of data",
+                vertex=self.vertex.uid,
+                producers=", ".join(missing),
+            )
 
     def _frame(self) -> DataFrame:
         context = self._run

@@ -9,13 +9,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt.coordinator.protocol.reports import TaskReport
+from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.model.ids import TaskId
 from airflow_provider_ckpt.spark.query.sources.file_index import index_of, statuses
 from airflow_provider_ckpt.spark.query.sources.file_polls import listed
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
-from airflow_provider_ckpt.spark.task.errors import FilesChangedWhileReadError
 from airflow_provider_ckpt.spark.task.streaming.file_watch import report_of
 from airflow_provider_ckpt.task.read_files import ReadFiles
 
@@ -41,7 +41,7 @@ class BatchSources:
     ) -> None:
         """Report files that have changed since the query was built. Young files are compared after a few seconds.
 
-        Raises FilesChangedWhileReadError.
+        Raises TransientError.
         """
         until = self._files.settles_at(self._reads)
         while time.monotonic() < until and not is_over():
@@ -52,7 +52,15 @@ class BatchSources:
                 continue
             short = next((one for one in changed if one.size != one.read), None)
             if short is not None and job.operators[uid].on_unfinished == "fail":
-                raise FilesChangedWhileReadError(source=uid, count=len(changed), file=str(short))
+                raise TransientError(
+                    "source {source!r}: {file}. So it was still being written, or was replaced. Files of the source "
+                    "that changed while they were read: {count}. Nothing was released; another try reads them again. "
+                    "Have the producer write under a hidden name (.name or _name), and rename the file when it is "
+                    "complete",
+                    source=uid,
+                    count=len(changed),
+                    file=str(short),
+                )
             tell(report_of(task_id, uid, changed))
 
 

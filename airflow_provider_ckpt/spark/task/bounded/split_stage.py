@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.errors import CkptError, kind_and_text
+from airflow_provider_ckpt.errors import CkptError, TransientError, kind_and_text
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
 from airflow_provider_ckpt.spark.plan.splits import as_one, as_planned, split_frame
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.errors import SplitFailedError
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
 from airflow_provider_ckpt.spark.task.terminal_errors import hopeless
@@ -95,7 +94,7 @@ class SplitStage:
     def alone(self, split: Split, batch: int) -> Prepared:
         """Stage one split.
 
-        Raises SplitFailedError for a failure of the user's function or of Spark. Raises the error of :func:`hopeless`
+        Raises TransientError for a failure of the user's function or of Spark. Raises the error of :func:`hopeless`
         for a failure that every retry would repeat.
         """
         self._running = self._begin(self._group, split.id)
@@ -165,7 +164,9 @@ class SplitStage:
         cause = find_cause(raised).in_file
         if type(raised).__name__ not in cause and not cause.startswith("["):
             cause = kind_and_text(raised, cause)
-        raise SplitFailedError(uid=self._operator.uid, split=split.id, cause=cause) from raised
+        raise TransientError(
+            "split {split!r} of source {uid!r} failed: {cause}", uid=self._operator.uid, split=split.id, cause=cause
+        ) from raised
 
     def _frame(self, *splits: Split) -> DataFrame:
         return as_planned(self._operator, splits[0], split_frame(self._spark, self._operator, *splits), self._schema)

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.ids import TaskId
 from airflow_provider_ckpt.spark.query.sources.file_polls import listed, statuses_now
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.errors import UnfinishedFilesError
+from airflow_provider_ckpt.spark.task.errors import UnfitInputError
 from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
 from airflow_provider_ckpt.sparkfiles.seen_files import log_offset, planned_times
 from airflow_provider_ckpt.task.read_files import key_of
@@ -39,7 +39,7 @@ class FileWatch:
             return self._files.is_due(now)
 
     def look(self, reads: Mapping[str, SourceReads]) -> None:
-        """Compare the files that are due. Raises UnfinishedFilesError."""
+        """Compare the files that are due. Raises UnfitInputError."""
         with self._publisher.lock:
             due = self._files.due(time.monotonic())
         for uid, paths in due.items():
@@ -52,7 +52,7 @@ class FileWatch:
         Args:
             wait: compare young files no sooner than a few seconds after they were read.
 
-        Raises UnfinishedFilesError.
+        Raises UnfitInputError.
         """
         files = {uid: read for uid, read in reads.items() if read.is_file}
         if wait:
@@ -97,7 +97,16 @@ class FileWatch:
         operator = self._context.operators[uid]
         short = next((one for one in changed if one.size != one.read), None)
         if operator.on_unfinished == "fail" and short is not None:
-            raise UnfinishedFilesError(source=uid, count=len(changed), file=str(short))
+            raise UnfitInputError(
+                "source {source!r}: {file}. So it was still being written, or was replaced. Files of the source that "
+                "changed after they were read: {count}. Have the producer write under a hidden name (.name or _name), "
+                "and rename the file when it is complete. To resume without the missing rows, run with "
+                "--resume-failed; to include them, run the job under another job id. unfinished_files='warn' only "
+                "reports such files",
+                source=uid,
+                count=len(changed),
+                file=str(short),
+            )
 
 
 def report_of(task_id: TaskId, uid: str, changed: Collection[ChangedFile]) -> FilesChanged:

@@ -39,7 +39,7 @@ from airflow_provider_ckpt.spark.task.batch_files import (
     refuse_unreadable_names,
     refuse_unsettled,
 )
-from airflow_provider_ckpt.spark.task.errors import LateRowsError, unfit_event_time
+from airflow_provider_ckpt.spark.task.errors import UnfitInputError, unfit_event_time
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.streaming.late_rows import late_rows_of_batch
 from airflow_provider_ckpt.spark.task.streaming.source_times import source_times_of_batch
@@ -202,17 +202,26 @@ class Publisher:
     def _late_rows(self) -> int:
         """Return the number of late rows of the current batch.
 
-        Raises LateRowsError if a source fails at them.
+        Raises UnfitInputError if a source fails at them.
         """
         late = late_rows_of_batch(self._context.run.spark, self.vertex.uid)
         if late and self._strict:
-            raise LateRowsError(vertex=self.vertex.uid, rows=late, source=min(self._strict.values()))
+            raise UnfitInputError(
+                "the query of vertex {vertex!r} dropped late rows ({rows}), and source {source!r} has "
+                "late_rows='fail'. Spark counts rows after it has aggregated them within a task, so there may be more "
+                "input rows. Nothing of the micro-batch was released. To resume without these rows, set "
+                "late_rows='warn' and run with --resume-failed. To include them, run the job under another job id "
+                "with a longer delay in watermark=(column, delay)",
+                vertex=self.vertex.uid,
+                rows=late,
+                source=min(self._strict.values()),
+            )
         return late
 
     def _times(self) -> dict[str, SourceTimes]:
         """Return the event times of the current batch, by input.
 
-        Raises UnfitEventTimeError if a source fails at unfit event times.
+        Raises UnfitInputError if a source fails at unfit event times.
         """
         times = source_times_of_batch(self._context.run.spark, self.vertex.uid)
         for uid in times.keys() & self._strict.keys():
@@ -273,7 +282,7 @@ class Publisher:
     def _refuse_unfit_files(self) -> None:
         """Refuse files that Spark would misread.
 
-        Raises EmptyFileError, UnknownCompressionError, OrcColumnTypeError.
+        Raises EmptyFileError, UnreadableFileError, UnfitInputError.
         """
         spark, vertex = self._context.run.spark, self.vertex.uid
         if self.vertex.sources:

@@ -21,7 +21,7 @@ from airflow_provider_ckpt.spark.app.session_settings import starting
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
-from airflow_provider_ckpt.spark.task.errors import FileNotReadError, FilesSettledError, QueryFailedError
+from airflow_provider_ckpt.spark.task.errors import FilesSettledError, QueryFailedError
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
 from airflow_provider_ckpt.spark.task.streaming.batch_function import BatchFunction
 from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
@@ -50,7 +50,13 @@ def query_failed(vertex: str, error: BaseException, files: Sequence[str] = ()) -
 
 def _may_pass(vertex: str, cause: Cause) -> QueryFailedError:
     if cause.file is not None:
-        return FileNotReadError(vertex=vertex, file=cause.file, cause=cause.message)
+        return QueryFailedError(
+            "the query of vertex {vertex!r} cannot read {file}: {cause}. Nothing of the batch was released. Another "
+            "try reads the file again. If it is damaged or incomplete, put the right file under its name",
+            vertex=vertex,
+            file=cause.file,
+            cause=cause.message,
+        )
     return QueryFailedError(vertex=vertex, cause=cause.message)
 
 

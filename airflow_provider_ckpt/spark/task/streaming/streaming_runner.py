@@ -451,7 +451,7 @@ class StreamingRunner:
     def _look_back(self, mode: EndMode, built: BuiltQuery) -> None:
         """Report unread input, and state that is lost with the end.
 
-        Raises UnfinishedFilesError.
+        Raises UnfitInputError.
         """
         self._files.look_at_all(self._reads, wait=True)
         if mode == "drain":
