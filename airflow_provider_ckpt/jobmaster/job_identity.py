@@ -11,7 +11,7 @@ from typing import Protocol
 
 from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeTried
 from airflow_provider_ckpt.job.options.run_options import RunOptions
-from airflow_provider_ckpt.journal.requests import UpgradeRequest
+from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.storage import Storage
 

@@ -22,9 +22,9 @@ from airflow_provider_ckpt.job.loading.version import load_version
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import UpgradeRequest
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.spark.app.causes import told
 from airflow_provider_ckpt.spark.errors import UnfitVersionError
