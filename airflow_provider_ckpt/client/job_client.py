@@ -75,6 +75,20 @@ class JobClient(JobView):
 
     # ---- asking the driver
 
+    def send(self, request: JobRequest, *, epoch: int | None = None) -> JobRequest:
+        """Write a request for the driver, and return it as written. Return at once.
+
+        The other methods check the job's state first, where a request needs it.
+
+        Args:
+            request: The request. Its name and its epoch are set here.
+            epoch: The epoch of the driver, if the caller knows it. The journal is then not read.
+
+        Raises as :meth:`stop`.
+        """
+        asked = self._running_epoch(request.verb) if epoch is None else epoch
+        return write_request(self._storage(), self.job_id, replace(request, epoch=asked))
+
     def stop(self, *, epoch: int | None = None, leaves: bool = False) -> JobRequest:
         """Request a stop: a savepoint, its release, and the driver's exit. Return at once; the next run resumes
         there.
@@ -87,7 +101,7 @@ class JobClient(JobView):
 
         Raises NoSuchJobError, NoRootError, and RequestFailedError (NOT_RUNNING).
         """
-        return self._ask(StopRequest(leaves), epoch)
+        return self.send(StopRequest(leaves), epoch=epoch)
 
     def drain(self, *, at_once: bool = False, discard_timers: bool = False) -> JobRequest:
         """Request a drain: the job reads its remaining input, takes the final checkpoint and is FINISHED. Return at
@@ -101,7 +115,7 @@ class JobClient(JobView):
         """
         if not discard_timers and (waiting := self.state().with_timers()):
             raise TimersWaitError(job_id=self.job_id, vertices=", ".join(waiting))
-        return self._ask(DrainRequest(at_once))
+        return self.send(DrainRequest(at_once))
 
     def rescale(self, uid: str, parallelism: int) -> JobRequest:
         """Request that ``parallelism`` subtasks read source ``uid``, which has splits. Return at once.
@@ -120,7 +134,7 @@ class JobClient(JobView):
         if uid not in known or problem_of("parallelism", parallelism):
             told = ", ".join(known) or "it has none"
             raise NotRescalableError(job_id=self.job_id, uid=uid, parallelism=parallelism, known=told)
-        return self._ask(ReconfigureRequest({uid: VertexSettings(parallelism=parallelism)}))
+        return self.send(ReconfigureRequest({uid: VertexSettings(parallelism=parallelism)}))
 
     def reconfigure(self, changes: Reconfiguration) -> JobRequest:
         """Request other settings for queries while they run: limits, state partitions, scheduler share, functions.
@@ -130,7 +144,7 @@ class JobClient(JobView):
         Raises as :meth:`stop`, and RequestFailedError (NOT_RECONFIGURABLE).
         """
         self._previewed(self.state(), changes)
-        return self._ask(ReconfigureRequest(changes.changes))
+        return self.send(ReconfigureRequest(changes.changes))
 
     def upgrade(self, job: str | None = None, *, allow_non_restored_state: bool = False) -> JobRequest:
         """Request that the driver continues with another version of the job. Return at once.
@@ -147,7 +161,7 @@ class JobClient(JobView):
         self._refuse_upgrade(self.state())
         if job is not None:
             parts_of(job)
-        return self._ask(UpgradeRequest(job, allow_non_restored_state))
+        return self.send(UpgradeRequest(job, allow_non_restored_state))
 
     def _refuse_upgrade(self, state: JobState) -> None:
         definition = None if state.plan is None else state.plan.definition
@@ -331,11 +345,6 @@ class JobClient(JobView):
         self.state()
         terms = DeletionTerms(unfinished, abandoned, discard_unreleased, keep_staged, persisted)
         return JobDeletion(root, self.job_id, terms, sinks_of_job(job, self._location())).run()
-
-    def _ask(self, request: JobRequest, epoch: int | None = None) -> JobRequest:
-        """Write a request for the driver of ``epoch``, or for the current one, and return it as written."""
-        asked = self._running_epoch(request.verb) if epoch is None else epoch
-        return write_request(self._storage(), self.job_id, replace(request, epoch=asked))
 
     def _running_epoch(self, kind: str) -> int:
         state = self.state()

@@ -185,4 +185,4 @@ class RequestHandler:
 
     def try_upgrade(self, effect: TryUpgrade) -> None:
         assert self._upgrades is not None
-        self._upgrades.submit(effect.request.name, effect.request, self._inbox.put)
+        self._upgrades.submit(effect.request, self._inbox.put)

@@ -96,16 +96,16 @@ class VersionTrials:
         self._is_closed = False
         self._found: dict[str, JobVersion] = {}
 
-    def submit(self, name: str, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
+    def submit(self, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
         """See :class:`~airflow_provider_ckpt.jobmaster.job_identity.Upgrades`."""
 
         def run() -> None:
             try:
-                self._found[name] = self._try(request)
+                self._found[request.name] = self._try(request)
             except BaseException as error:  # a user's file may raise anything, and only this thread would see it
-                tell(UpgradeTried(name, told(error)))
+                tell(UpgradeTried(request.name, told(error)))
             else:
-                tell(UpgradeTried(name, None))
+                tell(UpgradeTried(request.name, None))
 
         # a daemon, so that a function that never returns does not delay the end of the driver
         thread = threading.Thread(target=run, name="ckpt-version-trial", daemon=True)
