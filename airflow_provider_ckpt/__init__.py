@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.errors import NoSuchJobError
     from airflow_provider_ckpt.client.garbage_collection import collect_garbage
+    from airflow_provider_ckpt.client.job_answer import JobAnswer
     from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
-    from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
     from airflow_provider_ckpt.connections.kafka_brokers import kafka_options
     from airflow_provider_ckpt.errors import (
         CkptError,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.job.sink_operator import PendingRelease
     from airflow_provider_ckpt.jobmaster.errors import NoSuchResultError, ReleaseHeldError, ResultNotPersistedError
     from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.model.job_request import JobRequest
     from airflow_provider_ckpt.model.job_status import JobStatus
     from airflow_provider_ckpt.model.request_outcome import RequestResult
     from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOperator
@@ -170,10 +171,10 @@ _MODULES = {
     "IcebergSink": "sinks.iceberg.iceberg_sink",
     "InvalidInputError": "errors",
     "Job": "job.job",
-    "JobAnswer": "client.job_request",
+    "JobAnswer": "client.job_answer",
     "JobClient": "client.job_client",
     "JobMetrics": "job.controller",
-    "JobRequest": "client.job_request",
+    "JobRequest": "model.job_request",
     "JobState": "journal.state",
     "JobStatus": "model.job_status",
     "KafkaSink": "sinks.kafka.kafka_sink",

@@ -94,6 +94,7 @@ def run_here(case: str, checkpoints: int, work: Path) -> Figures:
     """Run the job in this process until it has enough checkpoints (busy: until history is read)."""
     from airflow_provider_ckpt.job.options.run_options import RunOptions
     from airflow_provider_ckpt.journal.requests import write_request
+    from airflow_provider_ckpt.model.job_request import StopRequest
     from airflow_provider_ckpt.spark.app.session import build_session
     from airflow_provider_ckpt.spark.main import run_job
     from airflow_provider_ckpt.storage.location import Location
@@ -112,7 +113,7 @@ def run_here(case: str, checkpoints: int, work: Path) -> Figures:
 
     def stop_at_last() -> None:
         clock.enough.wait()
-        write_request(open_storage(root), JOB_ID, "stop", 1)
+        write_request(open_storage(root), JOB_ID, StopRequest(epoch=1))
 
     (work / "live").mkdir()
     threading.Thread(target=stop_at_last, daemon=True).start()

@@ -148,6 +148,7 @@ def _run_library(spark: Any, run: Run, whole: Whole) -> float:
     """Run the job, and return the time when the last rows of history were released."""
     from airflow_provider_ckpt.job.options.run_options import RunOptions
     from airflow_provider_ckpt.journal.requests import write_request
+    from airflow_provider_ckpt.model.job_request import StopRequest
     from airflow_provider_ckpt.sinks.file.manifests import read_manifests
     from airflow_provider_ckpt.spark.main import run_job
     from airflow_provider_ckpt.storage.location import Location
@@ -173,7 +174,7 @@ def _run_library(spark: Any, run: Run, whole: Whole) -> float:
         whole.reached.wait()
         while not covering():
             time.sleep(0.2)
-        write_request(open_storage(root), JOB_ID, "stop", 1)
+        write_request(open_storage(root), JOB_ID, StopRequest(epoch=1))
 
     threading.Thread(target=stop_when_released, daemon=True).start()
     code = run_job(options, Location(options.root), lambda line: lines.append((time.time(), line)))

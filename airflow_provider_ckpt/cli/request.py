@@ -8,10 +8,10 @@ from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.arguments import job_client
 from airflow_provider_ckpt.cli.reconfiguration import LOGIC, print_preview, read_changes
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.client.job_request import NEEDLESS, JobRequest
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.options.units import parse_duration, whole_number
 from airflow_provider_ckpt.job.reconfiguration import RESOURCES, WORKLOAD
+from airflow_provider_ckpt.model.job_request import REQUESTS, JobRequest, ReconfigureRequest
 from airflow_provider_ckpt.status.exit_code import ExitCode
 
 _HELP = {
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"job {args.job} is {state.status}; its next run applies the change")
         return ExitCode.FINISHED
     status = client.state().status
-    if status in NEEDLESS.get(args.kind, ()):
+    if status in REQUESTS.get(args.kind, ReconfigureRequest).done_in:  # `rescale` reconfigures
         print(f"job {args.job} is {status}: there is nothing to {args.kind}")
         return ExitCode.FINISHED
     asked = _ask(client, args)

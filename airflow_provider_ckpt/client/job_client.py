@@ -6,6 +6,7 @@ needs access to the root but none to the cluster, and imports neither Spark nor 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.client.errors import (
@@ -20,24 +21,27 @@ from airflow_provider_ckpt.client.errors import (
     RequestOvertakenError,
     TimersWaitError,
 )
-from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest, advice
+from airflow_provider_ckpt.client.job_answer import JobAnswer, advice
 from airflow_provider_ckpt.client.job_view import JobView, Root, opened
+from airflow_provider_ckpt.errors import RequestFailedError
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.job.loading.loading import parts_of
-from airflow_provider_ckpt.jobmaster.applied_changes import is_changed
+from airflow_provider_ckpt.jobmaster.applied_changes import is_changed, is_decided
 from airflow_provider_ckpt.journal import journal as journals
-from airflow_provider_ckpt.journal.requests import (
-    Changes,
-    RescaleRequest,
-    UpgradeRequest,
-    pending_requests,
-    withdraw_leaves,
-    write_request,
-)
+from airflow_provider_ckpt.journal.requests import pending_requests, withdraw_leaves, write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
+from airflow_provider_ckpt.model.job_request import (
+    DrainRequest,
+    JobRequest,
+    ReconfigureRequest,
+    StopRequest,
+    UpgradeRequest,
+    asks_to_leave,
+)
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.setting_ranges import problem_of
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.root import read_root
 
 if TYPE_CHECKING:
@@ -71,6 +75,20 @@ class JobClient(JobView):
 
     # ---- asking the driver
 
+    def send(self, request: JobRequest, *, epoch: int | None = None) -> JobRequest:
+        """Write a request for the driver, and return it as written. Return at once.
+
+        The other methods check the job's state first, where a request needs it.
+
+        Args:
+            request: The request. Its name and its epoch are set here.
+            epoch: The epoch of the driver, if the caller knows it. The journal is then not read.
+
+        Raises as :meth:`stop`.
+        """
+        asked = self._running_epoch(request.verb) if epoch is None else epoch
+        return write_request(self._storage(), self.job_id, replace(request, epoch=asked))
+
     def stop(self, *, epoch: int | None = None, leaves: bool = False) -> JobRequest:
         """Request a stop: a savepoint, its release, and the driver's exit. Return at once; the next run resumes
         there.
@@ -83,7 +101,7 @@ class JobClient(JobView):
 
         Raises NoSuchJobError, NoRootError, and RequestFailedError (NOT_RUNNING).
         """
-        return self._ask("stop", epoch, leaves=leaves)
+        return self.send(StopRequest(leaves), epoch=epoch)
 
     def drain(self, *, at_once: bool = False, discard_timers: bool = False) -> JobRequest:
         """Request a drain: the job reads its remaining input, takes the final checkpoint and is FINISHED. Return at
@@ -97,7 +115,7 @@ class JobClient(JobView):
         """
         if not discard_timers and (waiting := self.state().with_timers()):
             raise TimersWaitError(job_id=self.job_id, vertices=", ".join(waiting))
-        return self._ask("drain", None, at_once=at_once)
+        return self.send(DrainRequest(at_once))
 
     def rescale(self, uid: str, parallelism: int) -> JobRequest:
         """Request that ``parallelism`` subtasks read source ``uid``, which has splits. Return at once.
@@ -116,7 +134,7 @@ class JobClient(JobView):
         if uid not in known or problem_of("parallelism", parallelism):
             told = ", ".join(known) or "it has none"
             raise NotRescalableError(job_id=self.job_id, uid=uid, parallelism=parallelism, known=told)
-        return self._ask("rescale", None, rescale=RescaleRequest(uid, parallelism))
+        return self.send(ReconfigureRequest({uid: VertexSettings(parallelism=parallelism)}))
 
     def reconfigure(self, changes: Reconfiguration) -> JobRequest:
         """Request other settings for queries while they run: limits, state partitions, scheduler share, functions.
@@ -126,7 +144,7 @@ class JobClient(JobView):
         Raises as :meth:`stop`, and RequestFailedError (NOT_RECONFIGURABLE).
         """
         self._previewed(self.state(), changes)
-        return self._ask("reconfigure", None, changes=changes.changes)
+        return self.send(ReconfigureRequest(changes.changes))
 
     def upgrade(self, job: str | None = None, *, allow_non_restored_state: bool = False) -> JobRequest:
         """Request that the driver continues with another version of the job. Return at once.
@@ -143,7 +161,7 @@ class JobClient(JobView):
         self._refuse_upgrade(self.state())
         if job is not None:
             parts_of(job)
-        return self._ask("upgrade", None, upgrade=UpgradeRequest(job, allow_non_restored_state))
+        return self.send(UpgradeRequest(job, allow_non_restored_state))
 
     def _refuse_upgrade(self, state: JobState) -> None:
         definition = None if state.plan is None else state.plan.definition
@@ -195,11 +213,7 @@ class JobClient(JobView):
         state = self.state()
         since = state.deployment or state.driver_since or state.epoch
         asked = pending_requests(self._storage(), self.job_id, state.epoch, state.outcomes, since)
-        return [
-            JobRequest(self.job_id, one.kind, one.epoch, one.name, one.rescale, one.changes, one.upgrade)
-            for one in asked
-            if one.is_change
-        ]
+        return [one for one in asked if one.is_change]
 
     def is_asked_to_leave(self, epoch: int) -> bool:
         """Return True if the driver of ``epoch`` was asked to stop because its process must end
@@ -209,7 +223,7 @@ class JobClient(JobView):
         """
         state = self.look()
         since = state.driver_since or epoch if state.epoch == epoch else epoch
-        return any(one.leaves for one in pending_requests(self._storage(), self.job_id, epoch, (), since))
+        return any(map(asks_to_leave, pending_requests(self._storage(), self.job_id, epoch, (), since)))
 
     def withdraw_leaves(self, epoch: int) -> int:
         """Withdraw the requests that :meth:`is_asked_to_leave` finds, up to the driver of ``epoch``, and return
@@ -239,30 +253,17 @@ class JobClient(JobView):
             nonlocal seen
             seen, told = state, state.outcomes.get(request.name)
             if told is None and not _is_for(request, state):
-                if request.is_decided(state):
+                if is_decided(state, request):
                     return True
                 raise RequestOvertakenError(
-                    job_id=self.job_id, kind=request.kind, epoch=state.epoch, asked=request.epoch
+                    job_id=self.job_id, kind=request.verb, epoch=state.epoch, asked=request.epoch
                 )
             return not state.is_held or (told is not None and not (request.ends_job and told.took_place))
 
         try:
             return JobAnswer(request, self.wait(is_answered, timeout))
         except JobWaitTimeoutError:
-            if request.rescale is not None:
-                raise _not_rescaled(request, request.rescale, timeout) from None
-            if request.upgrade is not None:
-                raise NotUpgradedError(job_id=self.job_id, request=request.name, seconds=timeout) from None
-            if not request.ends_job:
-                raise NotReconfiguredError(job_id=self.job_id, request=request.name, seconds=timeout) from None
-            raise JobNotEndedError(
-                job_id=self.job_id,
-                kind=request.kind,
-                request=request.name,
-                seconds=timeout,
-                epoch=request.epoch,
-                answer="has taken" if request.name in seen.answered else "has not answered",
-            ) from None
+            raise _late(request, seen, timeout) from None
 
     # ---- without a driver
 
@@ -345,31 +346,6 @@ class JobClient(JobView):
         terms = DeletionTerms(unfinished, abandoned, discard_unreleased, keep_staged, persisted)
         return JobDeletion(root, self.job_id, terms, sinks_of_job(job, self._location())).run()
 
-    def _ask(
-        self,
-        kind: str,
-        epoch: int | None,
-        *,
-        leaves: bool = False,
-        at_once: bool = False,
-        rescale: RescaleRequest | None = None,
-        changes: Changes | None = None,
-        upgrade: UpgradeRequest | None = None,
-    ) -> JobRequest:
-        asked, storage = self._running_epoch(kind) if epoch is None else epoch, self._storage()
-        name = write_request(
-            storage,
-            self.job_id,
-            kind,
-            asked,
-            leaves=leaves,
-            at_once=at_once,
-            rescale=rescale,
-            changes=changes,
-            upgrade=upgrade,
-        )
-        return JobRequest(self.job_id, kind, asked, name, rescale, changes or {}, upgrade)
-
     def _running_epoch(self, kind: str) -> int:
         state = self.state()
         if not state.is_held:
@@ -390,7 +366,15 @@ def _is_for(request: JobRequest, state: JobState) -> bool:
     return state.epoch == request.epoch or bool(since and request.epoch >= since)
 
 
-def _not_rescaled(request: JobRequest, asked: RescaleRequest, seconds: float | None) -> NotRescaledError:
-    return NotRescaledError(
-        job_id=request.job_id, uid=asked.uid, parallelism=asked.parallelism, request=request.name, seconds=seconds
-    )
+def _late(request: JobRequest, state: JobState, seconds: float | None) -> RequestFailedError:
+    """Return the error of a request that was not carried out within ``seconds``."""
+    about = {"job_id": state.job_id, "request": request.name, "seconds": seconds}
+    if request.ends_job:
+        answer = "has taken" if request.name in state.answered else "has not answered"
+        return JobNotEndedError(**about, kind=request.kind, epoch=request.epoch, answer=answer)
+    if isinstance(request, UpgradeRequest):
+        return NotUpgradedError(**about)
+    if isinstance(request, ReconfigureRequest) and (rescale := request.rescale) is not None:
+        uid, parallelism = rescale
+        return NotRescaledError(**about, uid=uid, parallelism=parallelism)
+    return NotReconfiguredError(**about)

@@ -7,14 +7,11 @@ from __future__ import annotations
 from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
-    ReconfigureRequested,
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
     RescaleRequested,
     RunGivenUp,
-    StopRequested,
-    UpgradeRequested,
     UpgradeTried,
 )
 from airflow_provider_ckpt.coordinator.protocol.reports import (
@@ -28,6 +25,7 @@ from airflow_provider_ckpt.coordinator.protocol.reports import (
     SubtaskRunning,
 )
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
+from airflow_provider_ckpt.model.job_request import JobRequest
 
 
 class Admission:
@@ -50,7 +48,9 @@ class Admission:
     def refuse(self, message: Message) -> str | None:
         if isinstance(message, RunGivenUp):
             return None
-        if isinstance(message, (StopRequested, RescaleRequested, ReconfigureRequested, UpgradeRequested)):
+        if isinstance(message, JobRequest):
+            return None if self._requests.is_new(message.name) else "stale"
+        if isinstance(message, RescaleRequested):
             return None if self._requests.is_new(message.request) else "stale"
         if isinstance(message, UpgradeTried):
             return None if self._requests.trying == message.request else "stale"

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.protocol.effects import Notice
-from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import QueryMeasured
 from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
 from airflow_provider_ckpt.coordinator.rescaler import Rescaler
@@ -22,6 +21,7 @@ from airflow_provider_ckpt.coordinator.state.reconfiguration_state import Reconf
 from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.json_form import from_json, to_json
 from airflow_provider_ckpt.model.progress import BatchProgress
@@ -153,7 +153,7 @@ class ControllerLoop:
         if wanted is not None and wanted.changes:
             self._ask(watch, wanted, now)
 
-    def _ask(self, watch: _Watch, wanted: ReconfigureRequested, now: float) -> None:
+    def _ask(self, watch: _Watch, wanted: ReconfigureRequest, now: float) -> None:
         name, asks = wanted.by, _shown(wanted.changes)
         if now < watch.in_vain.get(asks, (0, 0.0))[1]:
             return
@@ -201,7 +201,7 @@ class ControllerLoop:
         return JobMetrics(now - watch.since, queries, sources, operators)
 
 
-def _answered(controller: Controller, answer: object) -> ReconfigureRequested | None:
+def _answered(controller: Controller, answer: object) -> ReconfigureRequest | None:
     """Return the request in a policy's answer, or None if there is none.
 
     The changes are converted to JSON and back, because the journal records them and must be able to read them.
@@ -223,7 +223,7 @@ def _answered(controller: Controller, answer: object) -> ReconfigureRequested | 
         changes = from_json(dict[str, VertexSettings], to_json(dict(answer.changes)))
     except UnknownFormError as error:
         raise TypeError(f"its changes are not VertexSettings by uid: {error.data['what']}") from error
-    return ReconfigureRequested(changes, None, name, why)
+    return ReconfigureRequest(changes, name, why)
 
 
 def _name(controller: Controller) -> str:

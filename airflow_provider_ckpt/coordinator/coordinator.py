@@ -18,14 +18,11 @@ from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import Check
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect, Notice
 from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
-    ReconfigureRequested,
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
     RescaleRequested,
     RunGivenUp,
-    StopRequested,
-    UpgradeRequested,
     UpgradeTried,
 )
 from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
@@ -63,6 +60,13 @@ from airflow_provider_ckpt.journal.events import RequestAnswered, SourceFilesCha
 from airflow_provider_ckpt.model.file_status import awaited
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_request import (
+    DrainRequest,
+    JobRequest,
+    ReconfigureRequest,
+    StopRequest,
+    UpgradeRequest,
+)
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 
@@ -302,13 +306,15 @@ class Coordinator:
                 self._awaited(self._releasing.failed(message, now))
             case ReleaseHeld():
                 self._awaited(self._releasing.held(message, now))
-            case StopRequested():
-                self._requested(message, now)
+            case StopRequest():
+                self._stop(message, now)
+            case DrainRequest():
+                self._answer(message, self._parts.requests.take_drain(message), now)
             case RescaleRequested():
                 self._rescaler.requested(message, now)
-            case ReconfigureRequested():
+            case ReconfigureRequest():
                 self._reconfigurer.requested(message, now)
-            case UpgradeRequested():
+            case UpgradeRequest():
                 self._upgrader.requested(message, now)
             case UpgradeTried():
                 self._upgrader.tried(message, now)
@@ -320,16 +326,19 @@ class Coordinator:
         if not was_awaited:
             self._dropped["checkpoint"] += 1
 
-    def _requested(self, message: StopRequested, now: float) -> None:
-        without = message.mode == "stop" and self._takes_no_savepoint
-        if without and not message.leaves:
+    def _stop(self, request: StopRequest, now: float) -> None:
+        without = self._takes_no_savepoint
+        if without and not request.leaves:
             outcome = RequestOutcome.refused(_NO_SAVEPOINT)
         else:
-            outcome = self._parts.requests.take(message, now + self._parts.options.timeout)
-        if message.request is not None:
-            self._parts.out.append(Append(RequestAnswered(message.request, message.mode, outcome, now)))
-        if without and message.leaves:
+            outcome = self._parts.requests.take_stop(request, now + self._parts.options.timeout)
+        self._answer(request, outcome, now)
+        if without and request.leaves:
             self._job.end(JobStatus.RESTARTING, _NO_SAVEPOINT)
+
+    def _answer(self, request: JobRequest, outcome: RequestOutcome, now: float) -> None:
+        if request.name:
+            self._parts.out.append(Append(RequestAnswered(request.name, request.kind, outcome, now)))
 
     @property
     def _takes_no_savepoint(self) -> bool:

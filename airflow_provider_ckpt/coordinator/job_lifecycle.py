@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, EndJob
-from airflow_provider_ckpt.coordinator.state.requests import UPGRADE, Stop
+from airflow_provider_ckpt.coordinator.state.requests import Stop
 from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
+from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.words import counted
@@ -99,7 +100,7 @@ class JobLifecycle:
         why = f"{self._told(cause)}; the job continues"
         requests.stop = None
         self._answer("stop", RequestOutcome.failed(why), now)
-        self._answer(UPGRADE, RequestOutcome.failed(why), now)
+        self._answer(UpgradeRequest.kind, RequestOutcome.failed(why), now)
 
     def end_if_done(self, now: float) -> None:
         """Decide whether the job has finished or stopped, and end it once no release delays the end."""
@@ -183,7 +184,6 @@ class JobLifecycle:
         changed = self._parts.reconfiguring.current
         held = "later runs apply it" if changed is not None and changed.decided is not None else "it did not take place"
         self._answer("reconfigure", RequestOutcome.failed(f"the job became {ending.status} first; {held}"), now)
-        self._answer(UPGRADE, RequestOutcome.failed(f"the job became {ending.status} first"), now)
         if ending.status is JobStatus.FINISHED:
             self._answer("stop", RequestOutcome.completed("the job has FINISHED"), now)
             self._answer("drain", RequestOutcome.completed("the job has FINISHED"), now)
@@ -196,11 +196,13 @@ class JobLifecycle:
             self._answer("stop", RequestOutcome.failed(f"{ending.cause}"), now)
             resumes = "; the next run continues the drain" if ending.status is JobStatus.RESTARTING else ""
             self._answer("drain", RequestOutcome.failed(f"{ending.cause}{resumes}"), now)
+        self._answer(None, RequestOutcome.failed(f"the job became {ending.status} first"), now)
 
     def _but(self) -> str:
         held = self._parts.releases.closed_gates
         return f"; output that the gates of {', '.join(held)} hold stays staged for a later run" if held else ""
 
-    def _answer(self, mode: str, outcome: RequestOutcome, now: float) -> None:
-        for request, kind in self._parts.requests.close(mode):
-            self._parts.out.append(Append(RequestAnswered(request, kind, outcome, now)))
+    def _answer(self, kind: str | None, outcome: RequestOutcome, now: float) -> None:
+        """Answer the open requests of one kind, or of every kind if it is None."""
+        for request, its_kind in self._parts.requests.close(kind):
+            self._parts.out.append(Append(RequestAnswered(request, its_kind, outcome, now)))

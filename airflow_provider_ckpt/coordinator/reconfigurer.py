@@ -27,7 +27,6 @@ from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.protocol.commands import PrepareReconfiguration, RestartSubtask
 from airflow_provider_ckpt.coordinator.protocol.effects import Append
-from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import ReconfigurationPrepared, ReconfigurationUnfit
 from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.coordinator.state.reconfiguration_state import ReconfigurationInProgress
@@ -36,6 +35,7 @@ from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.journal.events import GraphChanged, ReconfigurationEnded, RequestAnswered
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.vertex_settings import Settings, merged, of_queries, rescales
 
@@ -55,24 +55,24 @@ class Reconfigurer:
         self._rescaler = rescaler
         parts.reconfiguring.rescale = self._decide_rescale
 
-    def requested(self, message: ReconfigureRequested, now: float) -> RequestOutcome:
+    def requested(self, message: ReconfigureRequest, now: float) -> RequestOutcome:
         """Accept or refuse a request, and return the first answer."""
-        parts = self._parts
+        parts, request = self._parts, message.name or None
         try:
             asked = by_vertex(parts.graph.now, message.changes)
             change, scales = of_queries(asked), rescales(asked)
             self._refuse(change, scales)
             if not scales and merged(parts.reconfiguring.settings, change) == dict(parts.reconfiguring.settings):
-                return self._answer(message.request, RequestOutcome.completed(AS_IT_IS), now)
+                return self._answer(request, RequestOutcome.completed(AS_IT_IS), now)
             affected = self._affected(change)
         except ReconfigurationRefusedError as error:
-            return self._answer(message.request, RequestOutcome.refused(error.data["why"]), now)
-        current = parts.reconfiguring.begin(message.request, change, affected, now, parts.options.timeout)
+            return self._answer(request, RequestOutcome.refused(error.data["why"]), now)
+        current = parts.reconfiguring.begin(request, change, affected, now, parts.options.timeout)
         current.rescales, current.by, current.why = scales, message.by, message.why
         for uid in scales:
             parts.splits.hold(uid)
-        parts.requests.note(message.request, KIND)
-        accepted = self._answer(message.request, RequestOutcome(RequestResult.ACCEPTED), now)
+        parts.requests.note(request, KIND)
+        accepted = self._answer(request, RequestOutcome(RequestResult.ACCEPTED), now)
         if not affected:  # no query has to be built or paused before the decision
             parts.out.append(Append(parts.reconfiguring.decide(current, now)))
         for subtask in affected:

@@ -18,9 +18,10 @@ from __future__ import annotations
 from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, TryUpgrade
-from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeRequested, UpgradeTried
-from airflow_provider_ckpt.coordinator.state.requests import UPGRADE, in_progress
+from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeTried
+from airflow_provider_ckpt.coordinator.state.requests import in_progress
 from airflow_provider_ckpt.journal.events import RequestAnswered
+from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 
@@ -31,15 +32,15 @@ class Upgrader:
         self._deadline = 0.0
         """When the trial must be over."""
 
-    def requested(self, message: UpgradeRequested, now: float) -> None:
+    def requested(self, request: UpgradeRequest, now: float) -> None:
         requests, timeout = self._parts.requests, self._parts.options.timeout
         if (why := self._refusal()) is not None:
-            self._answer(message.request, RequestOutcome.refused(why), now)
+            self._answer(request.name, RequestOutcome.refused(why), now)
             return
-        requests.trying, self._deadline = message.request, now + timeout
-        requests.note(message.request, UPGRADE)
-        self._answer(message.request, RequestOutcome(RequestResult.ACCEPTED), now)
-        self._parts.out.append(TryUpgrade(message.request))
+        requests.trying, self._deadline = request.name, now + timeout
+        requests.note(request.name, request.kind)
+        self._answer(request.name, RequestOutcome(RequestResult.ACCEPTED), now)
+        self._parts.out.append(TryUpgrade(request))
 
     def tried(self, message: UpgradeTried, now: float) -> None:
         requests = self._parts.requests
@@ -103,4 +104,4 @@ class Upgrader:
             self._answer(request, outcome, now)
 
     def _answer(self, request: str, outcome: RequestOutcome, now: float) -> None:
-        self._parts.out.append(Append(RequestAnswered(request, UPGRADE, outcome, now)))
+        self._parts.out.append(Append(RequestAnswered(request, UpgradeRequest.kind, outcome, now)))

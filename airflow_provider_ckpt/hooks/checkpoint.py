@@ -31,12 +31,12 @@ from airflow_provider_ckpt.storage.storage import Storage
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.garbage_collection import GarbageReport
     from airflow_provider_ckpt.client.job_client import JobClient
-    from airflow_provider_ckpt.client.job_request import JobRequest
     from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
     from airflow_provider_ckpt.job.job import Job
     from airflow_provider_ckpt.jobmaster.retention.deletion import DeletedJob
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
+    from airflow_provider_ckpt.model.job_request import JobRequest
 
 _TOAST = 200
 """Characters that a user can read before the message disappears."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.change_scope import by_vertex
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
-from airflow_provider_ckpt.journal.requests import Changes, Request, RescaleRequest
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_request import Changes, JobRequest, ReconfigureRequest
 from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings, merged, of_queries, rescales
 
 
@@ -18,26 +18,31 @@ def is_changed(state: JobState, changes: Changes) -> bool:
         change = by_vertex(state.graph(), changes)
     except ReconfigurationRefusedError:
         return False
-    scaled = all(is_rescaled(state, RescaleRequest(uid, number)) for uid, number in rescales(change).items())
+    scaled = all(is_rescaled(state, uid, number) for uid, number in rescales(change).items())
     return scaled and _without_digests(merged(state.settings, of_queries(change))) == _without_digests(state.settings)
 
 
-def is_surely_changed(state: JobState, changes: Changes) -> bool:
-    """Return whether ``changes`` certainly hold, no matter which JobMaster applied them.
+def is_decided(state: JobState, request: JobRequest) -> bool:
+    """Return whether later runs keep the requested change, whatever became of the driver.
 
-    A change that names a file is never certain, because a file that is assigned again has the same name but may have
-    other content.
+    A change that names a file is decided only if ``reconfigured_for`` names its request, because a file that is
+    assigned again has the same name but may have other content. An upgrade never is, because the journal does not
+    record which version runs.
     """
-    names_file = any(one.names_file for one in changes.values())
-    return bool(changes) and not names_file and is_changed(state, changes)
+    if request.name == state.reconfigured_for:
+        return True
+    if not isinstance(request, ReconfigureRequest):
+        return False
+    names_file = any(one.names_file for one in request.changes.values())
+    return not names_file and is_changed(state, request.changes)
 
 
-def is_rescaled(state: JobState, asked: RescaleRequest) -> bool:
+def is_rescaled(state: JobState, uid: str, parallelism: int) -> bool:
     if state.plan is None:
         return False
-    source = None if state.plan.definition is None else state.plan.definition.sources.get(asked.uid)
+    source = None if state.plan.definition is None else state.plan.definition.sources.get(uid)
     declared = None if source is None else source.parallelism
-    return state.plan.rescaled.get(asked.uid, declared) == asked.parallelism
+    return state.plan.rescaled.get(uid, declared) == parallelism
 
 
 def still_wanted(state: JobState, changes: Changes) -> Changes:
@@ -48,26 +53,17 @@ def still_wanted(state: JobState, changes: Changes) -> Changes:
     """
     wanted = {}
     for uid, one in changes.items():
-        if one.parallelism is not None and is_rescaled(state, RescaleRequest(uid, one.parallelism)):
+        if one.parallelism is not None and is_rescaled(state, uid, one.parallelism):
             one = replace(one, parallelism=None)
         if not one.is_declared:
             wanted[uid] = one
     return wanted
 
 
-def was_decided(state: JobState, request: Request) -> bool:
-    """Return whether the previous JobMaster took ``request`` and also applied it, so that nothing is left to decide.
-
-    A change that names a file counts as applied only if ``reconfigured_for`` names the request. JobMasters of earlier
-    releases did not record that.
-    """
-    if request.name == state.reconfigured_for:
-        return True
-    if request.name not in state.taken_again:
-        return False
-    if request.rescale is not None:
-        return is_rescaled(state, request.rescale)
-    return is_surely_changed(state, request.changes)
+def was_decided(state: JobState, request: JobRequest) -> bool:
+    """Return whether the previous JobMaster took ``request`` and also applied it, so that nothing is left to decide."""
+    was_taken = request.name in state.taken_again or request.name == state.reconfigured_for
+    return was_taken and is_decided(state, request)
 
 
 def _without_digests(settings: Settings) -> dict[str, VertexSettings]:

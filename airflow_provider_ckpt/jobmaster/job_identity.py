@@ -11,7 +11,7 @@ from typing import Protocol
 
 from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeTried
 from airflow_provider_ckpt.job.options.run_options import RunOptions
-from airflow_provider_ckpt.journal.requests import UpgradeRequest
+from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -41,7 +41,7 @@ class Upgraded:
 class Upgrades(Protocol):
     """A loader that tries other versions of the job while the current one runs."""
 
-    def submit(self, name: str, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
+    def submit(self, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
         """Start a trial in a thread of its own, and return at once. Pass the answer to ``tell`` when it is known."""
 
     def close(self) -> None:

@@ -29,7 +29,6 @@ from airflow_provider_ckpt.coordinator.protocol.effects import (
 )
 from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
-    StopRequested,
 )
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     DataAvailable,
@@ -60,6 +59,7 @@ from airflow_provider_ckpt.journal.events import (
     StatusChanged,
 )
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import DrainRequest, StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 from airflow_provider_ckpt.status.status_line import LineKind
 from airflow_provider_ckpt.status.status_reporter import StatusReporter
@@ -274,7 +274,7 @@ class JobMaster:
             return
         ending = due(self._options, ran=self._ran(now), now=self._clock.wall())
         if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop wins over a drain
-            self._tell(StopRequested(ending, leaves=ending == "stop"))
+            self._tell(StopRequest(leaves=True) if ending == "stop" else DrainRequest())
 
     def _ran(self, now: float) -> float:
         """Return the seconds for which this driver has been running the job, in all versions."""

@@ -7,17 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.protocol.effects import TryUpgrade
-from airflow_provider_ckpt.coordinator.protocol.messages import (
-    Message,
-    ReconfigureRequested,
-    RescaleRequested,
-    StopRequested,
-    UpgradeRequested,
-)
-from airflow_provider_ckpt.coordinator.state.requests import UPGRADE
+from airflow_provider_ckpt.coordinator.protocol.messages import Message
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.jobmaster.applied_changes import still_wanted, was_decided
 from airflow_provider_ckpt.jobmaster.clock import Clock
@@ -26,10 +20,16 @@ from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity, Upgrades
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.request_reader import RequestReader
 from airflow_provider_ckpt.journal.events import Event, RequestAnswered, StatusChanged
-from airflow_provider_ckpt.journal.requests import CHANGES, INVALID, Changes, Request, UpgradeRequest
+from airflow_provider_ckpt.model.job_request import (
+    DrainRequest,
+    InvalidRequest,
+    JobRequest,
+    ReconfigureRequest,
+    StopRequest,
+    UpgradeRequest,
+)
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome
-from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.layout import request_path
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -48,7 +48,7 @@ class ServedRequests:
         self._names: list[str] = []
 
     def answered(self, event: RequestAnswered) -> None:
-        if event.kind in (*CHANGES, INVALID) and event.outcome.is_last:
+        if event.kind not in (StopRequest.kind, DrainRequest.kind) and event.outcome.is_last:
             self._names.append(event.request)
 
     def forget(self, flush: Callable[[], None]) -> None:
@@ -104,7 +104,7 @@ class RequestHandler:
         warn: Callable[[str], None],
     ) -> None:
         self._job, self._coordinator, self._journal = identity, coordinator, journal
-        self._upgrades, self._asked = upgrades, dict[str, UpgradeRequest]()
+        self._upgrades = upgrades
         self._upgraded = identity.upgraded
         """The upgrade that started this version, until its request is answered."""
         self._inbox, self._clock, self._tell, self._append = inbox, clock, tell, append
@@ -131,39 +131,32 @@ class RequestHandler:
                 self._answer(request, RequestOutcome.completed("it was decided before, and later runs go by it"))
             elif holds and request.is_change:
                 continue
-            elif request.kind == "drain" and self._coordinator.upgrading is not None:
+            elif isinstance(request, DrainRequest) and self._coordinator.upgrading is not None:
                 continue  # the new version drains then, or this one if the upgrade fails
-            elif self._is_so(request):
-                self._answer(request, RequestOutcome.completed(AS_IT_IS))
-            elif request.kind in ("stop", "drain"):
-                asked = StopRequested(request.kind, request.name, request.leaves, request.at_once)  # type: ignore[arg-type]
-                self._tell(asked)
-            elif request.rescale is not None:
-                self._tell(RescaleRequested(request.rescale.uid, request.rescale.parallelism, request.name))
-            elif request.kind == "reconfigure":
-                self._tell(ReconfigureRequested(self._still_wanted(request.changes), request.name))
-            elif request.upgrade is not None and self._upgrades is not None:
-                self._asked[request.name] = request.upgrade
-                self._tell(UpgradeRequested(request.name))
-            elif request.upgrade is not None:
-                self._answer(request, RequestOutcome.refused(_HAS_WORKERS))
+            elif (outcome := self._early_outcome(request := self._still_wanted(request))) is not None:
+                self._answer(request, outcome)
             else:
-                self._answer(request, RequestOutcome.refused(f"{request.problem}"))
+                self._tell(request)
 
-    def _still_wanted(self, changes: Changes) -> Changes:
+    def _still_wanted(self, request: JobRequest) -> JobRequest:
         """Drop changes that are already in effect. While another change is in progress none is dropped, because that
         one may still alter them."""
-        return changes if self._coordinator.is_changing else still_wanted(self._journal.state, changes)
+        if not isinstance(request, ReconfigureRequest) or self._coordinator.is_changing:
+            return request
+        return replace(request, changes=still_wanted(self._journal.state, request.changes))
 
-    def _is_so(self, request: Request) -> bool:
-        of_source = request.rescale
-        if of_source is not None:
-            changes: Changes = {of_source.uid: VertexSettings(parallelism=of_source.parallelism)}
-        else:
-            changes = request.changes
-        return bool(changes) and not self._still_wanted(changes)
+    def _early_outcome(self, request: JobRequest) -> RequestOutcome | None:
+        """Return the outcome of a request that the coordinator need not decide; None for any other."""
+        match request:
+            case InvalidRequest():
+                return RequestOutcome.refused(request.problem)
+            case ReconfigureRequest() if not request.changes:
+                return RequestOutcome.completed(AS_IT_IS)
+            case UpgradeRequest() if self._upgrades is None:
+                return RequestOutcome.refused(_HAS_WORKERS)
+        return None
 
-    def _holds_changes(self, requests: Iterable[Request], now: float, *, is_running: bool) -> bool:
+    def _holds_changes(self, requests: Iterable[JobRequest], now: float, *, is_running: bool) -> bool:
         """Return whether changes must wait until the job runs.
 
         The previous JobMaster may have taken a change and died. That change waits for the job to run, and all later
@@ -176,7 +169,7 @@ class RequestHandler:
             self._patient_until = now + min(PATIENCE, self._job.options.checkpoint_timeout / 2)
         return not is_running and now < self._patient_until
 
-    def _answer(self, request: Request, outcome: RequestOutcome) -> None:
+    def _answer(self, request: JobRequest, outcome: RequestOutcome) -> None:
         self._append(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
 
     def answer_upgrade(self, event: StatusChanged) -> None:
@@ -188,8 +181,8 @@ class RequestHandler:
         outcome = upgraded.outcome
         if event.status in (JobStatus.FAILED, JobStatus.RESTARTING):
             outcome = RequestOutcome.failed(f"the job is {event.status} before it ran again: {event.cause}")
-        self._append(RequestAnswered(upgraded.request, UPGRADE, outcome, self._clock.wall()))
+        self._append(RequestAnswered(upgraded.request, UpgradeRequest.kind, outcome, self._clock.wall()))
 
     def try_upgrade(self, effect: TryUpgrade) -> None:
         assert self._upgrades is not None
-        self._upgrades.submit(effect.request, self._asked[effect.request], self._inbox.put)
+        self._upgrades.submit(effect.request, self._inbox.put)

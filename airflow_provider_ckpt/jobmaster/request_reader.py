@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.journal.requests import (
     MOST_FILES,
-    Request,
     in_order,
     read_request,
     request_names,
 )
+from airflow_provider_ckpt.model.job_request import InvalidRequest, JobRequest
 from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageFailedError
 from airflow_provider_ckpt.storage.layout import request_path, requests_path
 from airflow_provider_ckpt.storage.storage import Storage
@@ -61,7 +61,7 @@ class RequestReader:
         self._later: set[str] = set()
         """Requests for epochs after this JobMaster's. ``_earlier`` has requests for past epochs."""
 
-    def pending(self, answered: Collection[str]) -> list[Request]:
+    def pending(self, answered: Collection[str]) -> list[JobRequest]:
         """Return the unanswered requests to this JobMaster, in the order of :func:`in_order`. Files that are no
         requests are left out.
 
@@ -69,7 +69,7 @@ class RequestReader:
         """
         names = self._names()
         self._forget_absent(names)
-        now, left, found = self._clock(), READS, list[Request]()
+        now, left, found = self._clock(), READS, list[JobRequest]()
         for name in names:
             if name in answered or name in self._earlier or name in self._later or not self._is_due(name, now):
                 continue
@@ -134,8 +134,8 @@ class RequestReader:
             self._warn(name, f"{name!r} in requests/ is not taken as a request: there is no file of that name")
         self._put_off(name, now)
 
-    def _is_taken(self, request: Request, now: float) -> bool:
-        if request.is_unreadable:
+    def _is_taken(self, request: JobRequest, now: float) -> bool:
+        if isinstance(request, InvalidRequest) and request.is_unreadable:
             self._warn(request.name, f"{request.name!r} in requests/ is not taken as a request: {request.problem}")
             self._put_off(request.name, now)
             return False

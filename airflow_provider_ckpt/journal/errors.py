@@ -5,10 +5,6 @@ from __future__ import annotations
 from airflow_provider_ckpt.errors import InvalidInputError, OvertakenError, TerminalError, TransientError
 
 
-class UnknownRequestKindError(InvalidInputError):
-    template = "A job can be asked to {known}, not to {kind!r}."
-
-
 class RequestTooLargeError(InvalidInputError):
     template = (
         "the request has {size} bytes, and a driver reads {most} of one: change fewer operators at a time, or name "

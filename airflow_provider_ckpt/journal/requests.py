@@ -14,16 +14,15 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from airflow_provider_ckpt.journal.errors import RequestTooLargeError, UnknownRequestKindError
-from airflow_provider_ckpt.model.errors import DamagedFormError, UnknownFormError
-from airflow_provider_ckpt.model.json_form import read_field, reader, to_json
-from airflow_provider_ckpt.model.setting_ranges import problem_of, problem_of_settings
-from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
+from airflow_provider_ckpt.journal.errors import RequestTooLargeError
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.model.job_request import REQUESTS, InvalidRequest, JobRequest, asks_to_leave
+from airflow_provider_ckpt.model.json_form import fields_to_json, reader
+from airflow_provider_ckpt.storage.envelope import CHECKSUM, decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import (
     MalformedDocumentError,
     NewerFormatError,
@@ -34,11 +33,9 @@ from airflow_provider_ckpt.storage.errors import (
 from airflow_provider_ckpt.storage.layout import request_path, requests_path
 from airflow_provider_ckpt.storage.storage import Storage
 
+R = TypeVar("R", bound=JobRequest)
+
 VERSION = 1
-CHANGES = ("rescale", "reconfigure", "upgrade")
-"""Kinds of requests after which the job continues in another form."""
-KINDS = ("stop", "drain", *CHANGES)
-INVALID = "invalid"
 MOST_BYTES = 64 << 10
 """Size limit of a request. It is enough to change some hundred operators at once."""
 MOST_FILES = 1_000
@@ -49,126 +46,27 @@ _LATEST = 253_402_300_800.0
 _LAST_EPOCH = 2**63 - 1
 _SHOWN = 300
 """Characters that are kept of a problem."""
+_OF_THE_FORM = ("format", "version", "kind", CHECKSUM)
+"""Keys of a file that are no fields of the request."""
 
 
-@dataclass(frozen=True)
-class RescaleRequest:
-    """A request that ``parallelism`` subtasks read the remaining splits of source ``uid``."""
+def write_request(storage: Storage, job_id: str, request: R) -> R:
+    """Write a request for the driver of ``request.epoch``. Return it with its name, under which the journal answers it,
+    and with its time if it has none.
 
-    uid: str
-    parallelism: int
-
-
-Changes = Mapping[str, VertexSettings]
-"""Operator uid → settings to change in the query that runs it."""
-
-
-@dataclass(frozen=True)
-class UpgradeRequest:
-    """A request that the same driver resumes the job as another version.
-
-    Args:
-        job: Reference of the new version's job where the driver runs; None to read the current reference again.
-        allow_non_restored_state: True if the new version may lack operators of the job.
+    Raises InvalidJobIdError, RequestTooLargeError, and the storage's errors.
     """
-
-    job: str | None = None
-    allow_non_restored_state: bool = False
-
-
-@dataclass(frozen=True)
-class Request:
-    """One request.
-
-    Args:
-        kind: A kind of KINDS, or ``invalid``.
-        at: Time of the request in epoch seconds.
-        problem: Reason why an invalid file could not be understood.
-    """
-
-    name: str
-    kind: str
-    epoch: int
-    at: float
-    problem: str | None = None
-    leaves: bool = False
-    """For a stop: True if the driver must leave even if it cannot take a savepoint."""
-    at_once: bool = False
-    """For a drain: True if live sources end at once, and leave the rest of their input unread."""
-    rescale: RescaleRequest | None = None
-    """The change, for a request of that kind."""
-    changes: Changes = field(default_factory=dict)
-    """The changes, for a reconfiguration."""
-    upgrade: UpgradeRequest | None = None
-    """The new version, for an upgrade."""
-    is_unreadable: bool = False
-    """For an invalid request: True if the file is no request at all, or cannot be read. It gets no answer, because it
-    may be a request at the next poll. Any other invalid request is refused in the journal, because its author waits for
-    an answer."""
-
-    @property
-    def is_change(self) -> bool:
-        return self.kind in CHANGES
-
-
-def write_request(
-    storage: Storage,
-    job_id: str,
-    kind: str,
-    epoch: int,
-    *,
-    leaves: bool = False,
-    at_once: bool = False,
-    rescale: RescaleRequest | None = None,
-    changes: Changes | None = None,
-    upgrade: UpgradeRequest | None = None,
-    now: Callable[[], float] = time.time,
-) -> str:
-    """Write a request to the driver of ``epoch``. Return its name, under which the journal answers it.
-
-    A stop takes a savepoint, releases it and ends the run. A drain runs the job to its end of data, until it is
-    FINISHED. An upgrade resumes the job as another version.
-
-    Args:
-        leaves: For a stop: True because the driver's process is about to end. Without it a stop that fails leaves the
-            job running.
-        at_once: For a drain: True to leave the waiting input of live sources unread.
-        rescale: Change of a request of kind "rescale".
-        changes: Changes of a request of kind "reconfigure".
-        upgrade: New version of a request of kind "upgrade".
-        now: Function that returns epoch seconds.
-
-    Raises UnknownRequestKindError, InvalidJobIdError, RequestTooLargeError, the storage's errors, and ValueError if the
-    kind and its details do not match.
-    """
-    if kind not in KINDS:
-        raise UnknownRequestKindError(kind=kind, known=", ".join(KINDS))
-    if (kind == "rescale") is not (rescale is not None):
-        raise ValueError(f"a request of kind {kind!r} with {rescale!r}")
-    if (kind == "reconfigure") is not bool(changes):
-        raise ValueError(f"a request of kind {kind!r} with {changes!r}")
-    if (kind == "upgrade") is not (upgrade is not None):
-        raise ValueError(f"a request of kind {kind!r} with {upgrade!r}")
-    name = uuid.uuid4().hex
-    more: dict[str, object] = {"leaves": True} if leaves else {}
-    if at_once:
-        more["at_once"] = True
-    if rescale is not None:
-        more |= {"uid": rescale.uid, "parallelism": rescale.parallelism}
-    if changes:
-        more["changes"] = to_json(changes)
-    if upgrade is not None:
-        more["upgrade"] = to_json(upgrade)
-    document = encode_document("request", VERSION, kind=kind, epoch=epoch, at=now(), **more)
+    written = replace(request, name=uuid.uuid4().hex, at=request.at or time.time())
+    document = encode_document("request", VERSION, kind=written.kind, **fields_to_json(written))
     if len(document) > MOST_BYTES:
         raise RequestTooLargeError(size=len(document), most=MOST_BYTES)
-    storage.create(request_path(job_id, name), document)
-    return name
+    storage.create(request_path(job_id, written.name), document)
+    return written
 
 
 def pending_requests(
     storage: Storage, job_id: str, epoch: int, answered: Collection[str], since: int | None = None
-) -> list[Request]:
+) -> list[JobRequest]:
     """Return the unanswered requests for ``epoch``, oldest first. Files that cannot be understood come last, with kind
     ``invalid``.
 
@@ -188,9 +86,9 @@ def pending_requests(
     return in_order(mine)
 
 
-def in_order(requests: Iterable[Request]) -> list[Request]:
+def in_order(requests: Iterable[JobRequest]) -> list[JobRequest]:
     """Return the requests by epoch and time, invalid ones last."""
-    return sorted(requests, key=lambda request: (request.kind == INVALID, request.epoch, request.at, request.name))
+    return sorted(requests, key=lambda one: (isinstance(one, InvalidRequest), one.epoch, one.at, one.name))
 
 
 def request_names(storage: Storage, job_id: str) -> list[str]:
@@ -210,7 +108,7 @@ def forget_requests(storage: Storage, job_id: str, epoch: int, *, keep_leaves: b
             comes why this one has left.
     """
     for request in _requests_before(storage, job_id, epoch):
-        if not (keep_leaves and request.leaves):
+        if not (keep_leaves and asks_to_leave(request)):
             storage.delete(request_path(job_id, request.name))
 
 
@@ -220,7 +118,7 @@ def requests_before(storage: Storage, job_id: str, epoch: int) -> list[str]:
     return [request.name for request in _requests_before(storage, job_id, epoch)]
 
 
-def _requests_before(storage: Storage, job_id: str, epoch: int) -> list[Request]:
+def _requests_before(storage: Storage, job_id: str, epoch: int) -> list[JobRequest]:
     found = [read_request(storage, job_id, name, epoch) for name in request_names(storage, job_id)]
     return [request for request in found if request is not None and request.epoch < epoch]
 
@@ -231,13 +129,13 @@ def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
     Their author's process was about to end, and now wants the job to continue. A request that a driver has taken is
     still carried out.
     """
-    asked = [one for one in pending_requests(storage, job_id, epoch, (), since=0) if one.leaves]
+    asked = [one for one in pending_requests(storage, job_id, epoch, (), since=0) if asks_to_leave(one)]
     for request in asked:
         storage.delete(request_path(job_id, request.name))
     return len(asked)
 
 
-def read_request(storage: Storage, job_id: str, name: str, epoch: int) -> Request | None:
+def read_request(storage: Storage, job_id: str, name: str, epoch: int) -> JobRequest | None:
     """Return the request in one file; None if it was deleted since it was listed.
 
     Args:
@@ -261,12 +159,12 @@ def read_request(storage: Storage, job_id: str, name: str, epoch: int) -> Reques
     return _understood(name, body, epoch)
 
 
-def _unreadable(name: str, epoch: int, problem: str) -> Request:
-    return Request(name, INVALID, epoch, 0.0, _shortened(problem), is_unreadable=True)
+def _unreadable(name: str, epoch: int, problem: str) -> InvalidRequest:
+    return InvalidRequest(_shortened(problem), is_unreadable=True, name=name, epoch=epoch)
 
 
-def _invalid(name: str, epoch: int, problem: str, at: float = 0.0) -> Request:
-    return Request(name, INVALID, epoch, at, _shortened(problem))
+def _invalid(name: str, epoch: int, problem: str, at: float = 0.0) -> InvalidRequest:
+    return InvalidRequest(_shortened(problem), name=name, epoch=epoch, at=at)
 
 
 def _shortened(problem: str) -> str:
@@ -275,21 +173,19 @@ def _shortened(problem: str) -> str:
     return problem if len(problem) <= _SHOWN else f"{problem[: _SHOWN - 1]}…"
 
 
-def _understood(name: str, body: Mapping[str, Any], epoch: int) -> Request:
-    wanted: Any = body.get("epoch")
+def _understood(name: str, body: Mapping[str, Any], epoch: int) -> JobRequest:
     kind: Any = body.get("kind")
+    wanted: Any = body.get("epoch")
     at: Any = body.get("at")
-    if not _is_epoch(wanted) or kind not in KINDS or not _is_time(at):
+    if not isinstance(kind, str) or kind not in REQUESTS or not _is_epoch(wanted) or not _is_time(at):
         return _invalid(name, epoch, f"kind {kind!r}, epoch {wanted!r}, at {at!r}")
-    at = float(at)
-    for flag in ("leaves", "at_once"):
-        if not isinstance(body.get(flag, False), bool):
-            return _invalid(name, wanted, f"{flag} {body[flag]!r}", at)
-    asked = Request(name, kind, wanted, at, leaves=body.get("leaves", False), at_once=body.get("at_once", False))
     try:
-        return _READERS[kind](asked, body)
+        fields = {key: value for key, value in body.items() if key not in _OF_THE_FORM}
+        request: JobRequest = replace(reader(REQUESTS[kind])(fields), name=name)
+        problem = request.value_problem()
     except UnknownFormError as error:
-        return _invalid(name, wanted, error.data["what"], at)
+        problem = error.data["what"]
+    return request if problem is None else _invalid(name, wanted, problem, at)
 
 
 def _is_epoch(value: Any) -> bool:
@@ -298,37 +194,3 @@ def _is_epoch(value: Any) -> bool:
 
 def _is_time(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= _LATEST
-
-
-def _rescaled(asked: Request, body: Mapping[str, Any]) -> Request:
-    uid: Any = body.get("uid")
-    parallelism: Any = body.get("parallelism")
-    problem = problem_of("parallelism", parallelism)
-    if not isinstance(uid, str) or problem is not None:
-        raise DamagedFormError(what=f"uid {uid!r}, parallelism {parallelism!r}: {problem or 'uid is no text'}")
-    return replace(asked, rescale=RescaleRequest(uid, parallelism))
-
-
-def _reconfigured(asked: Request, body: Mapping[str, Any]) -> Request:
-    changes = read_field(body, "changes", reader(Changes))
-    for uid, settings in changes.items():
-        if (problem := problem_of_settings(settings)) is not None:
-            raise DamagedFormError(what=f"changes of {uid}: {problem}")
-    return replace(asked, changes=changes)
-
-
-def _upgraded(asked: Request, body: Mapping[str, Any]) -> Request:
-    return replace(asked, upgrade=read_field(body, "upgrade", reader(UpgradeRequest)))
-
-
-def _as_asked(asked: Request, body: Mapping[str, Any]) -> Request:
-    return asked
-
-
-_READERS: Mapping[str, Callable[[Request, Mapping[str, Any]], Request]] = {
-    "stop": _as_asked,
-    "drain": _as_asked,
-    "rescale": _rescaled,
-    "reconfigure": _reconfigured,
-    "upgrade": _upgraded,
-}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_provider_ckpt.client.job_request import NEEDLESS
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
@@ -21,15 +20,17 @@ from airflow_provider_ckpt.job.options import kinds
 from airflow_provider_ckpt.job.options.run_options import Duration, parse_duration
 from airflow_provider_ckpt.job.options.units import whole_number
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration, as_numbers
+from airflow_provider_ckpt.model.job_request import DrainRequest, StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.setting_ranges import LARGEST_NUMBER, problem_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_ckpt.client.job_answer import JobAnswer
     from airflow_provider_ckpt.client.job_client import JobClient
-    from airflow_provider_ckpt.client.job_request import JobAnswer, JobRequest
     from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.model.job_request import JobRequest
 
 
 PAUSE = 2.0
@@ -41,7 +42,7 @@ class JobRequestOperator(BaseOperator):
     """Base of the operators that send a request. A retry sends it again, and the driver answers both."""
 
     kind: ClassVar[str]
-    already: ClassVar[tuple[JobStatus, ...]]
+    already: ClassVar[tuple[JobStatus, ...]] = ()
     """Statuses of a job that needs no request."""
     template_fields: Sequence[str] = ("job_id", "ckpt_conn_id", "root")
     ui_color = "#e2d4f0"
@@ -116,7 +117,7 @@ class CheckpointedJobStopOperator(JobRequestOperator):
     """
 
     kind = "stop"
-    already = NEEDLESS["stop"]
+    already = StopRequest.done_in
 
     def _ask(self, client: JobClient) -> JobRequest:
         return client.stop()
@@ -140,7 +141,7 @@ class CheckpointedJobDrainOperator(JobRequestOperator):
     """
 
     kind = "drain"
-    already = NEEDLESS["drain"]
+    already = DrainRequest.done_in
 
     def __init__(self, *, at_once: bool = False, discard_timers: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -192,7 +193,6 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
     """
 
     kind = "rescale"
-    already = ()
     template_fields: Sequence[str] = (*JobRequestOperator.template_fields, "source", "parallelism")
 
     def __init__(self, *, source: str, parallelism: int | str, **kwargs: Any) -> None:
@@ -243,7 +243,6 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
     """
 
     kind = "reconfigure"
-    already = ()
     template_fields: Sequence[str] = (
         *JobRequestOperator.template_fields,
         "assign_workload",
@@ -325,7 +324,6 @@ class CheckpointedJobUpgradeOperator(JobChangeOperator):
     """
 
     kind = "upgrade"
-    already = ()
     template_fields: Sequence[str] = (*JobRequestOperator.template_fields, "job")
 
     def __init__(self, *, job: str | None = None, allow_non_restored_state: bool = False, **kwargs: Any) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from airflow_provider_ckpt.coordinator.state.requests import UPGRADE
 from airflow_provider_ckpt.errors import CkptError, OvertakenError, TransientError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options.deadlines import check_deadlines
@@ -27,6 +26,7 @@ from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.words import ckpt_command
@@ -195,7 +195,7 @@ def _leave(owned: OwnedJournal, request: str, why: str, cause: str) -> None:
     """
     with suppress(CkptError):
         answer = RequestOutcome.failed(f"{why}; nor could the previous version resume: {cause}")
-        owned.write(RequestAnswered(request, UPGRADE, answer, time.time()))
+        owned.write(RequestAnswered(request, UpgradeRequest.kind, answer, time.time()))
         owned.write(StatusChanged(JobStatus.RESTARTING, time.time(), cause))
 
 

@@ -15,8 +15,9 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import ReconfigurationFailedError
 from airflow_provider_ckpt.journal.events import PlanRecorded, Reconfigured, RequestAnswered
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import UpgradeRequest, pending_requests
+from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_request import DrainRequest, ReconfigureRequest, UpgradeRequest
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.operators import job_request
@@ -101,6 +102,7 @@ def test_a_drain_of_state_with_timers_fails_for_good_unless_it_may_be_discarded(
     with answering(job, root, RequestOutcome.completed("it is so"), "FINISHED"):
         ask(operator("drain", root, timeout="1m", at_once=True, discard_timers=True))
     (request,) = pending_requests(root, "orders", 1, ())
+    assert isinstance(request, DrainRequest)
     assert request.at_once
 
 
@@ -239,6 +241,7 @@ def test_it_waits_until_the_queries_run_so(root: Storage, journal: JobOf) -> Non
     with answering(job, root, RequestOutcome.completed("daily was paused for 1.2 s"), None):
         assert ask(reconfigure(root))["status"] == "RUNNING"
     (asked,) = pending_requests(root, "orders", 1, ())
+    assert isinstance(asked, ReconfigureRequest)
     assert asked.changes == CHANGED
 
 
@@ -378,6 +381,7 @@ def test_the_hook_asks_when_the_block_ends(root: Storage, journal: JobOf) -> Non
         change.assign_workload("daily", state_partitions=16, trigger_interval="2s")
         assert pending_requests(root, "orders", 1, ()) == []
     (asked,) = pending_requests(root, "orders", 1, ())
+    assert isinstance(asked, ReconfigureRequest)
     assert asked.changes == CHANGED
 
 
@@ -405,7 +409,7 @@ def test_it_waits_until_the_job_runs_as_the_other_version(root: Storage, journal
     with answering(job, root, RequestOutcome.completed("the job runs as v2.py:job"), None):
         assert ask(upgrade(root, job="v2.py:job", allow_non_restored_state=True))["status"] == "RUNNING"
     (asked,) = pending_requests(root, "orders", 1, ())
-    assert asked.upgrade == UpgradeRequest("v2.py:job", allow_non_restored_state=True)
+    assert asked == UpgradeRequest("v2.py:job", True, name=asked.name, epoch=1, at=asked.at)
 
 
 def test_a_version_that_does_not_fit_is_no_success_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:

@@ -23,6 +23,7 @@ from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests, write_request
+from airflow_provider_ckpt.model.job_request import StopRequest, asks_to_leave
 from airflow_provider_ckpt.operators import master_task
 from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
 from airflow_provider_ckpt.remote import master as masters
@@ -177,12 +178,12 @@ def test_what_a_killed_try_has_asked_for_is_not_done_behind_a_clear(
 
     def dies(on_status: Callable[[StatusLine], None]) -> ExitCode:
         epoch = coordinated(orders).state.epoch
-        write_request(root, JOB_ID, "stop", epoch, leaves=True)
-        write_request(root, JOB_ID, "stop", epoch)  # request of another client
+        write_request(root, JOB_ID, StopRequest(leaves=True, epoch=epoch))
+        write_request(root, JOB_ID, StopRequest(epoch=epoch))  # request of another client
         return ExitCode.FAILED
 
     def resumes(on_status: Callable[[StatusLine], None]) -> ExitCode:
-        asked.extend(one.leaves for one in pending_requests(root, JOB_ID, orders.refresh().epoch, ()))
+        asked.extend(map(asks_to_leave, pending_requests(root, JOB_ID, orders.refresh().epoch, ())))
         return ends(on_status)
 
     played.plays = [dies, resumes]

@@ -13,6 +13,7 @@ from typing import Any
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_request import DrainRequest
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.chaos.data import Input
 from tests.support.processes import Process
@@ -138,4 +139,4 @@ class World:
         return bool(state.dropped) and state.last_released > 2
 
     def drain(self) -> None:
-        write_request(self.storage, self.job_id, "drain", self.state().epoch)
+        write_request(self.storage, self.job_id, DrainRequest(epoch=self.state().epoch))

@@ -12,11 +12,13 @@ import pytest
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.journal.events import PlanRecorded, RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import RescaleRequest, pending_requests
+from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.cli.conftest import NOON, claim
@@ -157,7 +159,8 @@ def test_a_rescale_reaches_the_driver(
     by_split(running)
     assert main(["rescale", "orders", "history=8", "--root", empty_root]) == 0
     (request,) = pending_requests(storage, "orders", 1, ())
-    assert request.rescale == RescaleRequest("history", 8)
+    changes = {"history": VertexSettings(parallelism=8)}
+    assert request == ReconfigureRequest(changes, name=request.name, epoch=1, at=request.at)
     assert f"asked epoch 1 of job orders to rescale (request {request.name})" in capsys.readouterr().out
 
 

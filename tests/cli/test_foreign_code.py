@@ -10,7 +10,8 @@ import pytest
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.journal.events import Reconfigured, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import UpgradeRequest, write_request
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest, UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
@@ -44,9 +45,9 @@ class Attacker:
         """Write a request by hand; return its name."""
         epoch = Journal(self.storage, "orders").replay().epoch
         if kind == "upgrade":
-            return write_request(self.storage, "orders", kind, epoch, upgrade=UpgradeRequest(reference))
+            return write_request(self.storage, "orders", UpgradeRequest(reference, epoch=epoch)).name
         changes = {"doubled": VertexSettings(logic={"doubled": reference})}
-        return write_request(self.storage, "orders", kind, epoch, changes=changes)
+        return write_request(self.storage, "orders", ReconfigureRequest(changes, epoch=epoch)).name
 
     def forge(self, reference: str) -> None:
         """Write a journal by which the function was assigned already."""

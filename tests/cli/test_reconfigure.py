@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,8 +11,9 @@ from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.journal.events import PlanRecorded, ReconfigurationEnded, Reconfigured, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
-from airflow_provider_ckpt.journal.requests import UpgradeRequest, pending_requests
+from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest, UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -41,6 +43,7 @@ def test_a_reconfiguration_reaches_the_driver(
     changes = ["daily.state_partitions=16", "live.trigger_interval=2s", "daily.logic=a.b/v2.py:job"]
     assert main(["reconfigure", "orders", *changes, "other.pool_weight=3", "--root", empty_root]) == 0
     (request,) = pending_requests(storage, "orders", 1, ())
+    assert isinstance(request, ReconfigureRequest)
     assert request.changes == {
         "daily": VertexSettings(state_partitions=16, logic={"daily": "a.b/v2.py:job"}),
         "live": VertexSettings(trigger_interval=2.0),
@@ -228,7 +231,7 @@ def test_an_upgrade_reaches_the_driver(
     streaming(running)
     assert main(["upgrade", "orders", *given, "--root", empty_root]) == 0
     (request,) = pending_requests(storage, "orders", 1, ())
-    assert request.upgrade == asked
+    assert request == replace(asked, name=request.name, epoch=1, at=request.at)
     assert f"asked epoch 1 of job orders to upgrade (request {request.name})" in capsys.readouterr().out
 
 

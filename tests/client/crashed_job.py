@@ -12,6 +12,7 @@ from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
@@ -79,9 +80,9 @@ class CrashedJob:
         for number in (1, 2):
             job.storage.create(metadata_path("orders", number), b"{}")
         job.storage.create("orders/deployments/0001/master-0001.json", b"{}")
-        write_request(job.storage, "orders", "stop", 1)
+        write_request(job.storage, "orders", StopRequest(epoch=1))
         job.second_and_third(status, worker)
-        write_request(job.storage, "orders", "stop", 3, leaves=True)
+        write_request(job.storage, "orders", StopRequest(leaves=True, epoch=3))
         return job
 
     def second_and_third(self, status: JobStatus | None, worker: Worker) -> None:
@@ -181,7 +182,7 @@ class CrashedJob:
             log.publish(batch)
             yield
             self.staged_batch(subtask, epoch, 3)
-        write_request(self.storage, "orders", "stop", epoch)
+        write_request(self.storage, "orders", StopRequest(epoch=epoch))
 
     # ---- contents
 

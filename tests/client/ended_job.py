@@ -15,6 +15,7 @@ from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.worker import Worker
@@ -97,7 +98,7 @@ class EndedJob:
         for path in (f"{home}/partition/a/0.parquet", f"{home}/spark/0001-h1/commits/0", f"{home}/spark/0001-h1.json"):
             self.storage.create(path, b"data")
         self.storage.create(frozen_path("orders", "history"), b"{}")
-        write_request(self.storage, "orders", "stop", 1)
+        write_request(self.storage, "orders", StopRequest(epoch=1))
 
     def _batches(self, journal: Journal, released: int) -> None:
         log, bound = self._log("v"), self.sink.bind(SinkContext("orders", "lake"))

@@ -20,7 +20,6 @@ from airflow_provider_ckpt.client.errors import (
 )
 from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
 from airflow_provider_ckpt.client.job_facts import has_ended
-from airflow_provider_ckpt.client.job_request import JobRequest
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
@@ -28,6 +27,7 @@ from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import REQUESTS, DrainRequest, JobRequest, StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.worker import Worker
@@ -207,8 +207,8 @@ def test_a_driver_is_asked_in_its_epoch(world: World) -> None:
     stop, drain = client.stop(leaves=True), client.drain()
     found = {request.name: request for request in pending_requests(storage, "orders", 2, ())}
     assert {stop.name, drain.name} == set(found)
-    assert (stop.kind, stop.epoch, found[stop.name].kind, found[stop.name].leaves) == ("stop", 2, "stop", True)
-    assert (drain.kind, drain.epoch, found[drain.name].kind, found[drain.name].leaves) == ("drain", 2, "drain", False)
+    assert found[stop.name] == stop == StopRequest(leaves=True, name=stop.name, epoch=2, at=stop.at)
+    assert found[drain.name] == drain == DrainRequest(name=drain.name, epoch=2, at=drain.at)
 
 
 def test_a_driver_whose_process_has_to_go_is_known(world: World) -> None:
@@ -276,7 +276,7 @@ def test_w20_a_job_that_is_prepared_for_workers_is_asked_whoever_is_its_jobmaste
 
 
 def asked(kind: str) -> JobRequest:
-    return JobRequest("orders", kind, 1, "r")
+    return REQUESTS[kind](name="r", epoch=1)
 
 
 def test_the_answer_is_waited_for_until_the_job_has_ended(world: World) -> None:

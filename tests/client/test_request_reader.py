@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_ckpt.jobmaster import request_reader
 from airflow_provider_ckpt.jobmaster.request_reader import MOST_WARNINGS, READS, RequestReader
 from airflow_provider_ckpt.journal.requests import MOST_FILES, write_request
+from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageReadOnlyError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.paths import Names
@@ -69,7 +70,7 @@ class Polled:
         (self.folder / f"{name}.json").write_bytes(content)
 
     def ask(self, epoch: int = 7) -> str:
-        return write_request(self.storage, "orders", "stop", epoch)
+        return write_request(self.storage, "orders", StopRequest(epoch=epoch)).name
 
     @property
     def names(self) -> list[str]:

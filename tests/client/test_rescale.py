@@ -14,12 +14,14 @@ from airflow_provider_ckpt.client.errors import (
 )
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import Request, RescaleRequest, pending_requests
+from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.client.running_job import client, write_running_job
 
@@ -35,8 +37,8 @@ def driver(tmp_path: Path) -> Journal:
 def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:
     asked = client(tmp_path).rescale("history", 8)
     (found,) = pending_requests(open_storage(str(tmp_path)), "orders", 1, ())
-    assert found == Request(asked.name, "rescale", 1, found.at, rescale=RescaleRequest("history", 8))
-    assert (asked.kind, asked.epoch, asked.rescale) == ("rescale", 1, RescaleRequest("history", 8))
+    changes = {"history": VertexSettings(parallelism=8)}
+    assert found == asked == ReconfigureRequest(changes, name=asked.name, epoch=1, at=asked.at)
 
 
 @pytest.mark.parametrize(("uid", "parallelism"), [("daily", 2), ("nobody", 2), ("history", 0), ("history", True)])
@@ -62,8 +64,8 @@ def test_a_job_that_nobody_runs_is_not_asked(driver: Journal, tmp_path: Path) ->
 def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path, outcome: str, served: bool) -> None:
     one = client(tmp_path)
     asked = one.rescale("history", 8)
-    driver.write(ev.RequestAnswered(asked.name, "rescale", RequestOutcome.parse("accepted"), 2.0))
-    driver.write(ev.RequestAnswered(asked.name, "rescale", RequestOutcome.parse(outcome), 3.0))
+    driver.write(ev.RequestAnswered(asked.name, "reconfigure", RequestOutcome.parse("accepted"), 2.0))
+    driver.write(ev.RequestAnswered(asked.name, "reconfigure", RequestOutcome.parse(outcome), 3.0))
     driver.flush()
     answer = one.answer(asked, 5.0)
     assert (str(answer.outcome), answer.is_served, answer.state.status) == (outcome, served, "RUNNING")

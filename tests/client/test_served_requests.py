@@ -6,8 +6,10 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster.request_handler import ServedRequests
 from airflow_provider_ckpt.journal.events import RequestAnswered
-from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest, StopRequest
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.errors import StorageReadOnlyError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
@@ -34,14 +36,18 @@ def storage() -> Flaky:
     return Flaky(found)
 
 
+def by(parallelism: int) -> ReconfigureRequest:
+    return ReconfigureRequest({"history": VertexSettings(parallelism=parallelism)}, epoch=1)
+
+
 def test_a_change_that_has_its_last_answer_is_forgotten_behind_the_answer(storage: Flaky) -> None:
     """A driver that runs for a year with a request each hour would otherwise list all requests each second."""
     served, order = ServedRequests(storage, "orders"), list[str]()
-    name = write_request(storage, "orders", "rescale", 1, rescale=RescaleRequest("history", 2))
-    served.answered(RequestAnswered(name, "rescale", ACCEPTED, 0.0))
+    name = write_request(storage, "orders", by(2)).name
+    served.answered(RequestAnswered(name, "reconfigure", ACCEPTED, 0.0))
     served.forget(lambda: order.append("flush"))
     assert storage.list("orders/requests") == [f"{name}.json"]
-    served.answered(RequestAnswered(name, "rescale", REFUSED, 0.0))
+    served.answered(RequestAnswered(name, "reconfigure", REFUSED, 0.0))
     served.forget(lambda: order.append(f"flush {len(storage.list('orders/requests'))}"))
     served.forget(lambda: order.append("flush"))
     assert (storage.list("orders/requests"), order) == ([], ["flush 1"])
@@ -49,7 +55,7 @@ def test_a_change_that_has_its_last_answer_is_forgotten_behind_the_answer(storag
 
 def test_a_stop_stays_for_who_takes_it_back(storage: Flaky) -> None:
     served = ServedRequests(storage, "orders")
-    name = write_request(storage, "orders", "stop", 1, leaves=True)
+    name = write_request(storage, "orders", StopRequest(leaves=True, epoch=1)).name
     served.answered(RequestAnswered(name, "stop", REFUSED, 0.0))
     served.forget(lambda: None)
     assert storage.list("orders/requests") == [f"{name}.json"]
@@ -57,9 +63,9 @@ def test_a_stop_stays_for_who_takes_it_back(storage: Flaky) -> None:
 
 def test_what_cannot_be_deleted_now_is_deleted_later(storage: Flaky) -> None:
     served = ServedRequests(storage, "orders")
-    names = [write_request(storage, "orders", "rescale", 1, rescale=RescaleRequest("history", n)) for n in (2, 3)]
+    names = [write_request(storage, "orders", by(n)).name for n in (2, 3)]
     for name in names:
-        served.answered(RequestAnswered(name, "rescale", REFUSED, 0.0))
+        served.answered(RequestAnswered(name, "reconfigure", REFUSED, 0.0))
     storage.fails = True
     served.forget(lambda: None)
     assert len(storage.list("orders/requests")) == 2
@@ -70,9 +76,9 @@ def test_what_cannot_be_deleted_now_is_deleted_later(storage: Flaky) -> None:
 
 def test_a_file_that_must_not_be_deleted_does_not_hold_up_the_others(storage: Flaky) -> None:
     served = ServedRequests(storage, "orders")
-    names = [write_request(storage, "orders", "rescale", 1, rescale=RescaleRequest("history", n)) for n in (2, 3)]
+    names = [write_request(storage, "orders", by(n)).name for n in (2, 3)]
     for name in names:
-        served.answered(RequestAnswered(name, "rescale", REFUSED, 0.0))
+        served.answered(RequestAnswered(name, "reconfigure", REFUSED, 0.0))
     storage.denied = names[1]
     served.forget(lambda: None)
     assert storage.list("orders/requests") == [f"{names[1]}.json"]
@@ -81,7 +87,7 @@ def test_a_file_that_must_not_be_deleted_does_not_hold_up_the_others(storage: Fl
 
 def test_a_refused_request_that_says_nothing_is_forgotten(storage: Flaky) -> None:
     served = ServedRequests(storage, "orders")
-    name = write_request(storage, "orders", "stop", 1)
+    name = write_request(storage, "orders", StopRequest(epoch=1)).name
     served.answered(RequestAnswered(name, "invalid", REFUSED, 0.0))
     served.forget(lambda: None)
     assert storage.list("orders/requests") == []

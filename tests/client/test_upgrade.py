@@ -19,8 +19,9 @@ from airflow_provider_ckpt.job.errors import JobReferenceError
 from airflow_provider_ckpt.jobmaster.retention.garbage_search import numbered_leftovers
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import UpgradeRequest, pending_requests
+from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -49,10 +50,11 @@ def answer(journal: Journal, name: str, outcome: RequestOutcome) -> None:
 def test_it_is_asked_for_by_name(client: JobClient, driver: Journal, tmp_path: Path) -> None:
     asked = client.upgrade("v2.py:job", allow_non_restored_state=True)
     (request,) = pending_requests(open_storage(str(tmp_path)), "orders", 1, ())
-    assert (request.kind, request.upgrade) == ("upgrade", UpgradeRequest("v2.py:job", allow_non_restored_state=True))
+    assert request == asked
+    assert asked == UpgradeRequest("v2.py:job", True, name=asked.name, epoch=1, at=asked.at)
     assert not asked.ends_job
     assert client.changes_in_progress() == [asked]
-    assert client.upgrade().upgrade == UpgradeRequest(None)
+    assert client.upgrade().kind == "upgrade"
 
 
 def test_the_answer_comes_from_the_epoch_that_the_same_driver_goes_on_in(

@@ -14,7 +14,6 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
-    StopRequested,
 )
 from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.reports import (
@@ -34,6 +33,7 @@ from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.journal.events import Event, RequestAnswered
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_request import DrainRequest, StopRequest
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.progress import Snapshot
 
@@ -192,7 +192,8 @@ class Harness:
     def request(
         self, mode: Literal["stop", "drain"], name: str | None = None, *, leaves: bool = False, at_once: bool = False
     ) -> list[Effect]:
-        return self.handle(StopRequested(mode, name, leaves, at_once))
+        about: Any = {"name": name or ""}
+        return self.handle(StopRequest(leaves, **about) if mode == "stop" else DrainRequest(at_once, **about))
 
     def fail(self, subtask: str = "v/0", cause: str = "boom", *, terminal: bool = False) -> list[Effect]:
         return self.handle(SubtaskFailed(**self.world(subtask), cause=cause, terminal=terminal))

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.coordinator.protocol.commands import (
     ResumeSubtask,
 )
 from airflow_provider_ckpt.coordinator.protocol.effects import Effect
-from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested, RescaleRequested
+from airflow_provider_ckpt.coordinator.protocol.messages import RescaleRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     ReconfigurationUnfit,
     SplitsCompleted,
@@ -24,6 +24,7 @@ from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import GraphChanged, ReconfigurationEnded, Reconfigured
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.pause_reason import PauseReason, Reconfigure, Rescale
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.coordinator.harness import Harness, events, graph, only, outcomes, vertex
@@ -50,7 +51,7 @@ def job(ids: list[str] = IDS, **options: Any) -> Harness:
 
 
 def ask(harness: Harness, request: str = "r", **changes: VertexSettings) -> list[Effect]:
-    return harness.handle(ReconfigureRequested(changes, request))
+    return harness.handle(ReconfigureRequest(changes, name=request))
 
 
 def begins(harness: Harness, subtask: SubtaskId) -> list[Effect]:
@@ -203,7 +204,7 @@ def test_what_cannot_be_done_is_refused_with_all_that_was_asked_for(
     changes: dict[str, VertexSettings], why: str
 ) -> None:
     harness = job()
-    effects = harness.handle(ReconfigureRequested({"w": WEIGHT, **changes}, "r"))
+    effects = harness.handle(ReconfigureRequest({"w": WEIGHT, **changes}, name="r"))
     assert outcomes(effects)[0].startswith(f"refused: {why}")
     assert len(effects) == 1
 
@@ -229,5 +230,5 @@ def test_in_batch_mode_a_source_can_be_changed_and_a_query_cannot() -> None:
     takers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
     restored = RestoredState(splits={"parts": RestoredSplits(IDS, takers)})
     harness = Harness(graph(parts), restored=restored, mode="batch", slots=4)
-    effects = harness.handle(ReconfigureRequested({"parts": by(1)}, "r"))
+    effects = harness.handle(ReconfigureRequest({"parts": by(1)}, name="r"))
     assert outcomes(effects) == ["accepted", "completed: parts is read by 1"]

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.protocol.commands import PauseSubtask, PrepareReconfiguration
 from airflow_provider_ckpt.coordinator.protocol.effects import Effect, Notice
-from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested, RescaleRequested
+from airflow_provider_ckpt.coordinator.protocol.messages import RescaleRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     QueryMeasured,
     ReconfigurationPrepared,
@@ -23,6 +23,7 @@ from airflow_provider_ckpt.job.controller import Controller, JobMetrics
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.journal.events import ReconfigurationEnded, Reconfigured, RequestAnswered
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.pause_reason import Reconfigure
 from airflow_provider_ckpt.model.progress import BatchProgress
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -183,7 +184,7 @@ def test_it_is_not_asked_while_somebody_elses_change_is_under_way_or_just_over(k
     of = graph(parts, vertex("b", sources="other", sinks="out"), edges="parts>b")
     harness = Harness(of, controllers=[policy], restored=restored, interval=1000.0, timeout=60.0)
     if kind == "change":
-        harness.handle(ReconfigureRequested({"b": VertexSettings(pool_weight=2)}, "r"))
+        harness.handle(ReconfigureRequest({"b": VertexSettings(pool_weight=2)}, name="r"))
         lasting(harness, 30.0)
         carried_out(harness)
     else:

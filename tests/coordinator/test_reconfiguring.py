@@ -18,7 +18,6 @@ from airflow_provider_ckpt.coordinator.protocol.commands import (
     TriggerBarrier,
 )
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect
-from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     ReconfigurationPrepared,
     ReconfigurationUnfit,
@@ -32,6 +31,7 @@ from airflow_provider_ckpt.journal.events import (
     StatusChanged,
 )
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.coordinator.harness import Harness, events, graph, only, outcomes, vertex
@@ -56,7 +56,7 @@ def ask(harness: Harness, request: str = "r", **changes: VertexSettings) -> list
 
 
 def ask_for(harness: Harness, changes: dict[str, VertexSettings], request: str = "r") -> list[Effect]:
-    return harness.handle(ReconfigureRequested(changes, request))
+    return harness.handle(ReconfigureRequest(changes, name=request))
 
 
 def stands_still(harness: Harness, subtask: str, number: int = 1) -> list[Effect]:

@@ -10,10 +10,10 @@ from airflow_provider_ckpt.coordinator.protocol.commands import (
     TriggerBarrier,
 )
 from airflow_provider_ckpt.coordinator.protocol.effects import Effect, EndJob
-from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import SourceLogGrown, SubtaskPaused
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered, SubtaskRestarting
 from airflow_provider_ckpt.model.ids import AttemptId
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.pause_reason import RestartFromScratch
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -99,7 +99,7 @@ def test_r21_a_change_that_is_asked_for_comes_first() -> None:
     """The current attempt prepares the change. A restart would abort the change together with the attempt."""
     h = Harness(CHAIN)
     grown(h)
-    h.handle(ReconfigureRequested({"mid": VertexSettings(pool_weight=3)}, "r1"))
+    h.handle(ReconfigureRequest({"mid": VertexSettings(pool_weight=3)}, name="r1"))
     assert only(ResumeSubtask, stands(h)) == [ResumeSubtask(1, MID0, A, VertexPlan(1, ()))]
     h.running("mid/0")
     assert grown(h) == []

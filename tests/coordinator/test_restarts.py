@@ -14,7 +14,6 @@ from airflow_provider_ckpt.coordinator.protocol.commands import (
     TriggerBarrier,
 )
 from airflow_provider_ckpt.coordinator.protocol.effects import Effect, EndJob
-from airflow_provider_ckpt.coordinator.protocol.messages import StopRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     SourceAtEnd,
     SubtaskAtEndOfData,
@@ -30,6 +29,7 @@ from airflow_provider_ckpt.journal.events import (
     SubtaskRestarting,
 )
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from tests.coordinator.harness import CHAIN, Harness, events, names, only
 
@@ -282,6 +282,6 @@ def test_w9_the_run_ends_if_no_other_worker_comes_within_the_checkpoint_timeout(
 
 def test_w9_a_stop_that_waits_for_its_savepoint_ends_with_a_lost_worker_too() -> None:
     h = Harness(CHAIN)
-    h.handle(StopRequested("stop"))
+    h.handle(StopRequest())
     lost(h)
     assert end(h)[0] == "RESTARTING"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.protocol.effects import Effect, EndJob, Release, TryUpgrade
 from airflow_provider_ckpt.coordinator.protocol.messages import (
-    ReconfigureRequested,
     RescaleRequested,
-    UpgradeRequested,
     UpgradeTried,
 )
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, StatusChanged
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest, UpgradeRequest
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.coordinator.harness import Harness, events, graph, only, vertex
 
@@ -18,7 +17,7 @@ MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
 
 def asked(**options: float) -> tuple[Harness, list[Effect]]:
     h = Harness(MIXED, timeout=60.0, **options)  # type: ignore[arg-type]
-    return h, h.handle(UpgradeRequested("u"))
+    return h, h.handle(UpgradeRequest(name="u"))
 
 
 def tried(h: Harness, problem: str | None = None) -> list[Effect]:
@@ -27,7 +26,7 @@ def tried(h: Harness, problem: str | None = None) -> list[Effect]:
 
 def test_it_is_tried_while_the_job_runs_and_checkpoints_go_on() -> None:
     h, effects = asked()
-    assert only(TryUpgrade, effects) == [TryUpgrade("u")]
+    assert only(TryUpgrade, effects) == [TryUpgrade(UpgradeRequest(name="u"))]
     assert h.answers("u") == ["accepted"]
     assert (h.c.upgrading, h.c.is_changing, h.c.stopping) == ("u", True, False)
     assert [one.kind for one in events(CheckpointTriggered, h.at(10.0))] == ["checkpoint"]
@@ -125,40 +124,40 @@ def test_who_stops_the_job_while_it_is_tried_goes_first() -> None:
 
 def test_one_change_at_a_time_by_the_name_of_the_first() -> None:
     h, _ = asked()
-    h.handle(UpgradeRequested("u2"))
-    h.handle(ReconfigureRequested({"v": VertexSettings(pool_weight=2)}, "r"))
+    h.handle(UpgradeRequest(name="u2"))
+    h.handle(ReconfigureRequest({"v": VertexSettings(pool_weight=2)}, name="r"))
     h.handle(RescaleRequested("h", 2, "s"))
     assert h.answers("u2") == h.answers("r") == h.answers("s") == ["refused: upgrade u is in progress"]
     tried(h)
-    h.handle(UpgradeRequested("u3"))
-    h.handle(ReconfigureRequested({"v": VertexSettings(pool_weight=2)}, "r2"))
+    h.handle(UpgradeRequest(name="u3"))
+    h.handle(ReconfigureRequest({"v": VertexSettings(pool_weight=2)}, name="r2"))
     h.request("drain", "d")
     assert h.answers("u3") == h.answers("r2") == h.answers("d") == ["refused: upgrade u is in progress"]
 
 
 def test_it_waits_for_nothing_that_is_under_way_and_says_what_that_is() -> None:
     h = Harness(MIXED, timeout=60.0)
-    h.handle(ReconfigureRequested({"v": VertexSettings(pool_weight=2)}, "r"))
-    h.handle(UpgradeRequested("u"))
+    h.handle(ReconfigureRequest({"v": VertexSettings(pool_weight=2)}, name="r"))
+    h.handle(UpgradeRequest(name="u"))
     (answer,) = h.answers("u")
     assert "request r" in answer
     assert answer.endswith("is in progress")
     for mode, job in (("drain", "the job is being ended"), ("stop", "the job is being ended")):
         h = Harness(MIXED, timeout=60.0)
         h.request(mode, "x")  # type: ignore[arg-type]
-        h.handle(UpgradeRequested("u"))
+        h.handle(UpgradeRequest(name="u"))
         assert h.answers("u") == [f"refused: {job}"]
 
 
 def test_a_batch_job_and_one_at_its_end_are_refused() -> None:
     h = Harness(graph(vertex("v", sources="h", bounded="h", sinks="sink")), timeout=60.0, mode="batch")
-    h.handle(UpgradeRequested("u"))
+    h.handle(UpgradeRequest(name="u"))
     assert h.answers("u") == ["refused: a job in batch mode takes no savepoint before its end"]
 
 
 def test_a_job_that_finishes_first_says_so() -> None:
     h = Harness(graph(vertex("v", sources="h", bounded="h", sinks="sink")), timeout=60.0)
-    h.handle(UpgradeRequested("u"))
+    h.handle(UpgradeRequest(name="u"))
     h.end_of_data()
     tried(h)
     h.at(h.now + 1.0)

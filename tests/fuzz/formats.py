@@ -453,7 +453,7 @@ def _formats() -> Iterator[Format]:
     yield _file("lakes-v1/start.json", mark, lambda storage: StartMark(storage, "orders", "lake").read())
     columns = lambda storage: ColumnRecord(storage).read(SinkName("orders", "lake"))  # noqa: E731
     yield _file("sink-columns-v1/columns.json", "orders/lake/columns.json", columns)
-    for name in ("request", "leaving", "rescale", "reconfigure", "upgrade"):
+    for name in ("request", "leaving", "reconfigure", "upgrade"):
         asked = lambda storage: pending_requests(storage, "orders", 7, ())  # noqa: E731
         yield _file(f"request-v1/{name}.json", REQUEST, asked, "")
     for kind in ("", "-namespace", "-subtasks"):

@@ -17,10 +17,8 @@ from airflow_provider_ckpt.coordinator.change_scope import by_vertex
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.journal.errors import RequestTooLargeError
 from airflow_provider_ckpt.journal.requests import (
-    KINDS,
     MOST_BYTES,
     MOST_FILES,
-    Request,
     forget_requests,
     pending_requests,
     read_request,
@@ -29,6 +27,13 @@ from airflow_provider_ckpt.journal.requests import (
     write_request,
 )
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.job_request import (
+    REQUESTS,
+    InvalidRequest,
+    JobRequest,
+    ReconfigureRequest,
+    StopRequest,
+)
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -44,9 +49,15 @@ def storage(tmp_path: Path) -> Storage:
     return open_storage(tmp_path)
 
 
-def read(storage: Storage) -> Request:
+def read(storage: Storage) -> JobRequest:
     request = read_request(storage, "orders", NAME, 7)
     assert request is not None
+    return request
+
+
+def refused(storage: Storage) -> InvalidRequest:
+    request = read(storage)
+    assert isinstance(request, InvalidRequest)
     return request
 
 
@@ -67,7 +78,7 @@ NO_REQUEST = {
     "a long number": (asked().replace(b'"epoch": 7', b'"epoch": ' + b"7" * 400), "more than 100 digits"),
     "a time beyond floats": (asked().replace(b'"at": 1.0', b'"at": 1e999'), "a number in it is too large"),
     "NaN": (asked().replace(b'"at": 1.0', b'"at": NaN'), "NaN in it is no number"),
-    "half a surrogate pair": (asked(kind="rescale", uid="\ud800", parallelism=2), "it is no text in UTF-8"),
+    "half a surrogate pair": (asked(kind="upgrade", job="\ud800"), "it is no text in UTF-8"),
     "a key twice": (asked()[:-1] + b', "kind": "drain"}', "a key is twice in one object"),
     "too large": (b'{"a": "' + b"x" * MOST_BYTES + b'"}', f"it has more than {MOST_BYTES} bytes"),
 }
@@ -76,10 +87,10 @@ NO_REQUEST = {
 @pytest.mark.parametrize(("content", "problem"), NO_REQUEST.values(), ids=NO_REQUEST)
 def test_what_is_no_request_is_named_and_gets_no_answer(storage: Storage, content: bytes, problem: str) -> None:
     storage.create(PATH, content)
-    request = read(storage)
-    assert (request.kind, request.epoch, request.is_unreadable) == ("invalid", 7, True)
-    assert problem in str(request.problem)
-    assert f"{NAME}.json" in str(request.problem)
+    request = refused(storage)
+    assert (request.epoch, request.is_unreadable) == (7, True)
+    assert problem in request.problem
+    assert f"{NAME}.json" in request.problem
 
 
 def link_to_itself(path: Path) -> None:
@@ -120,9 +131,9 @@ def listening(path: Path) -> None:
 def test_what_is_no_regular_file_is_neither_waited_for_nor_an_error(
     storage: Storage, tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
-    good = write_request(storage, "orders", "stop", 7)
+    good = write_request(storage, "orders", StopRequest(epoch=7)).name
     make(tmp_path / PATH)
-    assert read(storage).is_unreadable
+    assert refused(storage).is_unreadable
     assert [one.name for one in pending_requests(storage, "orders", 7, ())] == [good, NAME]
     assert requests_before(storage, "orders", 7) == []
     assert withdraw_leaves(storage, "orders", 7) == 0
@@ -139,7 +150,8 @@ def test_a_link_is_invalid_wherever_it_leads(storage: Storage, tmp_path: Path) -
     (tmp_path / PATH).parent.mkdir(parents=True)
     (tmp_path / PATH).symlink_to("nowhere")
     [found] = pending_requests(storage, "orders", 7, ())
-    assert (found.kind, found.is_unreadable) == ("invalid", True)
+    assert isinstance(found, InvalidRequest)
+    assert found.is_unreadable
 
 
 def test_the_file_of_another_user_is_no_storage_failure(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,9 +165,9 @@ def test_the_file_of_another_user_is_no_storage_failure(storage: Storage, monkey
         return opened(path, *args, **given)
 
     monkeypatch.setattr(os, "open", refuse)
-    request = read(storage)
+    request = refused(storage)
     assert request.is_unreadable
-    assert "Permission denied" in str(request.problem)
+    assert "Permission denied" in request.problem
 
 
 def test_a_storage_that_is_out_of_reach_is_one(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,8 +183,12 @@ def test_a_storage_that_is_out_of_reach_is_one(storage: Storage, monkeypatch: py
 @pytest.mark.parametrize("name", ["two words", "two\nlines", "ü", "x" * 240, "-dash", "\udcff"])
 def test_a_name_that_no_request_has_is_not_read(storage: Storage, name: str) -> None:
     request = read_request(storage, "orders", name, 7)
-    assert request is not None
+    assert isinstance(request, InvalidRequest)
     assert (request.is_unreadable, request.problem) == (True, "no request has such a name")
+
+
+def by(parallelism: Any) -> dict[str, Any]:
+    return {"kind": "reconfigure", "changes": {"h": {"parallelism": parallelism}}}
 
 
 REFUSED = {
@@ -186,19 +202,20 @@ REFUSED = {
     "a time that is true": ({"at": True}, "at True"),
     "a time before time": ({"at": -1}, "at -1"),
     "a time in a million years": ({"at": 10**15}, f"at {10**15}"),
-    "leaves as a text": ({"leaves": "no"}, "leaves 'no'"),
-    "at_once as a number": ({"kind": "drain", "at_once": 1}, "at_once 1"),
-    "rescaled to none": ({"kind": "rescale", "uid": "h", "parallelism": 0}, "parallelism is a whole number above 0"),
-    "rescaled to many": (
-        {"kind": "rescale", "uid": "h", "parallelism": 2**31},
-        "parallelism is 2147483647 at the most",
-    ),
-    "rescaled to a fraction": ({"kind": "rescale", "uid": "h", "parallelism": 2.0}, "parallelism 2.0"),
-    "rescaled nothing": ({"kind": "rescale", "uid": None, "parallelism": 2}, "uid None"),
-    "an upgrade to a number": ({"kind": "upgrade", "upgrade": {"job": 3}}, "upgrade: job: 3"),
-    "an upgrade that may be anything": ({"kind": "upgrade", "upgrade": {"allow_non_restored_state": 1}}, "upgrade"),
-    "no upgrade": ({"kind": "upgrade"}, "it has no 'upgrade'"),
-    "no changes": ({"kind": "reconfigure"}, "it has no 'changes'"),
+    "no request": ({"kind": "invalid", "problem": "none"}, "kind 'invalid'"),
+    "leaves as a text": ({"leaves": "no"}, "leaves: 'no'"),
+    "at_once as a number": ({"kind": "drain", "at_once": 1}, "at_once: 1"),
+    "a field of another kind": ({"at_once": True}, "StopRequest with the unknown fields ['at_once']"),
+    "a name of its own": ({"name": "another"}, "unknown fields ['name']"),
+    "a change by a controller": ({"kind": "reconfigure", "changes": {}, "by": "scaler"}, "unknown fields ['by']"),
+    "rescaled to none": (by(0), "parallelism is a whole number above 0"),
+    "rescaled to many": (by(2**31), "parallelism is 2147483647 at the most"),
+    "rescaled to a fraction": (by(2.0), "parallelism: 2.0"),
+    "an upgrade to a number": ({"kind": "upgrade", "job": 3}, "job: 3"),
+    "an upgrade that may be anything": ({"kind": "upgrade", "allow_non_restored_state": 1}, "allow_non_restored_state"),
+    "no changes": ({"kind": "reconfigure"}, "it has no changes"),
+    "empty changes": ({"kind": "reconfigure", "changes": {}}, "it has no changes"),
+    "a change without a setting": ({"kind": "reconfigure", "changes": {"h": {}}}, "changes of h: no setting is given"),
     "changes of a list": ({"kind": "reconfigure", "changes": [1]}, "changes: [1]"),
 }
 SETTINGS: list[tuple[str, Any]] = [
@@ -224,9 +241,9 @@ def test_what_cannot_be_asked_for_is_refused_with_its_value(
     storage: Storage, fields: dict[str, Any], problem: str
 ) -> None:
     storage.create(PATH, asked(**fields))
-    request = read(storage)
-    assert (request.kind, request.is_unreadable, request.is_change) == ("invalid", False, False)
-    assert problem in str(request.problem)
+    request = refused(storage)
+    assert (request.is_unreadable, request.is_change) == (False, False)
+    assert problem in request.problem
 
 
 @pytest.mark.parametrize(("setting", "value"), SETTINGS, ids=[f"{name}={value}"[:40] for name, value in SETTINGS])
@@ -234,24 +251,25 @@ def test_a_setting_out_of_its_range_is_refused_where_the_request_is_read(
     storage: Storage, setting: str, value: Any
 ) -> None:
     storage.create(PATH, asked(kind="reconfigure", changes={"daily": {"pool_weight": 2, setting: value}}))
-    request = read(storage)
-    assert (request.kind, request.epoch, request.changes) == ("invalid", 7, {})
-    assert setting in str(request.problem)
+    request = refused(storage)
+    assert request.epoch == 7
+    assert setting in request.problem
 
 
 def test_a_problem_is_short_whatever_the_file_says(storage: Storage) -> None:
     storage.create(PATH, asked(kind="x" * 50_000))
-    assert len(str(read(storage).problem)) <= 300
+    assert len(refused(storage).problem) <= 300
 
 
 def test_a_request_that_no_driver_would_read_is_not_written(storage: Storage, tmp_path: Path) -> None:
     changes = {f"operator-{n}": VertexSettings(logic={f"operator-{n}": "jobs/v2.py:job"}) for n in range(1_000)}
     with pytest.raises(RequestTooLargeError, match="change fewer operators at a time"):
-        write_request(storage, "orders", "reconfigure", 7, changes=changes)
+        write_request(storage, "orders", ReconfigureRequest(changes, epoch=7))
     assert list(tmp_path.iterdir()) == []
     some = dict(list(changes.items())[:200])
-    name = write_request(storage, "orders", "reconfigure", 7, changes=some)
-    assert [(one.name, len(one.changes)) for one in pending_requests(storage, "orders", 7, ())] == [(name, 200)]
+    name = write_request(storage, "orders", ReconfigureRequest(some, epoch=7)).name
+    (request,) = pending_requests(storage, "orders", 7, ())
+    assert request == ReconfigureRequest(some, name=name, epoch=7, at=request.at)
 
 
 def test_of_very_many_files_a_limited_number_is_read(storage: Storage, tmp_path: Path) -> None:
@@ -292,9 +310,8 @@ def check(storage: Storage, content: bytes) -> str:
     """Read the content as a request of the driver's epoch, and judge it as a coordinator does; return its kind."""
     storage.replace(PATH, content)
     request = read(storage)
-    assert (request.kind == "invalid") is (request.problem is not None)
-    assert request.kind in (*KINDS, "invalid")
-    if request.changes:
+    assert request.kind in (*REQUESTS, "invalid")
+    if isinstance(request, ReconfigureRequest):
         with suppress(ReconfigurationRefusedError):
             by_vertex(GRAPH, request.changes)
     return request.kind

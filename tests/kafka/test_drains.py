@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.job_request import DrainRequest
 from tests.kafka import jobs
 from tests.kafka.topics import Topics
 from tests.spark.harness import Line, World
@@ -34,7 +35,9 @@ def test_a_drain_at_once_says_how_many_rows_it_leaves(world: World, topics: Topi
     def hear(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() == 10 and not asked:
             topics.put(topic, range(10, 70))
-            asked.append(write_request(world.storage, world.job_id, "drain", world.state().epoch, at_once=True))
+            asked.append(
+                write_request(world.storage, world.job_id, DrainRequest(at_once=True, epoch=world.state().epoch)).name
+            )
 
     job = jobs.of_live(world, topics, topic, startingOffsets="earliest")
     run = world.run(job, hear, trigger_interval=3600.0)

@@ -25,6 +25,7 @@ from airflow_provider_ckpt.journal.state_json import state_from_json
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import AttemptId
+from airflow_provider_ckpt.model.job_request import InvalidRequest
 from airflow_provider_ckpt.model.json_form import from_json
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.manifest_log import ManifestLog
@@ -74,8 +75,8 @@ class DamagedError(CkptError):
 def request(storage: Storage, name: str) -> None:
     """Read the request. The driver answers it with its problem."""
     [found] = pending_requests(storage, "orders", 7, ())
-    if found.kind == "invalid":
-        raise DamagedError(str(found.problem))
+    if isinstance(found, InvalidRequest):
+        raise DamagedError(found.problem)
 
 
 def handle(storage: Storage, name: str) -> None:
@@ -154,7 +155,6 @@ READERS: list[tuple[str, str, Read]] = [
     ("lakes-v1/start.json", "_ckpt/orders/lake/start.json", lambda s, _: void(StartMark(s, "orders", "lake").read())),
     ("request-v1/request.json", "orders/requests/r.json", request),
     ("request-v1/leaving.json", "orders/requests/r.json", request),
-    ("request-v1/rescale.json", "orders/requests/r.json", request),
     ("request-v1/reconfigure.json", "orders/requests/r.json", request),
     ("request-v1/upgrade.json", "orders/requests/r.json", request),
     ("reconfiguration-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),

@@ -15,6 +15,7 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.job_request import REQUESTS
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.chaos.evidence import Evidence
 from tests.chaos.schedule import PATIENCE, counter, glance
@@ -216,7 +217,7 @@ class Processes:
         return True
 
     def _request(self, kind: str) -> None:
-        write_request(self.world.storage, self.world.job_id, kind, self.world.state().epoch)
+        write_request(self.world.storage, self.world.job_id, REQUESTS[kind](epoch=self.world.state().epoch))
 
     # ---- ends
 

@@ -19,6 +19,7 @@ from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.remote.timing import Timing
@@ -263,7 +264,7 @@ class Cluster:
         if self.random.random() < 0.4:
             self.add(self.planner())
         elif self.state.deployment:
-            write_request(self.world.live, JOB, "stop", self.state.epoch)
+            write_request(self.world.live, JOB, StopRequest(epoch=self.state.epoch))
 
     def rescale(self, uid: str, parallelism: int) -> str | None:
         return request_rescale(self.world.live, self.state, uid, parallelism)

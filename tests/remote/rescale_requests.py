@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
+from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.simulation.world import JOB
@@ -17,7 +18,8 @@ def request_rescale(storage: Storage, state: JobState, uid: str, parallelism: in
     """Write a rescale request. Return its name, or None if the job has no deployment."""
     if not state.deployment:
         return None
-    return write_request(storage, JOB, "rescale", state.epoch, rescale=RescaleRequest(uid, parallelism))
+    changes = {uid: VertexSettings(parallelism=parallelism)}
+    return write_request(storage, JOB, ReconfigureRequest(changes, epoch=state.epoch)).name
 
 
 def request_random_parallelism(storage: Storage, state: JobState, random: Random) -> None:
@@ -28,4 +30,4 @@ def request_random_parallelism(storage: Storage, state: JobState, random: Random
     elif state.deployment:
         chosen = random.sample(uids, random.randint(1, len(uids)))
         changes = {uid: VertexSettings(parallelism=random.randint(1, MOST)) for uid in chosen}
-        write_request(storage, JOB, "reconfigure", state.epoch, changes=changes)
+        write_request(storage, JOB, ReconfigureRequest(changes, epoch=state.epoch))

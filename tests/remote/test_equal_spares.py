@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_request import DrainRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.subtasklog.errors import LogFencedError
 from airflow_provider_ckpt.subtasklog.records import Open
@@ -129,7 +130,7 @@ class Spares:
         cluster.run(lambda: other.subtasks == cluster.graph.subtasks)
         released = self.state.last_released
         cluster.run(lambda: self.state.last_released > released)
-        write_request(cluster.world.live, JOB, "drain", self.state.epoch)
+        write_request(cluster.world.live, JOB, DrainRequest(epoch=self.state.epoch))
         cluster.finish()
 
 

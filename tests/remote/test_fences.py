@@ -11,6 +11,7 @@ from airflow_provider_ckpt.coordinator.protocol import reports as rp
 from airflow_provider_ckpt.journal.events import SplitsAssigned
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.remote.errors import DeploymentOverError, NotPlannedError, SubtaskTakenError
 from airflow_provider_ckpt.remote.worker import WorkerEnd
@@ -236,7 +237,7 @@ def test_w20_a_stop_that_a_jobmaster_has_taken_and_died_of_is_taken_by_the_next(
     cluster = planned(make(rows=500))
     master, _ = live(cluster)
     cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING)
-    name = write_request(cluster.world.live, JOB, "stop", cluster.state.epoch)
+    name = write_request(cluster.world.live, JOB, StopRequest(epoch=cluster.state.epoch)).name
     cluster.run(lambda: name in cluster._watched.refresh().answered or cluster.state.status is JobStatus.STOPPED)
     assert name in cluster.state.taken
     master.kill()

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.job_request import DrainRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
 from airflow_provider_ckpt.storage.layout import deployment_path
@@ -83,7 +84,7 @@ class Succession:
         """Replace the workers that left, drain the job, and check that each row arrives once."""
         cluster = self.cluster
         cluster.supervises = True
-        write_request(cluster.world.live, JOB, "drain", 3)
+        write_request(cluster.world.live, JOB, DrainRequest(epoch=3))
         cluster.finish()
 
 

@@ -13,6 +13,7 @@ from airflow_provider_ckpt.jobmaster.retention import retention
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import DrainRequest, StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.subtasklog.records import Batch, Open
 from tests.remote.cluster import Cluster
@@ -64,7 +65,7 @@ def has_a_worker_leave(cluster: Cluster) -> Callable[[], bool]:
 
 
 def is_stopped(cluster: Cluster) -> Callable[[], bool]:
-    write_request(cluster.world.live, JOB, "stop", cluster.state.epoch)
+    write_request(cluster.world.live, JOB, StopRequest(epoch=cluster.state.epoch))
     return lambda: cluster._watched.refresh().status is JobStatus.STOPPED
 
 
@@ -91,7 +92,7 @@ def test_what_is_published_and_not_read_stays_whatever_happens(
     now = cluster.world.partitions()
     assert all(files <= set(now.get(subtask, ())) for subtask, files in awaited.items())
     cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING)
-    write_request(cluster.world.live, JOB, "drain", cluster.state.epoch)
+    write_request(cluster.world.live, JOB, DrainRequest(epoch=cluster.state.epoch))
     cluster.finish()
     assert cluster.left == {}
 
@@ -106,5 +107,5 @@ def test_r7_what_all_have_read_is_given_back_while_the_job_runs_and_what_they_ha
         lambda: not any(first[one] & set(files) for one, files in cluster.world.partitions().items() if one in first),
         4000,
     )
-    write_request(cluster.world.live, JOB, "drain", cluster.state.epoch)
+    write_request(cluster.world.live, JOB, DrainRequest(epoch=cluster.state.epoch))
     cluster.finish()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
+from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.job_request import DrainRequest, JobRequest, ReconfigureRequest, StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestResult
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -27,8 +29,12 @@ def cluster() -> Iterator[Cluster]:
     made.world.delete()
 
 
-def ask(cluster: Cluster, kind: str, rescale: RescaleRequest | None = None) -> str:
-    return write_request(cluster.world.live, JOB, kind, cluster.state.epoch, rescale=rescale)
+def ask(cluster: Cluster, request: JobRequest) -> str:
+    return write_request(cluster.world.live, JOB, replace(request, epoch=cluster.state.epoch)).name
+
+
+def by(uid: str, parallelism: int) -> ReconfigureRequest:
+    return ReconfigureRequest({uid: VertexSettings(parallelism=parallelism)})
 
 
 def is_answered(cluster: Cluster, name: str) -> bool:
@@ -38,7 +44,7 @@ def is_answered(cluster: Cluster, name: str) -> bool:
 
 @pytest.mark.parametrize("early", [True, False], ids=["not taken yet", "taken"])
 def test_a_drain_goes_on_under_the_next_jobmaster(cluster: Cluster, early: bool) -> None:
-    name = ask(cluster, "drain")
+    name = ask(cluster, DrainRequest())
     if not early:
         cluster.run(lambda: is_answered(cluster, name))
     cluster.awake(MasterProcess)[0].kill()
@@ -51,7 +57,7 @@ def test_a_stop_while_a_worker_is_missing_waits_for_it(cluster: Cluster) -> None
     victim = cluster.awake(WorkerProcess)[0]
     victim.kill()
     cluster.supervises = False
-    name = ask(cluster, "stop")
+    name = ask(cluster, StopRequest())
     cluster.run(lambda: is_answered(cluster, name))
     assert isinstance(victim, WorkerProcess)
     cluster.add(cluster.worker(victim.subtasks))
@@ -61,7 +67,7 @@ def test_a_stop_while_a_worker_is_missing_waits_for_it(cluster: Cluster) -> None
     cluster.run(lambda: not cluster.processes)
     cluster.supervises = True
     cluster.run(lambda: cluster.state.status is JobStatus.RUNNING)  # a planner, a JobMaster and workers start again
-    ask(cluster, "drain")
+    ask(cluster, DrainRequest())
     cluster.finish()
 
 
@@ -75,24 +81,19 @@ def test_a_worker_that_never_comes_back_ends_the_run(cluster: Cluster) -> None:
 
 
 def test_workers_are_not_rescaled(cluster: Cluster) -> None:
-    name = ask(cluster, "rescale", RescaleRequest("live", 3))
+    name = ask(cluster, by("live", 3))
     cluster.run(lambda: is_answered(cluster, name))
     assert cluster.state.outcomes[name].result is RequestResult.REFUSED
     cluster.run(lambda: not cluster.world.live.list(requests_path(JOB)))  # the request is deleted once it is answered
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["rescale", "reconfigure"])
-def test_w20_what_a_jobmaster_has_decided_before_it_died_took_place(kind: str) -> None:
+def test_w20_what_a_jobmaster_has_decided_before_it_died_took_place() -> None:
     """The next JobMaster takes the request again, and has nothing left to decide."""
     cluster = one_worker(splits=60, workers=3)
     cluster.supervises = True
     cluster.run(lambda: cluster.state.status is JobStatus.RUNNING)
-    if kind == "rescale":
-        name = ask(cluster, "rescale", RescaleRequest("src", 5))
-    else:
-        changes = {"src": VertexSettings(parallelism=5)}
-        name = write_request(cluster.world.live, JOB, kind, cluster.state.epoch, changes=changes)
+    name = ask(cluster, by("src", 5))
     cluster.run(lambda: is_answered(cluster, name))
     assert len(cluster.state.graph().vertex("src").subtasks) == 5
     assert name not in cluster.state.outcomes, "it is decided, and not over"
@@ -103,19 +104,14 @@ def test_w20_what_a_jobmaster_has_decided_before_it_died_took_place(kind: str) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["rescale", "reconfigure"])
-def test_what_is_so_already_is_answered_as_done_though_it_could_not_be_decided_again(kind: str) -> None:
+def test_what_is_so_already_is_answered_as_done_though_it_could_not_be_decided_again() -> None:
     """A retried Airflow task repeats its request. By then all splits may be assigned."""
     cluster = one_worker(splits=60, workers=3)
     cluster.supervises = True
     cluster.run(lambda: cluster.state.status is JobStatus.RUNNING)
-    name = ask(cluster, "rescale", RescaleRequest("src", 5))
+    name = ask(cluster, by("src", 5))
     cluster.run(lambda: name in cluster._watched.refresh().outcomes)
-    if kind == "rescale":
-        again = ask(cluster, kind, RescaleRequest("src", 5))
-    else:
-        changes = {"src": VertexSettings(parallelism=5)}
-        again = write_request(cluster.world.live, JOB, kind, cluster.state.epoch, changes=changes)
+    again = ask(cluster, by("src", 5))
     cluster.run(lambda: again in cluster._watched.refresh().outcomes)
     assert str(cluster._watched.refresh().outcomes[again]) == "completed: nothing had to be changed"
     cluster.run(lambda: not cluster.world.live.list(requests_path(JOB)))
@@ -136,7 +132,7 @@ def test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked(
 
     The journal's decision names its request.
     """
-    name = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": change})
+    name = ask(cluster, ReconfigureRequest({"b": change}))
 
     def has_come_so_far() -> bool:
         state = cluster._watched.refresh()
@@ -164,7 +160,7 @@ def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Clust
     """
     one = LOGIC if back == "logic" else VertexSettings(pool_weight=2)
     two = VertexSettings(logic={"b": ""}) if back == "logic" else VertexSettings(pool_weight=3)
-    first = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": one})
+    first = ask(cluster, ReconfigureRequest({"b": one}))
 
     def has_come_so_far() -> bool:
         state = cluster._watched.refresh()
@@ -181,7 +177,7 @@ def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Clust
     cluster.run(lambda: cluster._watched.refresh().epoch > epoch)
     here = cluster.clock.now + 3
     cluster.run(lambda: cluster.clock.now > here)  # all workers but one have started
-    second = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": two})
+    second = ask(cluster, ReconfigureRequest({"b": two}))
     if moment == "decided":
         cluster.run(lambda: second in cluster._watched.refresh().outcomes)
     else:
@@ -202,7 +198,7 @@ def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Clust
 
 def test_w20_a_change_of_a_job_that_does_not_come_to_run_is_refused_at_last(cluster: Cluster) -> None:
     cluster.supervises = False
-    name = write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes={"b": CUT})
+    name = ask(cluster, ReconfigureRequest({"b": CUT}))
     for one in (*cluster.awake(WorkerProcess), *cluster.awake(MasterProcess)):
         one.kill()
     cluster.add(cluster.master())

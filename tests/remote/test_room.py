@@ -9,6 +9,7 @@ import pytest
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.remote.jobs import one_worker, random_cluster, two_by_split
@@ -48,7 +49,7 @@ def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
     try:
         cluster.run(lambda: bool(cluster.state.splits_assigned))
         changes = {uid: VertexSettings(parallelism=6) for uid in ("parts", "more")}
-        write_request(cluster.world.live, JOB, "reconfigure", cluster.state.epoch, changes=changes)
+        write_request(cluster.world.live, JOB, ReconfigureRequest(changes, epoch=cluster.state.epoch))
         cluster.run(look, 6000)
         assert all(one.left for one in cluster._watched.refresh().split_progress())
         cluster.finish()

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.journal.events import DeletionBegun
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import DrainRequest
 from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode
 from airflow_provider_ckpt.model.worker import Worker as Place
 from airflow_provider_ckpt.sinks.errors import OutputLostError
@@ -129,7 +130,7 @@ def test_r16_a_sink_that_releases_at_the_end_alone_shows_nothing_before_and_all_
     so_far = cluster.state.last_released
     cluster.run(lambda: cluster.state.last_released >= so_far + 3)
     assert out.rows == []
-    write_request(cluster.world.live, JOB, "drain", cluster.state.epoch)
+    write_request(cluster.world.live, JOB, DrainRequest(epoch=cluster.state.epoch))
     cluster.finish()
     assert out.rows
 

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.job.options.run_options import storage_options_enviro
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_request import DrainRequest
 from airflow_provider_ckpt.sinks.file.manifests import Manifest, read_manifests
 from tests.chaos.data import FIRST_LIVE
 from tests.chaos.world import JOBS, SMALL, Driver, Variant
@@ -83,7 +84,7 @@ class World:
         return Journal(self.bucket.storage.child("ckpt"), JOB_ID).replay()
 
     def drain(self) -> None:
-        write_request(self.bucket.storage.child("ckpt"), JOB_ID, "drain", self.state().epoch)
+        write_request(self.bucket.storage.child("ckpt"), JOB_ID, DrainRequest(epoch=self.state().epoch))
 
     # ---- evidence
 

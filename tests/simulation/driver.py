@@ -24,12 +24,10 @@ from airflow_provider_ckpt.coordinator.protocol.commands import (
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect, EndJob, Release
 from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
-    ReconfigureRequested,
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
     RescaleRequested,
-    StopRequested,
 )
 from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.reports import (
@@ -53,6 +51,7 @@ from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_request import JobRequest
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.storage.layout import subtask_log_path
@@ -362,7 +361,9 @@ class Driver:
                 message.epoch, message.subtask, message.attempt, message.checkpoint, "IO_EXCEPTION"
             )
         times = 2 if self.faulty and self.random.random() < 0.1 else 1
-        asks = isinstance(message, StopRequested | RescaleRequested | ReconfigureRequested) and message.request
+        asks = message.name if isinstance(message, JobRequest) else ""
+        if isinstance(message, RescaleRequested):
+            asks = message.request or ""
         if asks and not self.coordinator.is_over:
             self.asked.add(asks)
         if isinstance(message, (SubtaskRunning, SubtaskAtEndOfData, SubtaskDone)):

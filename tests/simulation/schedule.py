@@ -11,14 +11,13 @@ from random import Random
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
-    ReconfigureRequested,
     RescaleRequested,
-    StopRequested,
 )
 from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import DrainRequest, ReconfigureRequest, StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.simulation.driver import Driver
@@ -207,7 +206,8 @@ class Simulation:
         elif dice < 0.02 and self.driver.coordinator is not None:
             mode = self.random.choice(("stop", "stop", "drain"))
             leaves = self.random.random() < 0.3
-            self._ask(StopRequested("drain" if mode == "drain" else "stop", f"r{self.world.now}", leaves))
+            name = f"r{self.world.now}"
+            self._ask(DrainRequest(name=name) if mode == "drain" else StopRequest(leaves, name=name))
         elif dice < 0.03:
             self._misdeliver()
         elif self.rescales and dice < 0.06 and self.driver.coordinator is not None:
@@ -259,7 +259,7 @@ class Simulation:
             chosen = list(dict.fromkeys([*chosen, self.random.choice(list(self.world.splits))]))
         by_split = {uid for one in self.world.graph.vertices if one.splits for uid in one.operators}
         changes = {uid: self._width() if uid in by_split else self._settings() for uid in chosen}
-        self._ask(ReconfigureRequested(changes, f"c{next(self.requests)}"))
+        self._ask(ReconfigureRequest(changes, name=f"c{next(self.requests)}"))
         if self.random.random() < self.deadly:
             self.driver.crash_in_effects = True
 
@@ -297,7 +297,7 @@ class Simulation:
             self.driver.replaces = step < STEPS_WITH_REPLACEMENTS  # the drain has begun by then
             # request the drain again if a pending stop has failed; during a stop it is refused
             if step % 50 == 0 and self.driver.coordinator is not None and not self.driver.coordinator.draining:
-                self._ask(StopRequested("drain", f"last {step}"))
+                self._ask(DrainRequest(name=f"last {step}"))
             # each step advances one subtask: with 16 of them no aligned checkpoint would end within its timeout
             self.world.now += min(0.05, 0.2 / len(self.world.subtasks))
             self._step(self.driver)

@@ -16,6 +16,7 @@ from pyiceberg.catalog import load_catalog
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.job_request import REQUESTS
 from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.kafka.broker import Broker
@@ -253,4 +254,4 @@ def go_on(driver: Process) -> None:
 
 
 def request(world: World, kind: str) -> None:
-    write_request(open_storage(world.files.root), "together", kind, world.state().epoch)
+    write_request(open_storage(world.files.root), "together", REQUESTS[kind](epoch=world.state().epoch))

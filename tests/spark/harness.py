@@ -21,6 +21,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import REQUESTS
 from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from airflow_provider_ckpt.spark.job_run import execute
 from airflow_provider_ckpt.status.status_line import StatusLine
@@ -156,7 +157,7 @@ class World:
         wait_until(lambda: self.state().status != "RUNNING", "the stop")
 
     def request(self, kind: str) -> None:
-        write_request(self.storage, self.job_id, kind, self.state().epoch)
+        write_request(self.storage, self.job_id, REQUESTS[kind](epoch=self.state().epoch))
 
     def ask(self, kind: str, when: Callable[[], bool]) -> Callable[[Line], None]:
         """Write the request ``kind`` once, at the first line at which ``when`` is true."""

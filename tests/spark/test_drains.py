@@ -18,6 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.job_request import DrainRequest
 from tests.spark.harness import Line, World
 from tests.spark.jobs import mixed
 
@@ -104,7 +105,9 @@ def test_a_drain_at_once_says_what_it_leaves(world: World) -> None:
     def hear(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() == 1 and not asked:
             put(world, *range(1, 61))
-            asked.append(write_request(world.storage, world.job_id, "drain", world.state().epoch, at_once=True))
+            asked.append(
+                write_request(world.storage, world.job_id, DrainRequest(at_once=True, epoch=world.state().epoch)).name
+            )
 
     asked: list[str] = []
     run = world.run(reading(world), hear, trigger_interval=3600.0)

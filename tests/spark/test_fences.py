@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.protocol.messages import StopRequested
 from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     SubtaskAtEndOfData,
@@ -36,6 +35,7 @@ from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, PlanRecorded
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.model.pause_reason import DropSource
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.worker import Worker
@@ -505,7 +505,7 @@ def test_what_decides_nothing_is_written_by_the_timer(tmp_path: Path) -> None:
     journal = Journal(storage, "job", flush_interval=0.0)
     journal.claim("t", Worker(), 0.0)
     with pytest.raises(Unwatched):
-        master(storage, journal, [StopRequested("stop", "r-1"), StopRequested("stop", "r-2")]).run()
+        master(storage, journal, [StopRequest(name="r-1"), StopRequest(name="r-2")]).run()
     assert Journal(storage, "job").replay().answered == {"r-1", "r-2"}
 
 

@@ -17,6 +17,7 @@ from airflow_provider_ckpt.journal.events import Reconfigured
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import MOST_FILES, write_request
 from airflow_provider_ckpt.journal.worker_process import identify
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.request_outcome import RequestResult
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.errors import StorageDeniedError
@@ -136,7 +137,7 @@ OUT_OF_RANGE: list[tuple[str, Mapping[str, Any]]] = [
     ("pool_weight", {"kind": "reconfigure", "changes": {"counts": {"pool_weight": 0}}}),
     ("trigger_interval", {"kind": "reconfigure", "changes": {"counts": {"trigger_interval": -1}}}),
     ("executors", {"kind": "reconfigure", "changes": {"counts": {"executors": -1}}}),
-    ("parallelism", {"kind": "rescale", "uid": "live", "parallelism": 0}),
+    ("parallelism", {"kind": "reconfigure", "changes": {"live": {"parallelism": 0}}}),
     ("epoch True", {"kind": "stop", "epoch": True}),
     ("leaves", {"kind": "stop", "leaves": 1}),
 ]
@@ -155,9 +156,8 @@ def test_what_is_out_of_its_range_is_refused_and_the_job_goes_on(world: World) -
         for number, (_, fields) in enumerate(OUT_OF_RANGE):
             ask(number, fields)
         # the journal is read before a decision, too: what a client in another release let pass
-        past = write_request(
-            world.storage, "job", "reconfigure", 1, changes={"live": VertexSettings(logic={"live": "\0:job"})}
-        )
+        changes = {"live": VertexSettings(logic={"live": "\0:job"})}
+        past = write_request(world.storage, "job", ReconfigureRequest(changes, epoch=1)).name
         asked = {past, *(f"asked-{number}" for number in range(len(OUT_OF_RANGE)))}
         wait_until(lambda: asked <= script.client.look().outcomes.keys(), "the last answers")
         script.put(10)

@@ -77,7 +77,8 @@ class Asked:
 def graph_changes(world: World) -> list[ev.GraphChanged]:
     log = AppendLog(world.storage, journal_path(world.job_id), format="journal")
     found = [decode(event) for entry in log.load() for event in entry.body["events"]]
-    return [event for event in found if isinstance(event, ev.GraphChanged)]
+    changes = [event for event in found if isinstance(event, ev.Reconfigured)]
+    return [event.graph for event in changes if event.graph is not None]
 
 
 @pytest.mark.parametrize("make", [query_of_splits, sink_of_splits])

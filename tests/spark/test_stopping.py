@@ -17,6 +17,7 @@ from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.spark.task.interruptions import LOGGERS
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
@@ -83,7 +84,7 @@ def test_a_stop_whose_savepoint_fails_is_answered_and_the_job_goes_on(world: Wor
     def hear(line: Line) -> None:
         if line["kind"] == "running":
             storage.broken = True
-            asked.append(write_request(world.storage, world.job_id, "stop", 1))
+            asked.append(write_request(world.storage, world.job_id, StopRequest(epoch=1)).name)
         drain(line)
 
     def until_it_has_failed() -> None:
@@ -107,7 +108,7 @@ def test_a_stop_that_has_to_leave_without_a_savepoint_is_to_be_run_again(world: 
     def hear(line: Line) -> None:
         if line["kind"] == "running":
             storage.broken = True
-            asked.append(write_request(world.storage, world.job_id, "stop", 1, leaves=True))
+            asked.append(write_request(world.storage, world.job_id, StopRequest(leaves=True, epoch=1)).name)
 
     run = world.run(mixed(world), hear, storage=storage, checkpoint_interval=30)
     assert run.status == "RESTARTING"

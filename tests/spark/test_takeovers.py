@@ -27,6 +27,7 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.spark.main import run_job
@@ -336,7 +337,7 @@ def test_a_driver_that_dies_before_it_runs_leaves_word_of_it(world: World) -> No
 def test_a_driver_removes_what_the_drivers_before_left_and_nobody_owns(world: World) -> None:
     storage = world.storage
     storage.create("job/requests/early.json", b"?")  # an unreadable request is answered, not deleted
-    write_request(storage, "job", "stop", 1)
+    write_request(storage, "job", StopRequest(epoch=1))
     left = world.root / "job" / "frozen" / ".tmp-0123456789abcdef"
     left.parent.mkdir()
     left.write_bytes(b"")

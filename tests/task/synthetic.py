@@ -38,15 +38,17 @@ from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_want
 from airflow_provider_ckpt.jobmaster.retention.collector import collect_garbage
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import RescaleRequest, write_request
+from airflow_provider_ckpt.journal.requests import write_request
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.job_status import RuntimeMode
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
 from airflow_provider_ckpt.status.status_reporter import StatusReporter
@@ -347,8 +349,8 @@ class SyntheticJob:
 
         The current run takes the request when it next polls, and answers under this name.
         """
-        rescale = RescaleRequest(uid, parallelism)
-        return write_request(self.world.storage, JOB, "rescale", self._now.epoch, rescale=rescale)
+        changes = {uid: VertexSettings(parallelism=parallelism)}
+        return write_request(self.world.storage, JOB, ReconfigureRequest(changes, epoch=self._now.epoch)).name
 
     def failed(self, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
         self._now.inbox.put(SubtaskFailed(self._now.epoch, subtask, attempt, f"{type(error).__name__}: {error}"))

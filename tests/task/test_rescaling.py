@@ -86,7 +86,8 @@ def done(job: SyntheticJob) -> int:
 
 
 def changes(job: SyntheticJob) -> list[ev.GraphChanged]:
-    return [event for _, event in list(job.world.journal) if isinstance(event, ev.GraphChanged)]
+    found = [event for _, event in list(job.world.journal) if isinstance(event, ev.Reconfigured)]
+    return [event.graph for event in found if event.graph is not None]
 
 
 def readers(job: SyntheticJob) -> set[SubtaskId]:

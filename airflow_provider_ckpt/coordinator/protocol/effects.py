@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.protocol.commands import Command
 from airflow_provider_ckpt.journal.events import Event
+from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.job_status import RunEnd
 
 
@@ -46,7 +47,7 @@ class Release:
 class TryUpgrade:
     """Effect: load and try the version that ``request`` names, while the job runs. The answer is UpgradeTried."""
 
-    request: str
+    request: UpgradeRequest
 
 
 @dataclass(frozen=True)

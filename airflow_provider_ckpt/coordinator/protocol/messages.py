@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from airflow_provider_ckpt.coordinator.protocol.reports import Report
-from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+from airflow_provider_ckpt.model.job_request import JobRequest
 
 
 @dataclass(frozen=True)
@@ -41,52 +39,12 @@ class ReleaseHeld:
 
 
 @dataclass(frozen=True)
-class StopRequested:
-    """Request to stop or to drain the job.
-
-    ``stop``: a savepoint is taken and released, the driver exits, and no source is finished. ``drain``: live sources
-    are read up to what is there now, everything in flight is processed, a final checkpoint is taken, and the job is
-    FINISHED.
-    """
-
-    mode: Literal["stop", "drain"]
-    request: str | None = None
-    """The name of the request, which the answer repeats. None if no answer is needed."""
-    leaves: bool = False
-    """For a stop: the job must leave even if no savepoint can be taken, because its time is over or its process must
-    exit. If False, a failed stop leaves the job running.
-    """
-    at_once: bool = False
-    """For a drain: live sources end without further reading."""
-
-
-@dataclass(frozen=True)
 class RescaleRequested:
     """Request to read the remaining splits of source ``uid`` with ``parallelism`` subtasks."""
 
     uid: str
     parallelism: int
     request: str | None = None
-    """The name of the request, as in :class:`StopRequested`."""
-
-
-@dataclass(frozen=True)
-class ReconfigureRequested:
-    """Request to change settings, given by operator. A setting that is None or empty stays unchanged."""
-
-    changes: Mapping[str, VertexSettings]
-    request: str | None = None
-    """The name of the request, as in :class:`StopRequested`."""
-    by: str | None = None
-    """The controller that requests the change. ``why`` is its reason."""
-    why: str | None = None
-
-
-@dataclass(frozen=True)
-class UpgradeRequested:
-    """Request to resume the job as another version, which ``request`` names."""
-
-    request: str
 
 
 @dataclass(frozen=True)
@@ -104,15 +62,4 @@ class RunGivenUp:
     cause: str
 
 
-Message = (
-    Report
-    | ReleaseDone
-    | ReleaseFailed
-    | ReleaseHeld
-    | StopRequested
-    | RescaleRequested
-    | ReconfigureRequested
-    | UpgradeRequested
-    | UpgradeTried
-    | RunGivenUp
-)
+Message = Report | ReleaseDone | ReleaseFailed | ReleaseHeld | JobRequest | RescaleRequested | UpgradeTried | RunGivenUp

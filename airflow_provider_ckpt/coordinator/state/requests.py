@@ -13,12 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import FailureTracker
-from airflow_provider_ckpt.coordinator.protocol.messages import StopRequested
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import DrainRequest, StopRequest
 from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS, RequestOutcome, RequestResult
-
-UPGRADE = "upgrade"
-"""Kind of an upgrade request."""
 
 
 def in_progress(upgrade: str) -> str:
@@ -75,22 +72,17 @@ class Requests:
 
     def is_new(self, request: str | None) -> bool:
         """Return False for a request that was already accepted, because requests are read repeatedly."""
-        if request is None:
+        if not request:
             return True
         new = request not in self._seen
         self._seen.add(request)
         return new
 
-    def take(self, message: StopRequested, deadline: float) -> RequestOutcome:
-        """Accept or refuse a request and return the outcome for its first answer.
-
-        ``deadline`` is for a stop that begins with it.
-        """
-        if message.mode == "drain" and self.stop is not None:
+    def take_drain(self, message: DrainRequest) -> RequestOutcome:
+        """Accept or refuse a drain and return the outcome for its first answer."""
+        if self.stop is not None:
             return RequestOutcome.refused(self.stop.why)
-        self.note(message.request, message.mode)
-        if message.mode == "stop":
-            return self._take_stop(message, deadline)
+        self.note(message.name, message.kind)
         if message.at_once and not self.drains_at_once:
             self.drains_at_once = True
             self._drained.clear()  # subtasks that still read get the command again
@@ -99,7 +91,9 @@ class Requests:
         self.draining = True
         return RequestOutcome(RequestResult.ACCEPTED)
 
-    def _take_stop(self, message: StopRequested, deadline: float) -> RequestOutcome:
+    def take_stop(self, message: StopRequest, deadline: float) -> RequestOutcome:
+        """Accept a stop and return the outcome for its first answer. ``deadline`` is for a stop that begins with it."""
+        self.note(message.name, message.kind)
         if self.stop is not None:
             self.stop.leaves = self.stop.leaves or message.leaves
             self.stop.upgrade = None  # an explicit stop overrides the upgrade
@@ -112,22 +106,22 @@ class Requests:
         assert self.stop is None
         self.stop = Stop(deadline, leaves=False, failures=FailureTracker(self._tolerable_failed), upgrade=upgrade)
 
-    def note(self, request: str | None, mode: str) -> None:
+    def note(self, request: str | None, kind: str) -> None:
         """Record that a request was accepted and waits for its last answer."""
-        if request is not None:
-            self._open[request] = mode
+        if request:
+            self._open[request] = kind
 
     def close_one(self, request: str | None) -> None:
         """Record that a request gets its last answer."""
         if request is not None:
             self._open.pop(request, None)
 
-    def close(self, *modes: str) -> list[tuple[str, str]]:
-        """Return (request, mode) of the requests of ``modes`` that wait for their last answer.
+    def close(self, kind: str | None) -> list[tuple[str, str]]:
+        """Return (request, kind) of the requests that wait for their last answer: of one kind, or all of them.
 
         Each is returned once.
         """
-        closed = [(request, mode) for request, mode in self._open.items() if mode in modes]
+        closed = [(request, one) for request, one in self._open.items() if kind in (one, None)]
         for request, _ in closed:
             del self._open[request]
         return closed

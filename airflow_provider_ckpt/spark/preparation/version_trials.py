@@ -23,9 +23,9 @@ from airflow_provider_ckpt.job.loading.version import load_version
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import UpgradeRequest
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.spark.app.causes import told
 from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
@@ -96,16 +96,16 @@ class VersionTrials:
         self._is_closed = False
         self._found: dict[str, JobVersion] = {}
 
-    def submit(self, name: str, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
+    def submit(self, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
         """See :class:`~airflow_provider_ckpt.jobmaster.job_identity.Upgrades`."""
 
         def run() -> None:
             try:
-                self._found[name] = self._try(request)
+                self._found[request.name] = self._try(request)
             except BaseException as error:  # a user's file may raise anything, and only this thread would see it
-                tell(UpgradeTried(name, told(error)))
+                tell(UpgradeTried(request.name, told(error)))
             else:
-                tell(UpgradeTried(name, None))
+                tell(UpgradeTried(request.name, None))
 
         # a daemon, so that a function that never returns does not delay the end of the driver
         thread = threading.Thread(target=run, name="ckpt-version-trial", daemon=True)

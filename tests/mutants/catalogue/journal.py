@@ -236,9 +236,9 @@ JOURNAL = (
     Mutant(
         "request-of-any-number",
         "R22",
-        "_reconfigured",
-        "        if (problem := problem_of_settings(settings)) is not None:",
-        "        if (problem := problem_of_settings(settings)) is False:",
+        "_understood",
+        "        problem = request.value_problem()\n",
+        "        problem = None\n",
         ("tests/journal/test_foreign_requests.py",),
         "a setting with which no query starts is taken from a request",
     ),

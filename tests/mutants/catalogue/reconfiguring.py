@@ -158,9 +158,9 @@ RECONFIGURING = (
     Mutant(
         "edited-file-taken-for-assigned",
         "R21",
-        "is_surely_changed",
-        "bool(changes) and not names_file and",
-        "bool(changes) and",
+        "is_decided",
+        "    return not names_file and is_changed(state, request.changes)\n",
+        "    return is_changed(state, request.changes)\n",
         ("tests/client/test_reconfigure.py",),
         "the sender of a request is notified that an edited file runs, although the previous version does",
     ),

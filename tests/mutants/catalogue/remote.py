@@ -60,9 +60,9 @@ REMOTE = (
     Mutant(
         "what-is-so-is-refused",
         "R21",
-        "RequestHandler.look",
-        "        elif self._is_so(request):\n",
-        "        elif False:\n",
+        "RequestHandler._early_outcome",
+        "        case ReconfigureRequest() if not request.changes:\n",
+        "        case ReconfigureRequest() if False:\n",
         (
             "tests/remote/test_requests.py::test_what_is_so_already_is_answered_as_done_though_it_could_not_be_decided_again",
         ),
@@ -80,7 +80,7 @@ REMOTE = (
     Mutant(
         "decided-change-decided-again",
         "W20",
-        "was_decided",
+        "is_decided",
         "    if request.name == state.reconfigured_for:\n",
         "    if False:\n",
         ("tests/remote/test_requests.py::test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked",),

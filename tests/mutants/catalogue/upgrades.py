@@ -48,7 +48,7 @@ UPGRADES = (
     Mutant(
         "upgrade-goes-before-a-stop",
         "R21",
-        "Requests._take_stop",
+        "Requests.take_stop",
         "        self.stop.upgrade = None  # an explicit stop overrides the upgrade\n",
         "",
         (f"{_COORDINATOR}test_who_stops_the_job_meanwhile_has_it_stopped",),

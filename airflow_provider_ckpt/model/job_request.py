@@ -1,0 +1,147 @@
+"""Requests to the driver of a job: one class for each verb, with its arguments.
+
+The client writes a request into the job's folder, the JobMaster reads it there, and the coordinator gets it as it is.
+CONTRIBUTING.md lists what a new verb needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, UNRECORDED
+from airflow_provider_ckpt.model.setting_ranges import problem_of_settings
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
+
+Changes = Mapping[str, VertexSettings]
+"""Operator uid → settings to change in the query that runs it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobRequest:
+    """A request to the driver of one epoch only."""
+
+    kind: ClassVar[str]
+    """The verb. It names the class in the stored form and in the answers."""
+    is_change: ClassVar[bool] = False
+    """True if the job continues in another form. A driver carries out one change at a time."""
+    done_in: ClassVar[tuple[JobStatus, ...]] = ()
+    """Statuses of a job that needs no such request. Only a request that ends the job has any."""
+
+    name: str = field(default="", metadata=UNRECORDED)
+    """The key of the answers in the journal (``JobState.answered``, ``JobState.outcomes``). It is empty if the
+    JobMaster itself makes the request, which then gets no answer."""
+    epoch: int = 0
+    at: float = 0.0
+    """Time of the request in epoch seconds."""
+
+    @property
+    def verb(self) -> str:
+        """The verb in messages to the user."""
+        return self.kind
+
+    @property
+    def ends_job(self) -> bool:
+        return bool(self.done_in)
+
+    def value_problem(self) -> str | None:
+        """Return which value is out of its range; None if none is. The types of values are checked before."""
+        return None
+
+
+@dataclass(frozen=True)
+class StopRequest(JobRequest):
+    """A request to take a savepoint, release it and end the run. No source is finished, and the next run resumes."""
+
+    kind = "stop"
+    done_in = (JobStatus.STOPPED, JobStatus.FINISHED)
+
+    leaves: bool = field(default=False, metadata=OMIT_EMPTY)
+    """True if the driver must leave even if it cannot take a savepoint, because its time is over or its process must
+    exit. Otherwise a failed stop leaves the job running."""
+
+
+@dataclass(frozen=True)
+class DrainRequest(JobRequest):
+    """A request to read the data that every source has by now, to process and release it, and to finish the job."""
+
+    kind = "drain"
+    done_in = (JobStatus.FINISHED,)
+
+    at_once: bool = field(default=False, metadata=OMIT_EMPTY)
+    """True if live sources end at once, and leave the rest of their input unread."""
+
+
+@dataclass(frozen=True)
+class ReconfigureRequest(JobRequest):
+    """A request to change settings of operators while the job runs. A setting that is None or empty stays unchanged.
+
+    A rescale is such a request: it changes the parallelism of one source with splits.
+    """
+
+    kind = "reconfigure"
+    is_change = True
+
+    changes: Changes = field(default_factory=dict, hash=False)
+    by: str | None = field(default=None, metadata=UNRECORDED)
+    """The controller that requests the change. ``why`` is its reason."""
+    why: str | None = field(default=None, metadata=UNRECORDED)
+
+    @property
+    def verb(self) -> str:
+        return self.kind if self.rescale is None else "rescale"
+
+    @property
+    def rescale(self) -> tuple[str, int] | None:
+        """The source with splits and its new parallelism, if the request changes nothing else."""
+        found = [(uid, one.parallelism) for uid, one in self.changes.items()]
+        uid, parallelism = found[0] if len(found) == 1 else ("", None)
+        return None if parallelism is None else (uid, parallelism)
+
+    def value_problem(self) -> str | None:
+        if not self.changes:
+            return "it has no changes"
+        for uid, settings in self.changes.items():
+            problem = "no setting is given" if settings.is_declared else problem_of_settings(settings)
+            if problem is not None:
+                return f"changes of {uid}: {problem}"
+        return None
+
+
+@dataclass(frozen=True)
+class UpgradeRequest(JobRequest):
+    """A request that the same driver resumes the job as another version."""
+
+    kind = "upgrade"
+    is_change = True
+
+    job: str | None = None
+    """Reference of the new version's job where the driver runs. None reads the current reference again."""
+    allow_non_restored_state: bool = False
+    """True if the new version may lack operators of the job."""
+
+
+@dataclass(frozen=True)
+class InvalidRequest(JobRequest):
+    """A file in the requests folder that is no request."""
+
+    kind = "invalid"
+
+    problem: str
+    """Why the file could not be understood."""
+    is_unreadable: bool = False
+    """True if the file is no request at all, or cannot be read. It gets no answer, because it may be a request at the
+    next poll. Any other invalid request is refused in the journal, because its author waits for an answer."""
+
+
+REQUESTS: Mapping[str, type[JobRequest]] = {
+    one.kind: one for one in (StopRequest, DrainRequest, ReconfigureRequest, UpgradeRequest)
+}
+"""Verb → its class: the requests that may be stored."""
+
+
+def asks_to_leave(request: JobRequest) -> bool:
+    """Return whether the request stops the driver because its process must end."""
+    return isinstance(request, StopRequest) and request.leaves
