@@ -96,6 +96,7 @@ def run_here(case: str, checkpoints: int, work: Path) -> Figures:
     from airflow_provider_ckpt.journal.requests import write_request
     from airflow_provider_ckpt.spark.app.session import build_session
     from airflow_provider_ckpt.spark.main import run_job
+    from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
     from airflow_provider_ckpt.storage.location import Location
     from airflow_provider_ckpt.storage.opening import open_storage
     from bench.measure import Progress
@@ -116,7 +117,7 @@ def run_here(case: str, checkpoints: int, work: Path) -> Figures:
 
     (work / "live").mkdir()
     threading.Thread(target=stop_at_last, daemon=True).start()
-    code = run_job(options, Location(options.root), clock)
+    code = run_job(RunRequest(options, Location(options.root), clock))
     spark.stop()
     if code:
         raise SystemExit(code)

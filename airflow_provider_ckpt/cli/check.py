@@ -36,12 +36,13 @@ def run(args: argparse.Namespace) -> int:
     refuse_without_spark()
     from airflow_provider_ckpt.spark.dry_run import DryRun
     from airflow_provider_ckpt.spark.main import run_job, stop_session
+    from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
 
     def show(checked: CheckedJob) -> None:
         print(as_json(checked) if args.json else "\n".join(lines(checked)))
 
     try:
-        return run_job(options, location, print_sentence, DryRun(show)).coarse
+        return run_job(RunRequest(options, location, print_sentence), DryRun(show)).coarse
     finally:
         stop_session()
 

@@ -158,7 +158,7 @@ LAUNCHING = (
         "root-not-checked-before-spark",
         "-",
         "checked_sinks",
-        "    refuse_unwritable(storage)\n",
+        "    refuse_unwritable(run.storage)\n",
         "",
         (f"{_BEFORE_SPARK}::test_a_root_that_cannot_be_written_is_refused",),
         "a root that nobody can write is refused minutes later, when Spark has planned the job",

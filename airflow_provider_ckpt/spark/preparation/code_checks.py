@@ -1,0 +1,147 @@
+"""Checks of code before a run calls it: assigned code (R21), and the code of a worker (W28).
+
+A query runs the functions of the job's file as it was when the job was prepared (``PlanRecorded.code``). Operators that
+were assigned other functions while the job ran use those (``VertexSettings.logic``). A worker checks that it has the
+code that its job runs, before it calls a function or writes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
+
+from airflow_provider_ckpt.job.errors import UnfitLogicError
+from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.job.reconfigured import loaded
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.vertex_settings import Settings
+from airflow_provider_ckpt.model.words import ckpt_command
+from airflow_provider_ckpt.spark.errors import OtherCodeError, OtherLogicError, UnfitAssignedLogicError
+from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
+from airflow_provider_ckpt.spark.plan.logic import LogicLoader
+from airflow_provider_ckpt.storage.location import Location
+
+
+def refuse_foreign(places: CodePlaces, graph: JobGraph, settings: Settings, job_id: str, root: Location) -> None:
+    """Refuse assigned code outside of the allowed places. Read none of it, because the journal may be forged.
+
+    Raises UnfitAssignedLogicError.
+    """
+    for uid, reference, _ in _assigned(graph, settings):
+        try:
+            loaded(uid, reference, partial(places.check, reference))
+        except UnfitLogicError as error:
+            raise unfit(uid, reference, error.data["problem"], job_id, root) from error
+
+
+def refuse_edited(
+    logic: LogicLoader,
+    operators: Collection[str],
+    graph: JobGraph,
+    settings: Settings,
+    job_id: str,
+    root: Location,
+) -> None:
+    """Refuse assigned code that was edited after it was assigned, because only the code of that time was tried.
+
+    The job's own file is not refused, because its user may edit it between two runs.
+
+    Args:
+        operators: uids of the job's operators.
+
+    Raises UnfitAssignedLogicError.
+    """
+    for uid, reference, given in _assigned(graph, settings):
+        if given is None or uid not in operators or logic.places.is_own(reference):
+            continue
+        try:
+            found = loaded(uid, reference, partial(logic.found, reference, given))
+        except UnfitLogicError as error:
+            raise unfit(uid, reference, error.data["problem"], job_id, root) from error
+        if found != given:
+            problem = (
+                f"has changed since {uid} was given it (digest {found} instead of {given}; the digest covers the "
+                "modules next to it that it imports, but no comments and no layout)"
+            )
+            raise unfit(uid, reference, problem, job_id, root)
+
+
+def _assigned(graph: JobGraph, settings: Settings) -> Iterator[tuple[str, str, str | None]]:
+    """Yield operator, reference and digest for each function that was assigned."""
+    for vertex in graph.vertices:
+        if vertex.uid in settings:
+            of_vertex = settings[vertex.uid]
+            for uid, reference in of_vertex.logic.items():
+                if uid in vertex.operators:
+                    yield uid, reference, of_vertex.digests.get(uid)
+
+
+def unfit(uid: str, reference: str, problem: str, job_id: str, root: Location) -> UnfitAssignedLogicError:
+    command = ckpt_command("reconfigure", job_id, f"{uid}.logic=declared", "--next-run", root=root.for_display())
+    return UnfitAssignedLogicError(uid=uid, reference=reference, problem=problem, command=command)
+
+
+def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
+    """Refuse other code of the operators and sinks that ``subtasks`` run. Other workers check the rest of the job.
+
+    Args:
+        reference: of the job.
+
+    Raises OtherCodeError.
+    """
+    declared, sinks = list[str](), list[str]()
+    for vertex in {subtask.vertex for subtask in subtasks}:
+        given = state.settings[vertex].logic if vertex in state.settings else {}
+        declared += [uid for uid in state.graph().vertex(vertex).operators if uid not in given]
+        sinks += state.graph().vertex(vertex).sinks  # sinks cannot be assigned other code
+    if declared or sinks:
+        _refuse_other(job, reference, state, declared)
+
+
+def check_declared(job: Job, reference: str, state: JobState, operators: Collection[str]) -> None:
+    """Refuse other code of operators that get their declared functions back.
+
+    Their declared functions were not checked while they had assigned ones.
+
+    Raises OtherCodeError.
+    """
+    if operators:
+        _refuse_other(job, reference, state, operators)
+
+
+def _refuse_other(job: Job, reference: str, state: JobState, operators: Collection[str]) -> None:
+    recorded = None if state.plan is None else state.plan.code
+    if recorded is None or job.code is None:
+        return
+    differs = recorded.differences(job.code, operators)
+    if differs:
+        file = reference.rpartition(":")[0]
+        raise OtherCodeError(file=file, job_id=state.job_id, deployment=state.deployment, differs=" and ".join(differs))
+
+
+def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
+    """Refuse other code of the functions that operators of ``subtasks`` were assigned.
+
+    Raises OtherLogicError.
+    """
+    for vertex in sorted({subtask.vertex for subtask in subtasks} & state.settings.keys()):
+        settings = state.settings[vertex]
+        for uid, reference in settings.logic.items():
+            given = settings.digests.get(uid)
+            if given is None or uid not in state.graph().operators:
+                continue
+            problem = _differs(uid, reference, given, logic)
+            if problem is not None:
+                file = reference.rpartition(":")[0]
+                raise OtherLogicError(file=file, uid=uid, job_id=state.job_id, problem=problem)
+
+
+def _differs(uid: str, reference: str, given: str, logic: LogicLoader) -> str | None:
+    """Return how a function differs from the assigned one, or None. ``given``: its digest at the assignment."""
+    try:
+        found = loaded(uid, reference, partial(logic.found, reference, given))
+    except UnfitLogicError as error:
+        return f"it {error.data['problem']}"
+    return None if found == given else f"digest {found} instead of {given}; comments and layout are not compared"
