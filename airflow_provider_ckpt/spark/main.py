@@ -62,6 +62,21 @@ def plan(loaded: LoadedRun) -> ExitCode:
     return ExitCode.FINISHED
 
 
+def run_process(request: RunRequest, work: Work = run) -> ExitCode:
+    """Do ``work`` for a job as the only work of this process, and stop Spark at the end.
+
+    A signal makes a run of the whole job stop with a savepoint (:class:`LeaveOnSignal`). Other work handles signals
+    itself.
+    """
+    told = LeaveOnSignal(request.options, request.location, request.on_status) if work is run else None
+    try:
+        return run_job(request if told is None else replace(request, on_status=told), work)
+    finally:
+        if told is not None:
+            told.restore()
+        stop_session()
+
+
 def run_job(request: RunRequest, work: Work = run) -> ExitCode:
     """Load the job and do ``work`` for it; by default, run it to its end.
 
@@ -152,18 +167,8 @@ def main(argv: list[str] | None = None) -> int:
         code = ExitCode.of_error(error)
         tell(StatusLine(code.line_kind, str(error)))
         return code
-    if arguments.plan or arguments.worker:
-        work = plan if arguments.plan else _worker(timing, arguments)
-        try:
-            return run_job(RunRequest(options, location, tell), work)
-        finally:
-            stop_session()
-    told = LeaveOnSignal(options, location, tell)
-    try:
-        return run_job(RunRequest(options, location, told))
-    finally:
-        told.restore()
-        stop_session()
+    work = plan if arguments.plan else _worker(timing, arguments) if arguments.worker else run
+    return run_process(RunRequest(options, location, tell), work)
 
 
 def _worker(timing: Timing, arguments: argparse.Namespace) -> Work:

@@ -173,6 +173,15 @@ LAUNCHING = (
         "a new job writes to a target that holds another job's output",
     ),
     Mutant(
+        "rights-not-tried-before-spark",
+        "-",
+        "prepare",
+        "    if tries_rights:",
+        "    if False:",
+        ("tests/spark/test_rights_before_spark.py",),
+        "a driver without a right in an object store is refused minutes later, when Spark has planned the job",
+    ),
+    Mutant(
         "trace-file-for-everybody",
         "-",
         "trace_file:_private",
