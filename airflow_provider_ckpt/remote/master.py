@@ -28,7 +28,7 @@ from airflow_provider_ckpt.jobmaster.post_run import post_run
 from airflow_provider_ckpt.jobmaster.recovery import takeover
 from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_whole
-from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal, open_journal
 from airflow_provider_ckpt.jobmaster.recovery.restored_state import restored
 from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
@@ -104,14 +104,7 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
     try:
         with remote.turns or nullcontext():
             storage = read_root(open_storage(remote.location))
-        options = remote.options
-        journal = Journal(
-            storage,
-            options.job_id,
-            buffer_bytes=options.journal_buffer_bytes,
-            flush_interval=options.journal_flush_interval,
-        )
-        master = Master(remote, storage, journal, status)
+        master = Master(remote, storage, open_journal(storage, remote.options), status)
         on_master(master)
         return ExitCode.of_run(master.run().status)
     except AbandonedError as error:

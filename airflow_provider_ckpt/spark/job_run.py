@@ -16,7 +16,7 @@ from airflow_provider_ckpt.job.options.deadlines import check_deadlines
 from airflow_provider_ckpt.jobmaster.job_identity import Upgraded
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
 from airflow_provider_ckpt.jobmaster.post_run import post_run
-from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal, open_journal
 from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler
 from airflow_provider_ckpt.jobmaster.recovery.takeover import refuse_living_driver
 from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
@@ -31,7 +31,7 @@ from airflow_provider_ckpt.spark.app.causes import told as cause_told
 from airflow_provider_ckpt.spark.errors import JobStateMovedError
 from airflow_provider_ckpt.spark.plan.resumable import check_finished_job
 from airflow_provider_ckpt.spark.preparation.decision import decide
-from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun, open_journal
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
 from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun, prepare, prepared_again
 from airflow_provider_ckpt.spark.preparation.version_trials import refuse_beginning_anew
 from airflow_provider_ckpt.spark.query.sources.known_late import not_looked_at

@@ -16,6 +16,7 @@ from airflow_provider_ckpt.job.loading.code import code_of
 from airflow_provider_ckpt.job.loading.loading import LoadedJob, load
 from airflow_provider_ckpt.job.loading.own_modules import own_modules
 from airflow_provider_ckpt.job.options.run_options import RunOptions
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import open_journal
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.spark.app.session import build_session
 from airflow_provider_ckpt.spark.plan.logic import ship_functions
@@ -133,9 +134,3 @@ def load_with_spark(
             raise
     build_session(name, conf)
     return load(reference, params)
-
-
-def open_journal(storage: Storage, options: RunOptions) -> Journal:
-    """Return the journal of the job. This neither reads nor claims it."""
-    buffer, interval = options.journal_buffer_bytes, options.journal_flush_interval
-    return Journal(storage, options.job_id, buffer_bytes=buffer, flush_interval=interval)

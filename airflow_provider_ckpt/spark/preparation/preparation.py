@@ -1,4 +1,7 @@
-"""The second stage of a run: check the sinks, start Spark, plan the job, and check the plan. It writes nothing."""
+"""The second stage of a run: check the sinks, start Spark, plan the job, and check the plan.
+
+It writes nothing but a probe, which it deletes.
+"""
 
 from __future__ import annotations
 
