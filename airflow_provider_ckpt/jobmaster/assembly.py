@@ -35,7 +35,6 @@ def job_master(
     sinks: Mapping[str, BoundSink],
     policies: ReleasePolicies | None = None,
     slots: int = 1,
-    has_workers: bool = False,
     controllers: Sequence[Controller] = (),
     turns: AbstractContextManager[object] | None = None,
     upgrades: Upgrades | None = None,
@@ -48,7 +47,6 @@ def job_master(
         attempts: First attempt of each subtask that is not finished.
         policies: Release policies of the sinks.
         slots: See :class:`Coordinator`.
-        has_workers: See :class:`Coordinator`.
         controllers: See :class:`Coordinator`.
         turns: See :class:`JobMaster`.
         upgrades: See :class:`JobMaster`.
@@ -62,7 +60,7 @@ def job_master(
         restored=restored,
         attempts=attempts,
         slots=slots,
-        has_workers=has_workers,
+        has_workers=bool(identity.deployment),
         controllers=controllers,
     )
     releaser = Releaser(

@@ -250,7 +250,6 @@ class Master:
             sinks=self._sinks,
             policies=ReleasePolicies.of(self._job.sinks),
             slots=sys.maxsize,  # no limit: every subtask with a worker runs, also one that a rescale adds
-            has_workers=True,
             controllers=self._job.controllers,
             turns=self._remote.turns,
         )

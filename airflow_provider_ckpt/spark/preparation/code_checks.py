@@ -14,72 +14,62 @@ from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.reconfigured import loaded
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import SubtaskId
-from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.spark.errors import OtherCodeError, OtherLogicError, UnfitAssignedLogicError
 from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.plan.logic import LogicLoader
-from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.spark.preparation.decision import Decision
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
 
 
-def refuse_foreign(places: CodePlaces, graph: JobGraph, settings: Settings, job_id: str, root: Location) -> None:
+def refuse_foreign(places: CodePlaces, run: LoadedRun, decision: Decision) -> None:
     """Refuse assigned code outside of the allowed places. Read none of it, because the journal may be forged.
 
     Raises UnfitAssignedLogicError.
     """
-    for uid, reference, _ in _assigned(graph, settings):
+    for uid, reference, _ in _assigned(decision):
         try:
             loaded(uid, reference, partial(places.check, reference))
         except UnfitLogicError as error:
-            raise unfit(uid, reference, error.data["problem"], job_id, root) from error
+            raise unfit(uid, reference, error.data["problem"], run) from error
 
 
-def refuse_edited(
-    logic: LogicLoader,
-    operators: Collection[str],
-    graph: JobGraph,
-    settings: Settings,
-    job_id: str,
-    root: Location,
-) -> None:
+def refuse_edited(logic: LogicLoader, run: LoadedRun, decision: Decision) -> None:
     """Refuse assigned code that was edited after it was assigned, because only the code of that time was tried.
 
     The job's own file is not refused, because its user may edit it between two runs.
 
-    Args:
-        operators: uids of the job's operators.
-
     Raises UnfitAssignedLogicError.
     """
-    for uid, reference, given in _assigned(graph, settings):
-        if given is None or uid not in operators or logic.places.is_own(reference):
+    for uid, reference, given in _assigned(decision):
+        if given is None or uid not in run.job.operators or logic.places.is_own(reference):
             continue
         try:
             found = loaded(uid, reference, partial(logic.found, reference, given))
         except UnfitLogicError as error:
-            raise unfit(uid, reference, error.data["problem"], job_id, root) from error
+            raise unfit(uid, reference, error.data["problem"], run) from error
         if found != given:
             problem = (
                 f"has changed since {uid} was given it (digest {found} instead of {given}; the digest covers the "
                 "modules next to it that it imports, but no comments and no layout)"
             )
-            raise unfit(uid, reference, problem, job_id, root)
+            raise unfit(uid, reference, problem, run)
 
 
-def _assigned(graph: JobGraph, settings: Settings) -> Iterator[tuple[str, str, str | None]]:
+def _assigned(decision: Decision) -> Iterator[tuple[str, str, str | None]]:
     """Yield operator, reference and digest for each function that was assigned."""
-    for vertex in graph.vertices:
-        if vertex.uid in settings:
-            of_vertex = settings[vertex.uid]
+    for vertex in decision.graph.vertices:
+        if vertex.uid in decision.settings:
+            of_vertex = decision.settings[vertex.uid]
             for uid, reference in of_vertex.logic.items():
                 if uid in vertex.operators:
                     yield uid, reference, of_vertex.digests.get(uid)
 
 
-def unfit(uid: str, reference: str, problem: str, job_id: str, root: Location) -> UnfitAssignedLogicError:
-    command = ckpt_command("reconfigure", job_id, f"{uid}.logic=declared", "--next-run", root=root.for_display())
+def unfit(uid: str, reference: str, problem: str, run: LoadedRun) -> UnfitAssignedLogicError:
+    job_id, root = run.options.job_id, run.location.for_display()
+    command = ckpt_command("reconfigure", job_id, f"{uid}.logic=declared", "--next-run", root=root)
     return UnfitAssignedLogicError(uid=uid, reference=reference, problem=problem, command=command)
 
 

@@ -119,7 +119,7 @@ def checked_sinks(run: LoadedRun, decision: Decision) -> dict[str, BoundSink]:
     Raises StorageReadOnlyError for a root that cannot be written, InvalidInputError, and errors of sinks.
     """
     job, job_id, location = run.job, run.options.job_id, run.location
-    refuse_foreign(CodePlaces.of(job, run.options, location), decision.graph, decision.settings, job_id, location)
+    refuse_foreign(CodePlaces.of(job, run.options, location), run, decision)
     refuse_unwritable(run.storage)
     sinks = bind_sinks(job, job_id, location)
     if decision.is_new:
@@ -172,7 +172,7 @@ def plan_run(
     spark = build_session(options.job_id, options.conf, storage.uri)
     logic = LogicLoader(options.params, location, CodePlaces.of(own, options, location))
     if check is None:
-        refuse_edited(logic, own.operators, decision.graph, decision.settings, options.job_id, location)
+        refuse_edited(logic, run, decision)
     else:
         check(logic)
     ship_modules(spark.sparkContext, own.own_modules)
@@ -262,7 +262,7 @@ def _as_changed(run: LoadedRun, decision: Decision, graph: JobGraph, logic: Logi
     try:
         return reconfigured(run.job.operators, graph.vertices, decision.state.settings, logic)
     except UnfitLogicError as error:
-        raise unfit(**error.data, job_id=run.options.job_id, root=run.location) from error
+        raise unfit(**error.data, run=run) from error
 
 
 @dataclass(frozen=True)

@@ -736,9 +736,9 @@ REMOTE = (
     Mutant(
         "remote-nobody-awaited",
         "W6",
-        "Master.make",
-        "    has_workers=True,",
-        "    has_workers=False,",
+        "assembly:job_master",
+        "has_workers=bool(identity.deployment),",
+        "has_workers=False,",
         ("tests/remote/test_taking_over.py::test_a_job_that_no_worker_comes_for_is_not_waited_for_without_end",),
         "a job whose worker never comes waits for ever without a notice",
     ),
