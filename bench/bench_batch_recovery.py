@@ -145,6 +145,7 @@ def measured(engine: str, given: dict[str, Any], work: Path) -> dict[str, float]
         return {}
     from airflow_provider_ckpt.job.options.run_options import RunOptions
     from airflow_provider_ckpt.spark.main import run_job
+    from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
     from airflow_provider_ckpt.storage.location import Location
 
     options = RunOptions(
@@ -156,7 +157,7 @@ def measured(engine: str, given: dict[str, Any], work: Path) -> dict[str, float]
         conf=CONF,
     )
     journal, begun = JournalTime(), time.monotonic()
-    code = run_job(options, Location(options.root), lambda line: None)
+    code = run_job(RunRequest(options, Location(options.root), lambda line: None))
     if code:
         raise SystemExit(f"exit code {code}")
     whole = time.monotonic() - begun

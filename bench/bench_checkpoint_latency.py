@@ -97,6 +97,7 @@ def run_here(case: str, checkpoints: int, work: Path) -> Figures:
     from airflow_provider_ckpt.model.job_request import StopRequest
     from airflow_provider_ckpt.spark.app.session import build_session
     from airflow_provider_ckpt.spark.main import run_job
+    from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
     from airflow_provider_ckpt.storage.location import Location
     from airflow_provider_ckpt.storage.opening import open_storage
     from bench.measure import Progress
@@ -117,7 +118,7 @@ def run_here(case: str, checkpoints: int, work: Path) -> Figures:
 
     (work / "live").mkdir()
     threading.Thread(target=stop_at_last, daemon=True).start()
-    code = run_job(options, Location(options.root), clock)
+    code = run_job(RunRequest(options, Location(options.root), clock))
     spark.stop()
     if code:
         raise SystemExit(code)

@@ -162,6 +162,7 @@ def measured(engine: str, given: dict[str, Any], work: Path) -> float:
 def _library(work: Path) -> float:
     from airflow_provider_ckpt.job.options.run_options import RunOptions
     from airflow_provider_ckpt.spark.main import run_job
+    from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
     from airflow_provider_ckpt.storage.location import Location
 
     options = RunOptions(
@@ -173,7 +174,7 @@ def _library(work: Path) -> float:
         conf=CONF,
     )
     told: dict[str, float] = {}
-    code = run_job(options, Location(options.root), lambda line: told.update({line.kind: time.monotonic()}))
+    code = run_job(RunRequest(options, Location(options.root), lambda line: told.update({line.kind: time.monotonic()})))
     if code:
         raise SystemExit(f"exit code {code}")
     return told["released"] - told["running"]

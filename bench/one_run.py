@@ -151,6 +151,7 @@ def _run_library(spark: Any, run: Run, whole: Whole) -> float:
     from airflow_provider_ckpt.model.job_request import StopRequest
     from airflow_provider_ckpt.sinks.file.manifests import read_manifests
     from airflow_provider_ckpt.spark.main import run_job
+    from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
     from airflow_provider_ckpt.storage.location import Location
     from airflow_provider_ckpt.storage.opening import open_storage
 
@@ -177,7 +178,7 @@ def _run_library(spark: Any, run: Run, whole: Whole) -> float:
         write_request(open_storage(root), JOB_ID, StopRequest(epoch=1))
 
     threading.Thread(target=stop_when_released, daemon=True).start()
-    code = run_job(options, Location(options.root), lambda line: lines.append((time.time(), line)))
+    code = run_job(RunRequest(options, Location(options.root), lambda line: lines.append((time.time(), line))))
     if code:
         raise RuntimeError(f"exit code {code}: {lines[-1:]}")
 

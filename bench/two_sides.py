@@ -51,6 +51,7 @@ def cost_of_job(work: Path, job: str, conf: Mapping[str, str]) -> Cost:
     """
     from airflow_provider_ckpt.job.options.run_options import RunOptions
     from airflow_provider_ckpt.spark.main import run_job
+    from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
     from airflow_provider_ckpt.storage.location import Location
 
     (work / "job.py").write_text(job)
@@ -72,7 +73,7 @@ def cost_of_job(work: Path, job: str, conf: Mapping[str, str]) -> Cost:
         return highest
 
     with CpuMeter(used) as meter:
-        code = run_job(options, Location(options.root), lambda line: lines.append((time.time(), line)))
+        code = run_job(RunRequest(options, Location(options.root), lambda line: lines.append((time.time(), line))))
     if code:
         raise RuntimeError(f"exit code {code}: {lines[-1:]}")
     began = next(at for at, line in lines if line.kind == "running")

@@ -35,15 +35,13 @@ def run(args: argparse.Namespace) -> int:
     options, location = run_options(args), arguments.location(args)
     refuse_without_spark()
     from airflow_provider_ckpt.spark.dry_run import DryRun
-    from airflow_provider_ckpt.spark.main import run_job, stop_session
+    from airflow_provider_ckpt.spark.main import run_process
+    from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
 
     def show(checked: CheckedJob) -> None:
         print(as_json(checked) if args.json else "\n".join(lines(checked)))
 
-    try:
-        return run_job(options, location, print_sentence, DryRun(show)).coarse
-    finally:
-        stop_session()
+    return run_process(RunRequest(options, location, print_sentence), DryRun(show)).coarse
 
 
 def as_json(checked: CheckedJob) -> str:

@@ -32,9 +32,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     options, location = run_options(args), arguments.location(args)
     refuse_without_spark()
-    from airflow_provider_ckpt.spark.main import plan, run_job, stop_session
+    from airflow_provider_ckpt.spark.main import plan, run_process
+    from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
 
-    try:
-        return run_job(options, location, printer(args), plan).coarse
-    finally:
-        stop_session()
+    return run_process(RunRequest(options, location, printer(args)), plan).coarse

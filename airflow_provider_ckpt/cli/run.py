@@ -99,16 +99,10 @@ def _run(args: argparse.Namespace, location: Location) -> int:
     options = run_options(args)
     note_given(conf_secrets(options.conf))
     refuse_without_spark()
-    from airflow_provider_ckpt.spark.app.signals import LeaveOnSignal
-    from airflow_provider_ckpt.spark.main import run_job, stop_session
+    from airflow_provider_ckpt.spark.main import run_process
+    from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
 
-    told = LeaveOnSignal(options, location, printer(args))
-    try:
-        code = run_job(options, location, told)
-    finally:
-        told.restore()
-        stop_session()
-    return code.coarse
+    return run_process(RunRequest(options, location, printer(args))).coarse
 
 
 def refuse_without_spark() -> None:
@@ -162,7 +156,7 @@ def default_job_id(reference: str, conf: Mapping[str, str], params: Mapping[str,
     if spark_absent():
         name = load_job(reference, params).name
     else:
-        from airflow_provider_ckpt.spark.main import load_with_spark
+        from airflow_provider_ckpt.spark.preparation.loaded_run import load_with_spark
 
         name = load_with_spark(reference, "ckpt", conf, params).job.name
     try:

@@ -45,14 +45,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     options, location, limits = run_options(args), arguments.location(args), timing(args)
     refuse_without_spark()
-    from airflow_provider_ckpt.spark.main import run_job, stop_session
+    from airflow_provider_ckpt.spark.main import run_process
+    from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
     from airflow_provider_ckpt.spark.worker_run import WorkerRun
 
     work = WorkerRun(tuple(args.subtask), limits, _leave_on_signal, standby=args.standby)
-    try:
-        return run_job(options, location, printer(args), work).coarse
-    finally:
-        stop_session()
+    return run_process(RunRequest(options, location, printer(args)), work).coarse
 
 
 def _leave_on_signal(worker: Stoppable) -> None:

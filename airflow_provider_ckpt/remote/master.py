@@ -19,7 +19,7 @@ from airflow_provider_ckpt.coordinator.protocol.messages import RunGivenUp
 from airflow_provider_ckpt.errors import CkptError, kind_and_text
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.job.sink_operator import HasSinks
-from airflow_provider_ckpt.jobmaster.assembly import ClaimedJobParts, job_master
+from airflow_provider_ckpt.jobmaster.assembly import job_master
 from airflow_provider_ckpt.jobmaster.errors import AbandonedError
 from airflow_provider_ckpt.jobmaster.gateway import Inbox
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
@@ -28,7 +28,7 @@ from airflow_provider_ckpt.jobmaster.post_run import post_run
 from airflow_provider_ckpt.jobmaster.recovery import takeover
 from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_whole
-from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
+from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal, open_journal
 from airflow_provider_ckpt.jobmaster.recovery.restored_state import restored
 from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
@@ -104,14 +104,7 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
     try:
         with remote.turns or nullcontext():
             storage = read_root(open_storage(remote.location))
-        options = remote.options
-        journal = Journal(
-            storage,
-            options.job_id,
-            buffer_bytes=options.journal_buffer_bytes,
-            flush_interval=options.journal_flush_interval,
-        )
-        master = Master(remote, storage, journal, status)
+        master = Master(remote, storage, open_journal(storage, remote.options), status)
         on_master(master)
         return ExitCode.of_run(master.run().status)
     except AbandonedError as error:
@@ -244,23 +237,22 @@ class Master:
         check_whole(state, logs)
         note_finished(journal, logs)
         assert state.created is not None
-        assert state.definition is not None
         assert self._job is not None
-        owned = ClaimedJobParts(
+        return job_master(
             JobIdentity(storage, self._job_id, state.epoch, options, deployment),
-            graph,
-            state.definition.mode,
             journal,
-            logs,
-            {one: AttemptId.vacant(deployment) for one in graph.subtasks if one not in state.finished},
-            restored(state, splits_left(storage, self._job_id, state, logs)),
-            self._sinks,
+            self._gateway(journal, inbox),
+            self._status,
+            inbox,
+            logs=logs,
+            attempts={one: AttemptId.vacant(deployment) for one in graph.subtasks if one not in state.finished},
+            restored=restored(state, splits_left(storage, self._job_id, state, logs)),
+            sinks=self._sinks,
             policies=ReleasePolicies.of(self._job.sinks),
             slots=sys.maxsize,  # no limit: every subtask with a worker runs, also one that a rescale adds
-            has_workers=True,
             controllers=self._job.controllers,
+            turns=self._remote.turns,
         )
-        return job_master(owned, self._gateway(journal, inbox), self._status, inbox, self._remote.turns)
 
     def _gateway(self, journal: OwnedJournal, inbox: Inbox) -> RemoteGateway:
         state, timing = journal.state, self._remote.timing

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from airflow_provider_ckpt.coordinator.protocol.reports import FilesChanged
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
-from airflow_provider_ckpt.jobmaster.assembly import ClaimedJobParts, job_master
+from airflow_provider_ckpt.jobmaster.assembly import job_master
 from airflow_provider_ckpt.jobmaster.gateway import Inbox
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity, Upgraded
 from airflow_provider_ckpt.jobmaster.job_master import JobMaster, Outcome
@@ -26,16 +26,13 @@ from airflow_provider_ckpt.journal.events import DeploymentPrepared
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.sinks.sink import BoundSink
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedJob
+from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun
 from airflow_provider_ckpt.spark.preparation.spark_gateway import SparkGateway
-from airflow_provider_ckpt.spark.preparation.task_factory import Runner, SparkTaskFactory, make_factory
-from airflow_provider_ckpt.spark.preparation.version_trials import JobVersion, VersionTrials
+from airflow_provider_ckpt.spark.preparation.task_factory import Runner, SparkTaskFactory, make_context
+from airflow_provider_ckpt.spark.preparation.version_trials import VersionTrials
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.executors import Executors
 from airflow_provider_ckpt.status.status_reporter import StatusReporter
-from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.log_reader import CurrentLog
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.restarts import Restarts
@@ -45,36 +42,35 @@ BATCH_SLOTS = 1
 
 
 @dataclass(frozen=True)
-class ClaimedJob:
-    """A job that this driver has claimed.
+class ClaimedRun:
+    """A prepared run whose job this driver has claimed.
 
     Attributes:
         logs: subtask -> the open log of its current attempt. The opened log fences all earlier attempts.
         attempts: subtask -> its first attempt in this epoch, without finished subtasks.
+        frozen: source -> its frozen end, without finished sources.
         splits: source -> its frozen splits, without finished sources.
         restore: the checkpoint that the job goes back to; None resumes after the published batches.
+        upgraded: set if this driver has run another version of the job before.
     """
 
-    prepared: PreparedJob
-    storage: Storage
+    prepared: PreparedRun
     journal: OwnedJournal
     taken: takeover.TakenOver
     logs: dict[SubtaskId, SubtaskLog]
     attempts: Mapping[SubtaskId, AttemptId]
-    sinks: Mapping[str, BoundSink]
     frozen: Mapping[str, FrozenEnd]
     splits: Mapping[str, Sequence[Split]]
     restore: RestorePoint | None
     upgraded: Upgraded | None = None
-    """Set if this driver has run another version of the job before."""
 
 
 class Deployment:
     """One epoch of a job in this process. Use it once, and call the methods in the order in which they are defined."""
 
-    def __init__(self, claimed: ClaimedJob, status: StatusReporter) -> None:
+    def __init__(self, claimed: ClaimedRun, status: StatusReporter) -> None:
         self._claimed, self._status = claimed, status
-        self._plan, self._options = claimed.prepared.plan, claimed.prepared.options
+        self._prepared, self._plan, self._options = claimed.prepared, claimed.prepared.plan, claimed.prepared.options
         self._inbox = Inbox()
         self._batch_thread = ThreadPoolExecutor(BATCH_SLOTS, thread_name_prefix="ckpt-batch")
         self._context = self._make_context()
@@ -99,7 +95,8 @@ class Deployment:
         """Delete staged output of earlier attempts that no log entry names."""
         claimed, job_id = self._claimed, self._options.job_id
         fence, epoch = claimed.journal.check_fenced, claimed.taken.epoch
-        collect_garbage(claimed.storage, job_id, self._plan.graph, claimed.logs, claimed.sinks, epoch, fence)
+        storage, sinks = self._prepared.run.storage, self._prepared.sinks
+        collect_garbage(storage, job_id, self._plan.graph, claimed.logs, sinks, epoch, fence)
 
     def hand_over(self) -> None:
         """Leave the tasks to workers. Each worker resumes in the next attempt of its subtask (W9, W19)."""
@@ -116,7 +113,7 @@ class Deployment:
         finally:
             self._batch_thread.shutdown(wait=False, cancel_futures=True)
 
-    def version(self, request: str) -> JobVersion:
+    def version(self, request: str) -> PreparedRun:
         """Return the version to upgrade to, for the request that ended :meth:`run`."""
         return self._versions.found(request)
 
@@ -129,54 +126,36 @@ class Deployment:
         return self._factory.changed_files()
 
     def _job_master(self) -> JobMaster:
-        claimed, options = self._claimed, self._options
-        owned = ClaimedJobParts(
-            JobIdentity(claimed.storage, options.job_id, claimed.taken.epoch, options, upgraded=claimed.upgraded),
-            self._plan.graph,
-            self._plan.mode,
-            claimed.journal,
-            claimed.logs,
-            claimed.attempts,
-            self._restored(),
-            claimed.sinks,
-            policies=ReleasePolicies.of(claimed.prepared.job.sinks),
-            slots=BATCH_SLOTS,
-            controllers=claimed.prepared.job.controllers,
-        )
+        claimed, job = self._claimed, self._prepared.job
+        storage, epoch, options = self._prepared.run.storage, claimed.taken.epoch, self._options
         restarts = Restarts(self._factory, self._context.post, new_nonce)
-        gateway = SparkGateway(self._context, self._runners, restarts)
-        return job_master(owned, gateway, self._status, self._inbox, upgrades=self._versions)
+        return job_master(
+            JobIdentity(storage, options.job_id, epoch, options, upgraded=claimed.upgraded),
+            claimed.journal,
+            SparkGateway(self._context, self._runners, restarts),
+            self._status,
+            self._inbox,
+            logs=claimed.logs,
+            attempts=claimed.attempts,
+            restored=self._restored(),
+            sinks=self._prepared.sinks,
+            policies=ReleasePolicies.of(job.sinks),
+            slots=BATCH_SLOTS,
+            controllers=job.controllers,
+            upgrades=self._versions,
+        )
 
     def _make_context(self) -> RunContext:
-        claimed = self._claimed
-        return RunContext(
-            spark=claimed.prepared.spark,
-            storage=claimed.storage,
-            job=claimed.prepared.job,
-            job_id=self._options.job_id,
-            graph=self._plan.graph,
-            options=self._options,
-            epoch=claimed.taken.epoch,
-            post=self._inbox.put,
-            check_fenced=claimed.journal.check_fenced,
-            logic=claimed.prepared.logic,
-            declared=claimed.prepared.declared,
-            measures=bool(claimed.prepared.job.controllers),
-            in_master_process=True,
-            executors=Executors(claimed.prepared.spark),
-            topics=self._plan.topics(),
-            state_partitions=self._plan.state_partitions(),
-            forgotten_files=tuple(claimed.journal.state.forgotten_files),
-            known_changed=claimed.journal.state.known_changed(),
-        )
+        journal, epoch = self._claimed.journal, self._claimed.taken.epoch
+        context = make_context(self._prepared, journal.state, epoch, self._inbox.put, journal.check_fenced)
+        return replace(context, in_master_process=True)
 
     def _make_factory(self) -> SparkTaskFactory:
         claimed, logs = self._claimed, self._claimed.logs
-        return make_factory(
+        return SparkTaskFactory(
             self._context,
-            self._plan,
+            self._prepared,
             claimed.journal.state,
-            claimed.sinks,
             claimed.frozen,
             claimed.splits,
             logs,

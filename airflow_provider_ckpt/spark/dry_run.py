@@ -6,24 +6,19 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options.deadlines import check_deadlines
-from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.errors import JobRunsError
 from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler
 from airflow_provider_ckpt.jobmaster.recovery.takeover import refuse_living_driver
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
-from airflow_provider_ckpt.spark.app.storage_reachability import reach_root
 from airflow_provider_ckpt.spark.plan.resumable import check_finished_job
 from airflow_provider_ckpt.spark.preparation.decision import Decision, decide
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
 from airflow_provider_ckpt.spark.preparation.notices import hides_partitions, leaves_out
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedJob, prepare
+from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun, prepare
 from airflow_provider_ckpt.status.exit_code import ExitCode
-from airflow_provider_ckpt.status.status_reporter import OnStatus
-from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -67,20 +62,12 @@ class DryRun:
 
     show: Callable[[CheckedJob], None]
 
-    def __call__(
-        self,
-        job: Job,
-        options: RunOptions,
-        storage: Storage,
-        location: Location,
-        on_status: OnStatus,
-        journal: Journal,
-    ) -> ExitCode:
-        self.show(check_job(job, options, storage, location, journal))
+    def __call__(self, run: LoadedRun) -> ExitCode:
+        self.show(check_job(run))
         return ExitCode.FINISHED
 
 
-def check_job(job: Job, options: RunOptions, storage: Storage, location: Location, journal: Journal) -> CheckedJob:
+def check_job(run: LoadedRun) -> CheckedJob:
     """Check everything that a run checks before it writes: definition, schemas, journal and sinks.
 
     This calls the job's functions, starts Spark, and asks each sink for its last release. It does not try whether a
@@ -90,15 +77,15 @@ def check_job(job: Job, options: RunOptions, storage: Storage, location: Locatio
         InvalidInputError: a run would refuse the job.
         CkptError: a run would fail, for example because a sink does not answer.
     """
+    job, options, storage, journal = run.job, run.options, run.storage, run.journal
     state = journal.refresh()
     decision = decide(storage, options, state, Reconciler(storage, options.job_id))
     if decision.finished:
         check_finished_job(state, job, options)
         return CheckedJob(options.job_id, state.status, "do nothing, because the job has FINISHED")
-    reach_root(job, options, storage, location)
     live = [source.uid for source in job.sources if not source.bounded]
     check_deadlines(options, live, is_new=decision.is_new, now=time.time())
-    prepared = prepare(job, options, storage, location, decision)
+    prepared = prepare(run, decision)
     refuse_older_journal(journal, prepared.sinks)
     return CheckedJob(
         options.job_id,
@@ -112,7 +99,7 @@ def check_job(job: Job, options: RunOptions, storage: Storage, location: Locatio
     )
 
 
-def _would(prepared: PreparedJob, decision: Decision) -> str:
+def _would(prepared: PreparedRun, decision: Decision) -> str:
     if decision.is_new:
         return "begin the job"
     if prepared.anew is not None:
@@ -123,7 +110,7 @@ def _would(prepared: PreparedJob, decision: Decision) -> str:
     return f"resume the job after checkpoint {last}" if last else "resume the job, which has completed no checkpoint"
 
 
-def _query(prepared: PreparedJob, uid: str) -> CheckedQuery:
+def _query(prepared: PreparedRun, uid: str) -> CheckedQuery:
     vertex, graph = prepared.plan.graph.vertex(uid), prepared.plan.graph
     columns = tuple((one.name, one.dataType.simpleString()) for one in prepared.plan.schemas[uid])
     inputs = tuple(edge.producer for edge in graph.inputs(uid))

@@ -16,8 +16,8 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
+from dataclasses import replace
 
 if __name__ == "__main__" and not __package__:
     # spark-submit runs this file from its folder, whose modules would hide the standard library's ``queue`` etc.
@@ -26,82 +26,75 @@ if __name__ == "__main__" and not __package__:
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
-from airflow_provider_ckpt.job.errors import JobImportError, JobReferenceError, SplitsFailedForNowError
-from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.loading.code import code_of
-from airflow_provider_ckpt.job.loading.loading import LoadedJob, load
-from airflow_provider_ckpt.job.loading.own_modules import own_modules
+from airflow_provider_ckpt.job.errors import JobReferenceError, SplitsFailedForNowError
 from airflow_provider_ckpt.job.loading.users_traceback import users_traceback
 from airflow_provider_ckpt.job.options.run_options import RunOptions, read_storage_options
-from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.remote.standby import Stoppable
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
-from airflow_provider_ckpt.spark.app.session import build_session
 from airflow_provider_ckpt.spark.app.signals import LeaveOnSignal, leaves_on_signal
 from airflow_provider_ckpt.spark.errors import SparkLostError
-from airflow_provider_ckpt.spark.job_run import execute, open_journal, prepare_for_workers
-from airflow_provider_ckpt.spark.plan.logic import ship_functions
-from airflow_provider_ckpt.spark.preparation.own_output import refuse_root_in_output
+from airflow_provider_ckpt.spark.job_run import execute, prepare_for_workers
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun, RunRequest, load_run
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedForNowError
 from airflow_provider_ckpt.spark.task.interruptions import stop_quietly
 from airflow_provider_ckpt.spark.worker_run import WorkerRun
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.status.status_line import StatusLine, print_line, take_token
-from airflow_provider_ckpt.status.status_reporter import OnStatus, StatusReporter
 from airflow_provider_ckpt.status.trace_file import short_lines
-from airflow_provider_ckpt.storage.credentials import wait_for_credentials
-from airflow_provider_ckpt.storage.errors import NoRootError
-from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.redaction import conf_secrets, hiding_given
-from airflow_provider_ckpt.storage.root import check_root_of_run, read_root
-from airflow_provider_ckpt.storage.storage import Storage
 
-Work = Callable[[Job, RunOptions, Storage, Location, OnStatus, Journal], ExitCode]
-"""The work of a process, after it has loaded the job and found the journal. It may raise any error."""
+Work = Callable[[LoadedRun], ExitCode]
+"""The work of a process, after the job is loaded. It may raise any error."""
 
 
-def run(
-    job: Job, options: RunOptions, storage: Storage, location: Location, on_status: OnStatus, journal: Journal
-) -> ExitCode:
+def run(loaded: LoadedRun) -> ExitCode:
     """Run the whole job to its end."""
-    return ExitCode.of_run(execute(job, options, storage, location, on_status, journal).status)
+    return ExitCode.of_run(execute(loaded).status)
 
 
-def plan(
-    job: Job, options: RunOptions, storage: Storage, location: Location, on_status: OnStatus, journal: Journal
-) -> ExitCode:
+def plan(loaded: LoadedRun) -> ExitCode:
     """Prepare the job for a JobMaster and workers, which run it."""
-    prepare_for_workers(job, options, storage, location, on_status, journal)
+    prepare_for_workers(loaded)
     return ExitCode.FINISHED
 
 
-def run_job(options: RunOptions, location: Location, on_status: OnStatus, work: Work = run) -> ExitCode:
+def run_process(request: RunRequest, work: Work = run) -> ExitCode:
+    """Do ``work`` for a job as the only work of this process, and stop Spark at the end.
+
+    A signal makes a run of the whole job stop with a savepoint (:class:`LeaveOnSignal`). Other work handles signals
+    itself.
+    """
+    told = LeaveOnSignal(request.options, request.location, request.on_status) if work is run else None
+    try:
+        return run_job(request if told is None else replace(request, on_status=told), work)
+    finally:
+        if told is not None:
+            told.restore()
+        stop_session()
+
+
+def run_job(request: RunRequest, work: Work = run) -> ExitCode:
     """Load the job and do ``work`` for it; by default, run it to its end.
 
-    Report errors through ``on_status`` (kind "failed", "refused" or "fenced"). Add the user's own traceback for errors
-    in the user's code.
-
-    Args:
-        location: of the root.
+    Report errors as status lines (kind "failed", "refused" or "fenced"). Add the user's own traceback for errors in the
+    user's code.
     """
-    with hiding_given((*location.secrets(), *conf_secrets(options.conf))), short_lines(on_status) as shorter:
-        return _ended(options, location, shorter, work)
+    secrets = (*request.location.secrets(), *conf_secrets(request.options.conf))
+    with hiding_given(secrets), short_lines(request.on_status) as shorter:
+        return _ended(replace(request, on_status=shorter), work)
 
 
-def _ended(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
-    reporter = StatusReporter(on_status, options.job_id, None, location.for_display())
+def _ended(request: RunRequest, work: Work) -> ExitCode:
+    reporter = request.reporter()
     try:
-        return _started(options, location, on_status, work)
+        return _started(request, work)
     except OvertakenError as error:
         code = ExitCode.of_error(error)
-        StatusReporter(on_status, options.job_id, _application(), location.for_display()).say(
-            code.line_kind, str(error)
-        )
+        request.reporter(_application()).say(code.line_kind, str(error))
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
         reporter.say(code.line_kind, str(error), traceback=_user_traceback(error))
@@ -118,13 +111,13 @@ def _ended(options: RunOptions, location: Location, on_status: OnStatus, work: W
     return code
 
 
-def _started(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
-    """Run, and raise SparkLostError if Spark's JVM has ended.
+def _started(request: RunRequest, work: Work) -> ExitCode:
+    """Load and work, and raise SparkLostError if Spark's JVM has ended.
 
     After the JVM's end, calls to it fail inside the user's functions. Their errors look like mistakes of the user.
     """
     try:
-        return _run(options, location, on_status, work)
+        return work(load_run(request))
     except (InvalidInputError, FunctionFailedForNowError, SplitsFailedForNowError) as error:
         if is_gone():
             raise SparkLostError(
@@ -136,61 +129,12 @@ def _started(options: RunOptions, location: Location, on_status: OnStatus, work:
         raise
 
 
-def _run(options: RunOptions, location: Location, on_status: OnStatus, work: Work) -> ExitCode:
-    wait_for_credentials(options.storage_timeout)
-    loaded = load_with_spark(options.job, options.job_id, options.conf, options.params)
-    loaded.job.code = code_of(loaded, options.job)
-    loaded.job.own_modules = own_modules(loaded, options.job)
-    ship_functions(loaded)
-    loaded.job.validate()
-    loaded.job.runtime_mode(options.mode)
-    check_job_id(options.job_id)
-    root, journal = look(options, location)
-    refuse_root_in_output(loaded.job, root, location)
-    return work(loaded.job, options, root, location, on_status, journal)
-
-
 def _application() -> str | None:
     """Return the id of Spark's application; None if Spark does not run."""
     if is_gone():
         return None
     session = SparkSession.getActiveSession()
     return None if session is None else session.sparkContext.applicationId
-
-
-def load_with_spark(
-    reference: str, name: str, conf: Mapping[str, str], params: Mapping[str, str] | None = None
-) -> LoadedJob:
-    """Load the job's file before Spark starts, so that a wrong reference is refused at once.
-
-    Start Spark first only if the file needs it: a UDF at module level whose return type is given as text.
-
-    Args:
-        reference: the job's file and name.
-        name: of the Spark session.
-        conf: of the Spark session.
-        params: of the job.
-    """
-    try:
-        return load(reference, params)
-    except JobImportError as error:
-        if "SESSION_OR_CONTEXT_NOT_EXISTS" not in str(error.__cause__):
-            raise
-    build_session(name, conf)
-    return load(reference, params)
-
-
-def look(options: RunOptions, location: Location) -> tuple[Storage, Journal]:
-    """Open the root's storage and the journal of the job, and write nothing. A new root has an empty journal.
-
-    Raises RootRefusedError, ForeignRootError, NewerFormatError, the errors of :func:`check_root_of_run`, and
-    storage errors.
-    """
-    storage = open_storage(location)
-    check_root_of_run(storage)
-    with suppress(NoRootError):
-        read_root(storage)
-    return storage, open_journal(storage, options)
 
 
 def _user_traceback(error: CkptError) -> str | None:
@@ -228,18 +172,8 @@ def main(argv: list[str] | None = None) -> int:
         code = ExitCode.of_error(error)
         tell(StatusLine(code.line_kind, str(error)))
         return code
-    if arguments.plan or arguments.worker:
-        work = plan if arguments.plan else _worker(timing, arguments)
-        try:
-            return run_job(options, location, tell, work)
-        finally:
-            stop_session()
-    told = LeaveOnSignal(options, location, tell)
-    try:
-        return run_job(options, location, told)
-    finally:
-        told.restore()
-        stop_session()
+    work = plan if arguments.plan else _worker(timing, arguments) if arguments.worker else run
+    return run_process(RunRequest(options, location, tell), work)
 
 
 def _worker(timing: Timing, arguments: argparse.Namespace) -> Work:

@@ -1,4 +1,4 @@
-"""One try to run a prepared job: prepare the root and the sinks, claim the job, run it, and clean up."""
+"""The third stage of a run: prepare the root and the sinks, claim the job, run it, and clean up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from airflow_provider_ckpt.jobmaster.recovery.restore import restored_event
 from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import FilesForgotten, LateFilesFound, SourceFilesChanged, StatusChanged
-from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
@@ -31,8 +30,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.spark.app.storage_reachability import StorageReachability
-from airflow_provider_ckpt.spark.deployment import ClaimedJob, Deployment
+from airflow_provider_ckpt.spark.deployment import ClaimedRun, Deployment
 from airflow_provider_ckpt.spark.forgotten_files import SourceFiles, newly_forgotten
 from airflow_provider_ckpt.spark.plan.resumable import sinks_without_rows
 from airflow_provider_ckpt.spark.plan.splits import lists_that_differ
@@ -51,8 +49,7 @@ from airflow_provider_ckpt.spark.preparation.notices import (
     resumes_with_edited_code,
     suggests_fewer_partitions,
 )
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedJob
-from airflow_provider_ckpt.spark.preparation.version_trials import JobVersion
+from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun
 from airflow_provider_ckpt.spark.query.sources.empty_sources import leaves_out
 from airflow_provider_ckpt.spark.query.sources.freezing import freeze_sources, freeze_split_lists
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd, read_end
@@ -61,38 +58,7 @@ from airflow_provider_ckpt.spark.query.sources.late_files import name_late_files
 from airflow_provider_ckpt.spark.query.sources.shared_files import followers
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.status.status_line import LineKind
-from airflow_provider_ckpt.status.status_reporter import OnStatus, StatusReporter
-from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.root import open_root
-from airflow_provider_ckpt.storage.storage import Storage
-
-
-@dataclass(frozen=True)
-class Place:
-    storage: Storage
-    location: Location
-    on_status: OnStatus
-
-
-@dataclass(frozen=True)
-class NextVersion:
-    """The version that a job resumes with after an upgrade.
-
-    Attributes:
-        request: the request that asked for the upgrade.
-        since: the first epoch of this driver.
-        left: the last epoch of this driver before the upgrade.
-        ran: seconds for which this driver has been RUNNING the job.
-    """
-
-    version: JobVersion
-    request: str
-    since: int
-    left: int
-    ran: float
-
-    def told(self, outcome: RequestOutcome) -> Upgraded:
-        return Upgraded(self.since, self.left, self.ran, self.request, outcome)
 
 
 @dataclass(frozen=True)
@@ -101,11 +67,14 @@ class Ended:
 
     Attributes:
         outcome: None if the job was prepared for workers, which may now begin.
+        version: the version that the job resumes with after an upgrade, as its trial has prepared it.
+        upgraded: the upgrade, with the answer for the case that the version can begin.
         journal: the driver may still write to it.
     """
 
     outcome: Outcome | None
-    upgrade: NextVersion | None = None
+    version: PreparedRun | None = None
+    upgraded: Upgraded | None = None
     journal: OwnedJournal | None = None
 
 
@@ -114,38 +83,33 @@ class MovedError(Exception):
 
 
 class RunAttempt:
-    """One try to run a prepared job: steps 2 to 5 of :func:`execute`."""
+    """One try to run a prepared job: steps 2 to 5 of :func:`execute`.
+
+    Args:
+        reconciler: finds lost results, as for the decision that the run was prepared for.
+        for_workers: only prepare the job for workers.
+        upgraded: the upgrade by which this version follows another one in this driver.
+    """
 
     def __init__(
-        self,
-        prepared: PreparedJob,
-        place: Place,
-        reach: StorageReachability | None,
-        journal: Journal,
-        reconciler: Reconciler,
-        *,
-        for_workers: bool,
-        upgraded: Upgraded | None,
+        self, prepared: PreparedRun, reconciler: Reconciler, *, for_workers: bool, upgraded: Upgraded | None
     ) -> None:
-        self._reconciler, self._upgraded = reconciler, upgraded
-        self._prepared, self._reach, self._unclaimed = prepared, reach, journal
-        self._for_workers = for_workers
+        self._prepared, self._reconciler = prepared, reconciler
+        self._for_workers, self._upgraded = for_workers, upgraded
         self._reconciliation: Reconciliation | None = None
         self._forgotten: tuple[str, ...] = ()
         """Files that this run gives up."""
         self._options, self._plan, self._sinks = prepared.options, prepared.plan, prepared.sinks
-        self._storage, self._location = place.storage, place.location
-        self._application = prepared.spark.sparkContext.applicationId
-        self._status = StatusReporter(
-            place.on_status, self._options.job_id, self._application, self._location.for_display()
-        )
+        self._storage = prepared.run.storage
+        self._status = prepared.run.request.reporter(prepared.application)
 
     def run(self) -> Ended:
         self._make_ready()
         attempt = self._options.attempt or new_nonce()
         before = 0 if self._upgraded is None else self._upgraded.since
-        taken = takeover.claim(self._unclaimed, attempt, identify(self._application), self._admit, upgrades=before)
-        journal = OwnedJournal(self._unclaimed)
+        unclaimed, process = self._prepared.run.journal, identify(self._prepared.application)
+        taken = takeover.claim(unclaimed, attempt, process, self._admit, upgrades=before)
+        journal = OwnedJournal(unclaimed)
         try:
             return self._run_claimed(journal, taken)
         except OvertakenError:
@@ -159,8 +123,8 @@ class RunAttempt:
         if self._options.forget_files:
             self._forgotten = self._newly_forgotten(known)
         open_root(self._storage)
-        if self._reach is not None:
-            self._reach.check_same(self._storage, self._location)
+        if self._prepared.reach is not None:
+            self._prepared.reach.check_same(self._storage, self._prepared.run.location)
         for sink in self._sinks.values():
             sink.prepare()
 
@@ -212,18 +176,8 @@ class RunAttempt:
         attempts = open_logs(journal, logs, taken.epoch, mode, start.restore, self._resets())  # fences earlier attempts
         void_left_logs(journal, self._storage, taken.epoch)
         tidy_up(self._storage, job_id, self._since(taken))
-        claimed = ClaimedJob(
-            self._prepared,
-            self._storage,
-            journal,
-            taken,
-            logs,
-            attempts,
-            self._sinks,
-            frozen,
-            splits,
-            start.restore,
-            self._upgraded,
+        claimed = ClaimedRun(
+            self._prepared, journal, taken, logs, attempts, frozen, splits, start.restore, self._upgraded
         )
         deployment = Deployment(claimed, self._status)
         deployment.make_tasks()
@@ -243,8 +197,9 @@ class RunAttempt:
                 f"job {job_id} is at savepoint {journal.state.last_completed}, and resumes as {version.options.job}"
             )
             self._status.say(LineKind.RECONFIGURED, message, journal.state)
-            upgrade = NextVersion(version, outcome.upgrade, self._since(taken), taken.epoch, outcome.ran)
-            return Ended(outcome, upgrade, journal)
+            answer = RequestOutcome.completed(f"the job runs as {version.options.job}")
+            upgraded = Upgraded(self._since(taken), taken.epoch, outcome.ran, outcome.upgrade, answer)
+            return Ended(outcome, version, upgraded, journal)
         self._status.ended(journal.state, outcome.status, outcome.cause)
         return Ended(outcome)
 

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed
-from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
@@ -32,22 +31,20 @@ from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import Worker, WorkerEnd
 from airflow_provider_ckpt.remote.worker_part import WorkerPart, check_owned
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
-from airflow_provider_ckpt.spark.app.storage_reachability import reach_root
 from airflow_provider_ckpt.spark.app.warm_up import begin_warm_up
 from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, WorkerDiffersError
+from airflow_provider_ckpt.spark.preparation.code_checks import check_code, check_declared, check_logic
 from airflow_provider_ckpt.spark.preparation.decision import decide
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedJob, prepare
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
+from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun, prepare
 from airflow_provider_ckpt.spark.preparation.spark_gateway import SparkGateway
-from airflow_provider_ckpt.spark.preparation.task_factory import make_factory
+from airflow_provider_ckpt.spark.preparation.task_factory import SparkTaskFactory, make_context
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd, read_end
 from airflow_provider_ckpt.spark.query.sources.frozen_files import without
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.executors import Executors
-from airflow_provider_ckpt.spark.worker_code import check_code, check_declared, check_logic
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.status.status_line import NO_MASTER, RUN_OVER, LineKind
-from airflow_provider_ckpt.status.status_reporter import OnStatus, StatusReporter
-from airflow_provider_ckpt.storage.location import Location
+from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.log_reader import TailedLogs
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
@@ -131,28 +128,26 @@ class WorkerRun:
     supervised: SupervisedTry | None = None
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
-    def __call__(
-        self, job: Job, options: RunOptions, storage: Storage, location: Location, on_status: OnStatus, journal: Journal
-    ) -> ExitCode:
+    def __call__(self, run: LoadedRun) -> ExitCode:
         """Wait until the job is prepared for workers. Run the subtasks until they have finished or the job is over.
 
         Raises InvalidInputError, OvertakenError, and storage errors.
         """
-        reporter = StatusReporter(on_status, options.job_id, None, storage.uri)
-        state = self._await_plan(journal, reporter)
+        reporter, job_id = run.request.reporter(), run.options.job_id
+        state = self._await_plan(run.journal, reporter)
         if state.status is JobStatus.FINISHED:
-            reporter.say(LineKind.FINISHED, f"job {options.job_id} has FINISHED already; nothing is left to run", state)
+            reporter.say(LineKind.FINISHED, f"job {job_id} has FINISHED already; nothing is left to run", state)
             return ExitCode.FINISHED
         if self.deployment and state.deployment != self.deployment:
             return told_late(reporter, state, self.deployment)
         if not state.deployment:
-            reporter.say(LineKind.FAILED, f"job {options.job_id} is not prepared for workers", state, terminal=False)
+            reporter.say(LineKind.FAILED, f"job {job_id} is not prepared for workers", state, terminal=False)
             return ExitCode.FAILED
         subtasks = chosen(state, self.asked)
-        prepared = prepare_again(job, options, storage, location, state, subtasks)
+        prepared = prepare_again(run, state, subtasks)
         if self.standby:
-            return self._stand_by(prepared, storage, journal, subtasks, on_status)
-        return self._run(prepared, storage, journal, subtasks, on_status, self.on_started)
+            return self._stand_by(prepared, subtasks)
+        return self._run(prepared, subtasks, self.on_started)
 
     def _await_plan(self, journal: Journal, reporter: StatusReporter) -> JobState:
         waited, is_told = 0.0, False
@@ -171,17 +166,10 @@ class WorkerRun:
             self.sleep(self.timing.poll)
             waited += self.timing.poll
 
-    def _stand_by(
-        self,
-        prepared: PreparedJob,
-        storage: Storage,
-        journal: Journal,
-        subtasks: tuple[SubtaskId, ...],
-        on_status: OnStatus,
-    ) -> ExitCode:
+    def _stand_by(self, prepared: PreparedRun, subtasks: tuple[SubtaskId, ...]) -> ExitCode:
         """Stand by until all of the subtasks have finished or the job is over. Run subtasks that become free."""
-        job_id, deployment = prepared.options.job_id, journal.state.deployment
-        status = StatusReporter(on_status, job_id, prepared.spark.sparkContext.applicationId, storage.uri)
+        journal, job_id = prepared.run.journal, prepared.options.job_id
+        deployment, status = journal.state.deployment, prepared.run.request.reporter(prepared.application)
 
         def say_warm(seconds: float) -> None:
             status.say(LineKind.WAITING, f"Spark is warm, after {seconds:.1f} s", warm=True)
@@ -191,7 +179,7 @@ class WorkerRun:
         self.on_started(asked)
         while True:
             standby = Standby(
-                storage,
+                prepared.run.storage,
                 job_id,
                 deployment,
                 subtasks,
@@ -209,27 +197,19 @@ class WorkerRun:
             if isinstance(found, WorkerEnd):
                 return told(status, journal.state, job_id, found, None)
             try:
-                code = self._run(prepared, storage, journal, found, on_status, asked.tells)
+                code = self._run(prepared, found, asked.tells)
             except SubtaskTakenError as error:  # another worker on standby, or a restarted one, was first
                 status.say(LineKind.WARNING, str(error), journal.state)
                 continue
             if code is not ExitCode.FINISHED or journal.state.deployment != deployment:
                 return code
 
-    def _run(
-        self,
-        prepared: PreparedJob,
-        storage: Storage,
-        journal: Journal,
-        subtasks: tuple[SubtaskId, ...],
-        on_status: OnStatus,
-        on_started: OnWorker,
-    ) -> ExitCode:
-        state, job_id = journal.state, prepared.options.job_id
+    def _run(self, prepared: PreparedRun, subtasks: tuple[SubtaskId, ...], on_started: OnWorker) -> ExitCode:
+        storage, journal, job_id = prepared.run.storage, prepared.run.journal, prepared.options.job_id
+        state = journal.state
         check_code(prepared.job, prepared.options.job, state, subtasks)
         check_logic(prepared.logic, state, subtasks)  # during a standby, functions may have been assigned or edited
-        application = prepared.spark.sparkContext.applicationId
-        status = StatusReporter(on_status, job_id, application, storage.uri)
+        status = prepared.run.request.reporter(prepared.application)
         logs: dict[SubtaskId, SubtaskLog] = {}
 
         worker = Worker(
@@ -240,7 +220,7 @@ class WorkerRun:
                 job_id,
                 state.deployment,
                 worker_name(secrets.token_hex(4)),
-                identify(application),
+                identify(prepared.application),
                 time.monotonic,
                 subtasks,
             ),
@@ -253,12 +233,10 @@ class WorkerRun:
         )
         on_started(worker)
         with ThreadPoolExecutor(len(subtasks), thread_name_prefix="ckpt-batch") as batch_thread:
-            context = replace(_context(prepared, storage, state, worker), supervised=self.supervised)
+            context = self._context(prepared, state, worker)
             frozen, splits = _frozen(storage, state), _splits(storage, state)
             log_of = TailedLogs(storage, job_id).__getitem__
-            factory = make_factory(
-                context, prepared.plan, state, prepared.sinks, frozen, splits, logs, log_of, batch_thread
-            )
+            factory = SparkTaskFactory(context, prepared, state, frozen, splits, logs, log_of, batch_thread)
             gateway = SparkGateway(context, {}, Restarts(factory, worker.post, worker.new_nonce))
             text = f"this worker runs {', '.join(subtasks)} of job {job_id}"
             status.say(LineKind.STARTED, text, state, subtasks=list(subtasks), **prepared.places())
@@ -268,6 +246,17 @@ class WorkerRun:
             if end is WorkerEnd.FAILED and worker.failure is not None:
                 return told_failed(status, journal.state, worker.failure)
             return told(status, journal.state, job_id, end, worker.job_status)
+
+    def _context(self, prepared: PreparedRun, state: JobState, worker: Worker) -> RunContext:
+        """Make the context of a worker.
+
+        It needs no check of the journal for a fence. The next driver opens every log, and the worker notices that (W4).
+        """
+        return replace(
+            make_context(prepared, state, state.deployment, worker.post, check_fenced=lambda: None),
+            supervised=self.supervised,
+            check_declared=functools.partial(check_declared, prepared.job, prepared.options.job, state),
+        )
 
 
 class _AskedToLeave:
@@ -311,20 +300,12 @@ def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
     return tuple(dict.fromkeys(subtask for name in asked for subtask in state.named(name)))
 
 
-def prepare_again(
-    job: Job,
-    options: RunOptions,
-    storage: Storage,
-    location: Location,
-    state: JobState,
-    subtasks: Collection[SubtaskId],
-) -> PreparedJob:
+def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskId]) -> PreparedRun:
     """Prepare the job by its recorded plan.
 
     Refuse a job that leads to another plan, and other code of ``subtasks``.
 
     Args:
-        location: of the root.
         state: of the job, as the journal has it.
         subtasks: the subtasks that this worker runs.
 
@@ -332,13 +313,13 @@ def prepare_again(
     """
     assert state.plan is not None
     assert state.definition is not None
+    options = run.options
     if dict(options.params) != dict(state.definition.params):  # the likeliest mistake, so check it before Spark starts
         raise WorkerDiffersError(job_id=options.job_id, what="the parameters", deployment=state.deployment)
-    check_code(job, options.job, state, subtasks)
-    as_it_goes_on = replace(options, restore=RunOptions.restore, new_settings=False)
-    reach_root(job, options, storage, location)
+    check_code(run.job, options.job, state, subtasks)
+    run = run.with_options(restore=RunOptions.restore, new_settings=False)  # the planner has carried these out
     check = functools.partial(check_logic, state=state, subtasks=subtasks)
-    prepared = prepare(job, as_it_goes_on, storage, location, decide(storage, as_it_goes_on, state), check)
+    prepared = prepare(run, decide(run.storage, run.options, state), check)
     if prepared.refused is not None:
         raise prepared.refused
     differs = [
@@ -352,33 +333,6 @@ def prepare_again(
     if differs:
         raise WorkerDiffersError(job_id=options.job_id, what=" and ".join(differs), deployment=state.deployment)
     return prepared
-
-
-def _context(prepared: PreparedJob, storage: Storage, state: JobState, worker: Worker) -> RunContext:
-    """Make the context of a worker.
-
-    It needs no check of the journal for a fence. The next driver opens every log, and the worker notices that (W4).
-    """
-    return RunContext(
-        spark=prepared.spark,
-        storage=storage,
-        job=prepared.job,
-        job_id=prepared.options.job_id,
-        graph=prepared.plan.graph,
-        options=prepared.options,
-        epoch=state.deployment,
-        post=worker.post,
-        check_fenced=lambda: None,
-        logic=prepared.logic,
-        declared=prepared.declared,
-        measures=bool(prepared.job.controllers),
-        executors=Executors(prepared.spark),
-        topics=prepared.plan.topics(),
-        state_partitions=prepared.plan.state_partitions(),
-        forgotten_files=tuple(state.forgotten_files),
-        known_changed=state.known_changed(),
-        check_declared=functools.partial(check_declared, prepared.job, prepared.options.job, state),
-    )
 
 
 def _frozen(storage: Storage, state: JobState) -> dict[str, FrozenEnd]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskRunning
 from airflow_provider_ckpt.job.options.run_options import RunOptions
-from airflow_provider_ckpt.jobmaster.assembly import ClaimedJobParts, job_master
+from airflow_provider_ckpt.jobmaster.assembly import job_master
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
@@ -84,19 +84,17 @@ class IdleDriver:
 
     def _job_master(self) -> Any:
         options = RunOptions(job="idle.py:job", root=self.meter.uri, job_id=JOB, checkpoint_interval=1e9)
-        state = self.journal.state
-        owned = ClaimedJobParts(
+        made: Any = job_master(
             JobIdentity(self.meter, JOB, self.epoch, options),
-            GRAPH,
-            "streaming",
             self.journal,
-            self.logs,
-            self.attempts,
-            restored(state),
-            {},
+            LocalGateway(self.epoch, {}, _unexpected, Restarts(None, self.inbox.put, str)),  # type: ignore[arg-type]
+            StatusReporter(lambda line: None, JOB, None, "/r"),
+            self.inbox,
+            logs=self.logs,
+            attempts=self.attempts,
+            restored=restored(self.journal.state),
+            sinks={},
         )
-        gateway = LocalGateway(self.epoch, {}, _unexpected, Restarts(None, self.inbox.put, str))  # type: ignore[arg-type]
-        made: Any = job_master(owned, gateway, StatusReporter(lambda line: None, JOB, None, "/r"), self.inbox)
         made._clock = Clock(self.clock, self.clock)
         return made
 

@@ -24,6 +24,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_request import REQUESTS
 from airflow_provider_ckpt.sinks.file.manifests import read_manifests
 from airflow_provider_ckpt.spark.job_run import execute
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun, RunRequest
 from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.layout import subtask_log_path
@@ -124,7 +125,8 @@ class World:
 
         root = storage or self.storage
         with frequent_housekeeping():
-            outcome = execute(job, options, root, Location(options.root), hear, Journal(root, options.job_id))
+            request = RunRequest(options, Location(options.root), hear)
+            outcome = execute(LoadedRun(request, job, root, Journal(root, options.job_id)))
         run.status, run.cause = outcome.status, outcome.cause
         return run
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt import Job
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.events import DeploymentPrepared
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import SubtaskId
@@ -15,8 +17,10 @@ from airflow_provider_ckpt.remote.standby import Standby, Stoppable
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.worker import WorkerEnd
 from airflow_provider_ckpt.spark import worker_run
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun, RunRequest
 from airflow_provider_ckpt.spark.worker_run import WorkerRun
 from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 
 A = SubtaskId("a/0")
@@ -32,9 +36,13 @@ def test_between_standing_by_and_working(monkeypatch: pytest.MonkeyPatch, is_tak
     state = JobState("job")
     DeploymentPrepared(1, 1.0).apply(state)
     journal: Any = SimpleNamespace(state=state, refresh=lambda: state)
+    options = RunOptions("orders.py:job", "memory://leave", "job")
+    request = RunRequest(options, Location(options.root), lambda line: None)
     prepared: Any = SimpleNamespace(
-        options=SimpleNamespace(job_id="job"),
-        spark=SimpleNamespace(sparkContext=SimpleNamespace(applicationId="x")),
+        run=LoadedRun(request, Job("orders"), MemoryStorage(""), journal),
+        options=options,
+        spark=None,
+        application="x",
         plan=SimpleNamespace(stateful=list),
     )
     handlers: list[Stoppable] = []
@@ -58,6 +66,6 @@ def test_between_standing_by_and_working(monkeypatch: pytest.MonkeyPatch, is_tak
     monkeypatch.setattr(WorkerRun, "_run", run)
     monkeypatch.setattr(worker_run, "begin_warm_up", lambda spark, on_warm, stateful: None)
     work = WorkerRun(("a/0",), Timing(0.1), handlers.append, standby=True)
-    work._stand_by(prepared, MemoryStorage(""), journal, (A,), lambda line: None)
+    work._stand_by(prepared, (A,))
     assert left == ([] if is_taken else ["the worker"])
     assert len(handlers) == 1

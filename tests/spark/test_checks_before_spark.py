@@ -14,6 +14,7 @@ import pytest
 
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.storage.location import Location
@@ -57,7 +58,8 @@ def run(
     location = Location(root or str(folder / "root"))
     given = {"params": {"folder": str(folder)}, **options}
     lines: list[StatusLine] = []
-    code = run_job(RunOptions(f"{folder}/orders.py:job", location.uri, "orders", **given), location, lines.append)
+    asked = RunOptions(f"{folder}/orders.py:job", location.uri, "orders", **given)
+    code = run_job(RunRequest(asked, location, lines.append))
     return code, lines[-1]
 
 

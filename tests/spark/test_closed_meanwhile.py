@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.spark.plan.job_plan import JobPlan
 from airflow_provider_ckpt.spark.preparation.task_factory import SparkTaskFactory
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -37,9 +40,9 @@ def test_r11_nothing_is_left_to_do_and_nothing_is_written(tmp_path: Path, monkey
     nothing: Any = None
     context: Any = SimpleNamespace(job_id="job", storage=storage, graph=GRAPH, supervised=None)
     logs: dict[SubtaskId, SubtaskLog] = {}
-    factory = SparkTaskFactory(
-        context, nothing, logs, {}, {}, {}, {"v": 0}, nothing, log_of=nothing, batch=False, produces_again=False
-    )
+    plan = JobPlan(GRAPH, "streaming", {}, {}, JobDefinition("streaming", {}, {}, {}))
+    prepared: Any = SimpleNamespace(plan=plan, sinks={})
+    factory = SparkTaskFactory(context, prepared, JobState("job"), {}, {}, logs, nothing, nothing)
     assert factory.begin(V, AttemptId(1, 1, "next"), VertexPlan(0, ())) is None
     written = SubtaskLog(storage, path)
     written.load()

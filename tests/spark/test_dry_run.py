@@ -18,6 +18,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.spark.dry_run import CheckedJob, CheckedQuery, check_job
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun, RunRequest
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.processes import process_started
 from tests.spark.harness import World
@@ -48,7 +49,8 @@ def job_of(world: World, *, column: str = "twice", folder: str = "out") -> Job:
 def check(world: World, job: Job) -> CheckedJob:
     options = world.options()
     job.validate()
-    return check_job(job, options, world.storage, Location(options.root), Journal(world.storage, options.job_id))
+    request = RunRequest(options, Location(options.root), lambda line: None)
+    return check_job(LoadedRun(request, job, world.storage, Journal(world.storage, options.job_id)))
 
 
 def everything(base: Path) -> dict[str, bytes]:

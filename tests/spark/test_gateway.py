@@ -10,9 +10,12 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.protocol.commands import Command, DrainSubtask, FinishSubtask
 from airflow_provider_ckpt.coordinator.protocol.wire import from_json, to_json
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.spark import deployment
+from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun
 from airflow_provider_ckpt.spark.preparation.spark_gateway import SparkGateway
+from airflow_provider_ckpt.spark.preparation.task_factory import make_context
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.task.local_gateway import LocalGateway
 from airflow_provider_ckpt.task.task import Task
@@ -37,17 +40,15 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Send reports to the JobMaster through JSON; return the list of their types."""
     heard: list[str] = []
 
-    def context(**given: Any) -> Any:
-        post = given.pop("post")
-
+    def context(prepared: PreparedRun, state: JobState, epoch: int, post: Any, check_fenced: Any) -> RunContext:
         def through(message: Any) -> None:
             heard.append(type(message).__name__)
             post(over_json(message))
 
-        return RunContext(**given, post=through)
+        return make_context(prepared, state, epoch, through, check_fenced)
 
     monkeypatch.setattr(deployment, "SparkGateway", OverJson)
-    monkeypatch.setattr(deployment, "RunContext", context)
+    monkeypatch.setattr(deployment, "make_context", context)
     return heard
 
 

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.errors import OverlappingFoldersError
-from airflow_provider_ckpt.spark.preparation.linked_folders import LinkedFolder, linked_folders, refuse_links
+from airflow_provider_ckpt.spark.preparation.own_output import LinkedFolder, linked_folders, refuse_links
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage

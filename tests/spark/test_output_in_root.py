@@ -14,6 +14,7 @@ from airflow_provider_ckpt.client.garbage_collection import collect_garbage
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.jobmaster.retention import garbage_search
 from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
 from airflow_provider_ckpt.storage.layout import JOURNAL, PARTS
 from airflow_provider_ckpt.storage.location import Location
 from tests.spark.harness import World
@@ -74,6 +75,6 @@ def test_a_sink_among_what_a_job_keeps_is_refused_and_nothing_is_written(world: 
     )
     lines: list[dict[str, Any]] = []
     options = world.options(job=f"{job_file}:job", root=str(world.root))
-    assert run_job(options, Location(options.root), lambda told: lines.append(told.to_json())) == 2
+    assert run_job(RunRequest(options, Location(options.root), lambda told: lines.append(told.to_json()))) == 2
     assert "lies among the files that job 'other' keeps" in lines[-1]["message"]
     assert not world.root.exists()

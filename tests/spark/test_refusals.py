@@ -17,6 +17,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.spark.main import main, run_job
+from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.root import open_root
@@ -58,7 +59,7 @@ def run(world: World, reference: str, storage_options: dict[str, Any] | None = N
     lines: list[Line] = []
     options = world.options(job=reference, **given)
     location = Location(options.root, storage_options or {})
-    code = run_job(options, location, lambda told: lines.append(told.to_json()))
+    code = run_job(RunRequest(options, location, lambda told: lines.append(told.to_json())))
     return code, lines[-1]
 
 

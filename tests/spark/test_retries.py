@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.subtasklog.records import Batch
@@ -78,7 +79,7 @@ def test_a_driver_that_died_right_after_it_finished_leaves_its_cleaning_up_to_th
         f"job = bounded(World(Path({str(world.base)!r})), chain=False)\n"
     )
     options = world.options(job=f"{job_file}:job")
-    assert run_job(options, Location(options.root), lambda line: None) == 0
+    assert run_job(RunRequest(options, Location(options.root), lambda line: None)) == 0
     left = world.everything_under_root()
     assert not [path for path in left if "/spark/" in path or "/partition/" in path]
     assert world.released_ids() == [*range(4)]

@@ -16,6 +16,7 @@ pytest.importorskip("moto.server")
 
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.storage import s3_client
@@ -78,7 +79,8 @@ class Driver:
 
     def run(self, **given: Any) -> tuple[ExitCode, str]:
         location = Location(f"s3://{self.bucket}/ckpt", options(self.proxy.uri))
-        code = run_job(RunOptions(f"{self.file}:job", location.uri, "orders", **given), location, self.lines.append)
+        asked = RunOptions(f"{self.file}:job", location.uri, "orders", **given)
+        code = run_job(RunRequest(asked, location, self.lines.append))
         return code, self.lines[-1].message
 
     def keys(self) -> list[str]:

@@ -31,6 +31,7 @@ from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.spark.main import run_job
+from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
 from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnreadableFileError
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.location import Location
@@ -551,6 +552,6 @@ def test_a_root_in_the_folder_of_a_sink_is_refused_and_nothing_is_written(world:
     )
     lines: list[dict[str, Any]] = []
     options = world.options(job=f"{job_file}:job", root=str(world.base / "out" / "ckpt"))
-    assert run_job(options, Location(options.root), lambda told: lines.append(told.to_json())) == 2
+    assert run_job(RunRequest(options, Location(options.root), lambda told: lines.append(told.to_json()))) == 2
     assert "lies in the folder of sink 'out'" in lines[-1]["message"]
     assert not (world.base / "out" / "ckpt").exists()

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.worker import Worker as Place
 from airflow_provider_ckpt.remote.errors import DeploymentOverError
 from airflow_provider_ckpt.remote.timing import Timing
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun, RunRequest
 from airflow_provider_ckpt.spark.worker_run import WorkerRun
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -30,5 +31,6 @@ def test_w20_of_a_deployment_that_followed_its_own_it_runs_nothing(tmp_path: Pat
         OwnedJournal(journal).write(DeploymentPrepared(epoch, 1.0))
     late = WorkerRun(("history/0",), Timing.of(str(tmp_path)), deployment=1)
     options = RunOptions(job="orders.py:job", root=str(tmp_path), job_id="orders")
+    request = RunRequest(options, Location(str(tmp_path)), lambda line: None)
     with pytest.raises(DeploymentOverError, match="epoch 2 has the job"):
-        late(Job("orders"), options, storage, Location(str(tmp_path)), lambda line: None, journal)
+        late(LoadedRun(request, Job("orders"), storage, journal))

@@ -23,7 +23,7 @@ from airflow_provider_ckpt.coordinator.protocol.reports import (
 )
 from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
 from airflow_provider_ckpt.job.options.run_options import RunOptions
-from airflow_provider_ckpt.jobmaster.assembly import ClaimedJobParts, job_master
+from airflow_provider_ckpt.jobmaster.assembly import job_master
 from airflow_provider_ckpt.jobmaster.gateway import Inbox
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
@@ -303,19 +303,18 @@ class SyntheticJob:
             restart_delay=0.0,
             retained_checkpoints=1,
         )
-        owned = ClaimedJobParts(
+        return job_master(
             JobIdentity(storage, JOB, taken.epoch, options),
-            self.graph,
-            self._mode,
             journal,
-            logs,
-            attempts,
-            restored(journal.state, self._splits(journal, logs, wanted)),
-            self._sinks,
+            LocalGateway(taken.epoch, tasks, _unexpected, replacements),
+            StatusReporter(lambda line: None, JOB, None, "/r"),
+            inbox,
+            logs=logs,
+            attempts=attempts,
+            restored=restored(journal.state, self._splits(journal, logs, wanted)),
+            sinks=self._sinks,
             slots=slots,
-        )
-        gateway = LocalGateway(taken.epoch, tasks, _unexpected, replacements)
-        return job_master(owned, gateway, StatusReporter(lambda line: None, JOB, None, "/r"), inbox).run()
+        ).run()
 
     def replace(self, before: Runner) -> AttemptId:
         """Replace a running subtask, which has not failed, by its next attempt. May be called from any thread.

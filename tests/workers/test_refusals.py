@@ -27,11 +27,13 @@ from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.spark.errors import WorkerDiffersError
 from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.plan.logic import LogicLoader
-from airflow_provider_ckpt.spark.worker_code import check_code, check_logic
+from airflow_provider_ckpt.spark.preparation.code_checks import check_code, check_logic
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun, RunRequest
 from airflow_provider_ckpt.spark.worker_run import WorkerRun, prepare_again
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 from airflow_provider_ckpt.storage.opening import open_storage
+from airflow_provider_ckpt.storage.storage import Storage
 
 LIVE, LARGE = map(SubtaskId, ("live/0", "large/0"))
 GRAPH = JobGraph(
@@ -72,7 +74,14 @@ def test_a_worker_with_other_parameters_is_refused(planned: dict[str, str], give
     with pytest.raises(
         WorkerDiffersError, match="the parameters of job 'orders' differ from those that it was prepared with"
     ):
-        prepare_again(Job("orders"), options, open_storage(options.root), Location(options.root), state, ())
+        prepare_again(_loaded(Job("orders"), options, open_storage(options.root)), state, ())
+
+
+def _loaded(job: Job, options: RunOptions, storage: Storage) -> LoadedRun:
+    request = RunRequest(options, Location(options.root), lambda line: None)
+    journal = Journal(storage, options.job_id)
+    journal.replay()
+    return LoadedRun(request, job, storage, journal)
 
 
 class Prepared:
@@ -110,9 +119,13 @@ class Prepared:
 
     def stands_by(self, text: str) -> Any:
         """Return the plan of a standby worker whose file holds ``text``."""
-        options = RunOptions(job="orders.py:job", root="memory://refusals", job_id="orders")
-        logic = self.logic()
-        return SimpleNamespace(job=self.load(text), options=options, logic=logic)
+        run = self.loaded(text)
+        return SimpleNamespace(run=run, job=run.job, options=run.options, logic=self.logic())
+
+    def loaded(self, text: str) -> LoadedRun:
+        """Return the loaded run of a worker whose file holds ``text``."""
+        options = RunOptions(job=f"{self.folder}/orders.py:job", root="memory://refusals", job_id="orders")
+        return _loaded(self.load(text), options, self.storage)
 
     def check_logic(self, *subtasks: SubtaskId) -> None:
         check_logic(self.logic(), self.state(), subtasks)
@@ -136,12 +149,9 @@ def prepared(tmp_path: Path) -> Iterator[Prepared]:
 
 
 def test_a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_written(prepared: Prepared) -> None:
-    options = RunOptions(job=f"{prepared.folder}/orders.py:job", root="memory://refusals", job_id="orders")
     before = list(prepared.storage.files(""))
     with pytest.raises(WorkerDiffersError, match="apart from comments and layout, in:") as refused:
-        prepare_again(
-            prepared.load(OTHER), options, prepared.storage, Location(options.root), prepared.state(), (LIVE, LARGE)
-        )
+        prepare_again(prepared.loaded(OTHER), prepared.state(), (LIVE, LARGE))
     assert str(refused.value).startswith(
         f"{prepared.folder}/orders.py, of this worker, differs from the file that job 'orders' was prepared with "
         "(deployment 1), apart from comments and layout, in: the function of 'large'. "
@@ -209,26 +219,23 @@ def test_r21_a_worker_whose_file_of_that_function_is_another_one_is_refused(prep
 def test_r21_it_is_refused_before_any_function_is_called(prepared: Prepared) -> None:
     prepared.given(large=prepared.write(OTHER, "two"))
     prepared.write(OTHER.replace("200", "300"), "two")
-    options = RunOptions(job=f"{prepared.folder}/orders.py:job", root="memory://refusals", job_id="orders")
-    location = Location(options.root)
+    loaded = prepared.loaded(FILE)
     with pytest.MonkeyPatch.context() as without_spark:
-        without_spark.setattr("airflow_provider_ckpt.spark.worker_run.reach_root", lambda *given: None)
+        without_spark.setattr("airflow_provider_ckpt.spark.preparation.preparation.reach_root", lambda *given: None)
         without_spark.setattr("airflow_provider_ckpt.spark.preparation.preparation.build_session", lambda *given: None)
         with pytest.raises(WorkerDiffersError, match="was given while the job ran"):
-            prepare_again(prepared.load(FILE), options, prepared.storage, location, prepared.state(), (LARGE,))
+            prepare_again(loaded, prepared.state(), (LARGE,))
 
 
 def test_r21_one_that_stood_by_while_the_function_was_given_looks_before_it_takes_anything(prepared: Prepared) -> None:
     """When the standby worker planned, the operator had the function of the job's file."""
     prepared.given(large=prepared.write(OTHER, "two"))
     prepared.write(OTHER.replace("200", "300"), "two")
-    journal = Journal(prepared.storage, "orders")
-    journal.replay()
     before = list(prepared.storage.files(""))
     planned = prepared.stands_by(FILE)
     run = WorkerRun(("large",), Timing(0.1), standby=True)
     with pytest.raises(WorkerDiffersError, match="was given while the job ran"):
-        run._run(planned, prepared.storage, journal, (LARGE,), lambda line: None, lambda worker: None)
+        run._run(planned, (LARGE,), lambda worker: None)
     assert list(prepared.storage.files("")) == before
 
 
@@ -241,11 +248,10 @@ def test_r21_so_does_one_that_stood_by_while_the_function_was_the_job_s_again(pr
     planned = prepared.stands_by(OTHER)
     check_code(planned.job, planned.options.job, prepared.state(), (LARGE,))
     prepared.journal.write(Reconfigured(2, {}, 4.0))
-    journal = Journal(prepared.storage, "orders")
-    journal.replay()
+    planned.run.journal.refresh()
     run = WorkerRun(("large",), Timing(0.1), standby=True)
     with pytest.raises(WorkerDiffersError, match="the function of 'large'"):
-        run._run(planned, prepared.storage, journal, (LARGE,), lambda line: None, lambda worker: None)
+        run._run(planned, (LARGE,), lambda worker: None)
 
 
 def test_r21_so_is_one_that_has_no_such_file(prepared: Prepared) -> None:

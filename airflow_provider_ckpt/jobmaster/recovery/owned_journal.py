@@ -1,13 +1,21 @@
-"""The journal of a job that this driver has claimed."""
+"""The journal of a job, before and after this driver has claimed it."""
 
 from __future__ import annotations
 
 import threading
 
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.storage.storage import Storage
+
+
+def open_journal(storage: Storage, options: RunOptions) -> Journal:
+    """Return the journal of the job. This neither reads nor claims it."""
+    buffer, interval = options.journal_buffer_bytes, options.journal_flush_interval
+    return Journal(storage, options.job_id, buffer_bytes=buffer, flush_interval=interval)
 
 
 class OwnedJournal:

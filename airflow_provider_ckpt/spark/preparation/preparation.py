@@ -1,9 +1,12 @@
-"""Preparation of a job before its claim: everything is planned and checked, and nothing is written."""
+"""The second stage of a run: check the sinks, start Spark, plan the job, and check the plan.
+
+It writes nothing but a probe, which it deletes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -23,58 +26,67 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 from airflow_provider_ckpt.spark.app.kept_settings import KeptSettings, keep_settings
 from airflow_provider_ckpt.spark.app.session import build_session
 from airflow_provider_ckpt.spark.app.shipped_modules import ship_modules
+from airflow_provider_ckpt.spark.app.storage_reachability import StorageReachability, reach_root
 from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
-from airflow_provider_ckpt.spark.plan.folder_columns import refuse_null_columns
 from airflow_provider_ckpt.spark.plan.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.plan.logic import LogicLoader
 from airflow_provider_ckpt.spark.plan.resumable import check_resumable
 from airflow_provider_ckpt.spark.plan.splits import GivenSplits, plan_splits, plan_splits_anew
-from airflow_provider_ckpt.spark.preparation.assigned_code import refuse_edited, refuse_foreign, unfit
+from airflow_provider_ckpt.spark.preparation.code_checks import refuse_edited, refuse_foreign, unfit
 from airflow_provider_ckpt.spark.preparation.decision import Decision
-from airflow_provider_ckpt.spark.preparation.linked_folders import refuse_links
-from airflow_provider_ckpt.spark.preparation.own_output import refuse_own_output, refuse_root_in_source
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
+from airflow_provider_ckpt.spark.preparation.own_output import refuse_links, refuse_own_output, refuse_root_in_source
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
 from airflow_provider_ckpt.spark.query.finished_work import FinishedWork
 from airflow_provider_ckpt.spark.query.sources.empty_sources import refuse_empty
 from airflow_provider_ckpt.spark.query.sources.frozen_files import frame_of_existing, list_files
+from airflow_provider_ckpt.spark.query.sources.partition_folders import refuse_null_columns
 from airflow_provider_ckpt.spark.query.sources.shared_files import refuse_shared_files
 from airflow_provider_ckpt.spark.query.sources.unfit_files import unfit_file
-from airflow_provider_ckpt.storage.location import Location
-from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.storage.writable import refuse_unwritable
+
+CheckLogic = Callable[[LogicLoader], None]
 
 
 @dataclass(frozen=True)
-class PreparedJob:
-    """A job that was planned and passed all checks.
+class PreparedRun:
+    """A run whose job was planned and passed all checks.
 
     Attributes:
-        location: of the root.
+        job: the job with the functions that its operators were assigned while it ran.
         base: the decision from the journal.
         logic: reads functions that operators were assigned while the job ran, or are assigned later.
-        declared: the job's operators as it declares them.
         kept: the settings that change values.
+        reach: the connection of Spark with the root, if the root needs one.
         anew: why the job starts from scratch; None if it resumes.
         refused: the error because of which the job starts from scratch; None if there is none.
     """
 
+    run: LoadedRun
     job: Job
-    options: RunOptions
-    location: Location
     spark: SparkSession
     plan: JobPlan
     base: Decision
     sinks: Mapping[str, BoundSink]
     logic: LogicLoader
-    declared: Mapping[str, Operator]
     kept: KeptSettings
+    reach: StorageReachability | None = None
     anew: str | None = None
     refused: CkptError | None = None
 
+    @property
+    def options(self) -> RunOptions:
+        return self.run.options
+
+    @property
+    def application(self) -> str:
+        """The id of Spark's application."""
+        return self.spark.sparkContext.applicationId
+
     def places(self) -> dict[str, object]:
         """Return the places of Spark's UI and of the outputs, for :meth:`StatusReporter.started`."""
-        return {"spark_ui": self.spark.sparkContext.uiWebUrl, "outputs": output_folders(self.job, self.location)}
+        return {"spark_ui": self.spark.sparkContext.uiWebUrl, "outputs": output_folders(self.job, self.run.location)}
 
     def bounded_reads(self) -> dict[str, Any]:
         """Return source -> its reads, for bounded sources that have not finished."""
@@ -82,31 +94,52 @@ class PreparedJob:
         return {source.uid: reads[source.uid] for source in self.job.sources if source.bounded and source.uid in reads}
 
 
-def checked_sinks(
-    job: Job, options: RunOptions, storage: Storage, location: Location, decision: Decision
-) -> dict[str, BoundSink]:
-    """Bind the sinks of the job, and check everything that needs no Spark, because Spark may take minutes to start.
+def prepare(
+    run: LoadedRun, decision: Decision, check: CheckLogic | None = None, *, tries_rights: bool = False
+) -> PreparedRun:
+    """Check what needs no Spark, because Spark may take minutes to start. Then connect Spark, and plan the job.
+
+    Args:
+        check: see :func:`plan_run`.
+        tries_rights: also check that this process may write to every object store. This writes a probe, and deletes it.
+
+    Raises the errors of :func:`checked_sinks`, :func:`reach_root` and :func:`plan_run`.
+    """
+    sinks = checked_sinks(run, decision)
+    if tries_rights:
+        _check_rights(run, sinks)
+    reach = _reach(run)  # before any function of the user, which might open the same store with other settings
+    return replace(plan_run(run, decision, sinks, check), reach=reach)
+
+
+def checked_sinks(run: LoadedRun, decision: Decision) -> dict[str, BoundSink]:
+    """Bind the sinks of the job, and check everything that needs no Spark.
 
     Raises StorageReadOnlyError for a root that cannot be written, InvalidInputError, and errors of sinks.
     """
-    refuse_foreign(CodePlaces.of(job, options, location), decision.graph, decision.settings, options.job_id, location)
-    refuse_unwritable(storage)
-    sinks = bind_sinks(job, options.job_id, location)
+    job, job_id, location = run.job, run.options.job_id, run.location
+    refuse_foreign(CodePlaces.of(job, run.options, location), run, decision)
+    refuse_unwritable(run.storage)
+    sinks = bind_sinks(job, job_id, location)
     if decision.is_new:
-        _refuse_taken(sinks, options.job_id, storage.uri)
+        _refuse_taken(sinks, job_id, run.storage.uri)
     changed = _with_another_target(job, decision.state)  # the comparison with the last run names the difference
     refuse_lost_output(decision.state, {uid: sink for uid, sink in sinks.items() if uid not in changed})
     return sinks
 
 
-def check_rights(storage: Storage, sinks: Mapping[str, BoundSink], job_id: str) -> None:
+def _check_rights(run: LoadedRun, sinks: Mapping[str, BoundSink]) -> None:
     """Refuse an object store in which this driver lacks a right. Otherwise Spark would be refused there minutes later.
 
     Raises StorageReadOnlyError, StorageDeniedError.
     """
-    folders = {one.uri: one for one in (storage, *(one for sink in sinks.values() for one in sink.storages()))}
+    folders = {one.uri: one for one in (run.storage, *(one for sink in sinks.values() for one in sink.storages()))}
     for folder in folders.values():
-        folder.check_rights(job_id)
+        folder.check_rights(run.options.job_id)
+
+
+def _reach(run: LoadedRun) -> StorageReachability | None:
+    return reach_root(run.job, run.options, run.storage, run.location)
 
 
 def _with_another_target(job: Job, state: JobState) -> set[str]:
@@ -121,44 +154,36 @@ def _with_another_target(job: Job, state: JobState) -> set[str]:
     return changed
 
 
-def prepare(
-    job: Job,
-    options: RunOptions,
-    storage: Storage,
-    location: Location,
-    decision: Decision,
-    check: Callable[[LogicLoader], None] | None = None,
-    checked: dict[str, BoundSink] | None = None,
-) -> PreparedJob:
-    """Plan the job by the decision, and check it.
+def plan_run(
+    run: LoadedRun, decision: Decision, sinks: dict[str, BoundSink], check: CheckLogic | None = None
+) -> PreparedRun:
+    """Plan the job by the decision, and check the plan. Spark must be able to reach the storages of the job.
 
     Args:
-        location: of the root.
+        sinks: result of :func:`checked_sinks`.
         check: checks assigned code, and may raise. It is called before any function of the job. None refuses edited
             code.
-        checked: result of :func:`checked_sinks`; None calls it.
 
     Raises InvalidInputError, and errors of sinks.
     """
-    sinks = checked_sinks(job, options, storage, location, decision) if checked is None else checked
-    job.runs_under(location)
+    own, options, storage, location = run.job, run.options, run.storage, run.location
+    own.runs_under(location)
     spark = build_session(options.job_id, options.conf, storage.uri)
-    logic = LogicLoader(options.params, location, CodePlaces.of(job, options, location))
+    logic = LogicLoader(options.params, location, CodePlaces.of(own, options, location))
     if check is None:
-        refuse_edited(logic, job.operators, decision.graph, decision.settings, options.job_id, location)
+        refuse_edited(logic, run, decision)
     else:
         check(logic)
-    ship_modules(spark.sparkContext, job.own_modules)
+    ship_modules(spark.sparkContext, own.own_modules)
     kept = keep_settings(spark, options.conf, _recorded_settings(options, decision))
-    own, declared = job, job.operators
-    job = own.with_operators(_as_changed(own, options, location, decision, decision.graph, logic))
-    plan, refused = _plan(spark, job, options, storage, decision)
+    job = own.with_operators(_as_changed(run, decision, decision.graph, logic))
+    plan, refused = _Planning(spark, job, run, decision).plan()
     anew = decision.begins_anew if refused is None else f"it does not fit the previous run: {refused}"
     if anew is not None:
-        changed = _as_changed(own, options, location, decision, plan.graph, logic)
+        changed = _as_changed(run, decision, plan.graph, logic)
         if changed != {**job.operators}:  # an operator is in another query in the new plan
             job = own.with_operators(changed)
-            plan = _plan_anew(spark, job, options, GivenSplits(), decision)
+            plan = _Planning(spark, job, run, decision).anew()
     frozen = () if anew is not None else decision.state.frozen
     _refuse_empty(spark, job, plan, frozen)
     _refuse_unfit(spark, job, plan, frozen)
@@ -174,7 +199,7 @@ def prepare(
         sinks[uid].check_rows(given)
     plan = replace(plan, definition=replace(plan.definition, session=kept.values))
     logic.places = logic.places.without_input(plan.reads.values())  # a later request may name what lies there
-    return PreparedJob(job, options, location, spark, plan, decision, sinks, logic, declared, kept, anew, refused)
+    return PreparedRun(run, job, spark, plan, decision, sinks, logic, kept, anew=anew, refused=refused)
 
 
 def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, str]:
@@ -214,21 +239,19 @@ def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collecti
             raise unfit
 
 
-def prepared_again(prepared: PreparedJob, decision: Decision) -> PreparedJob:
-    """Reuse a preparation for a later decision that is equal. Repeat the comparisons with the journal, but no planning.
+def prepared_again(prepared: PreparedRun, run: LoadedRun, decision: Decision) -> PreparedRun:
+    """Reuse a preparation for ``run`` and a later decision that is equal. Repeat the comparisons with the journal, but
+    no planning.
 
     Raises the errors of :func:`prepare` for these comparisons.
     """
-    keeps = prepared.options.allow_non_restored_state
-    root = prepared.location.for_display()
+    keeps, root = run.allows_non_restored_state, run.location.for_display()
     check_resumable(decision.state, prepared.plan, prepared.job.code, allow_non_restored_state=keeps, root=root)
     refuse_lost_output(decision.state, prepared.sinks)
-    return replace(prepared, base=decision)
+    return replace(prepared, run=run, base=decision, reach=_reach(run))
 
 
-def _as_changed(
-    job: Job, options: RunOptions, location: Location, decision: Decision, graph: JobGraph, logic: LogicLoader
-) -> dict[str, Operator]:
+def _as_changed(run: LoadedRun, decision: Decision, graph: JobGraph, logic: LogicLoader) -> dict[str, Operator]:
     """Return the job's operators with the functions that were assigned while it ran.
 
     A function that an operator was assigned in another query is ignored. ``graph``: tells the query of each operator.
@@ -236,72 +259,76 @@ def _as_changed(
     Raises UnfitAssignedLogicError, whose message explains assigned code to users who know only the job's own file.
     """
     try:
-        return reconfigured(job.operators, graph.vertices, decision.state.settings, logic)
+        return reconfigured(run.job.operators, graph.vertices, decision.state.settings, logic)
     except UnfitLogicError as error:
-        raise unfit(**error.data, job_id=options.job_id, root=location) from error
+        raise unfit(**error.data, run=run) from error
 
 
-def _plan(
-    spark: SparkSession, job: Job, options: RunOptions, storage: Storage, decision: Decision
-) -> tuple[JobPlan, CkptError | None]:
-    given = GivenSplits()
-    if decision.begins_anew is not None:
-        return _plan_anew(spark, job, options, given, decision), None
-    try:
-        return _plan_on(spark, job, options, storage, given, decision), None
-    except (FunctionFailedError, FunctionFailedForNowError) as failed:
-        if not decision.may_begin_anew or not _failed_for_what_was_before(failed, job, given, storage, decision):
-            raise
-        anew = _plan_anew(spark, job, options, given, decision)
-        try:  # again, because the job may be unchanged and a service that it calls may have been down
-            return _plan_on(spark, job, options, storage, given, decision), None
-        except (InvalidInputError, FunctionFailedForNowError) as again:
-            if again.retryable and not failed.retryable:
-                raise  # now a temporary error, so a retry may succeed
-        return anew, failed
-    except InvalidInputError as refused:
-        if not decision.may_begin_anew:
-            raise
-        # Nothing was released, nothing completed: as in Flink, such a job starts from scratch.
-        return _plan_anew(spark, job, options, given, decision), refused
+@dataclass(frozen=True)
+class _Planning:
+    """The planning of a job, perhaps more than once. ``job``: see :class:`PreparedRun`."""
 
+    spark: SparkSession
+    job: Job
+    run: LoadedRun
+    decision: Decision
+    given: GivenSplits = field(default_factory=GivenSplits)
 
-def _plan_on(
-    spark: SparkSession, job: Job, options: RunOptions, storage: Storage, given: GivenSplits, decision: Decision
-) -> JobPlan:
-    splits = plan_splits(job, given, storage, decision.state, decision.done.over)
-    plan = _laid_out(plan_job(spark, job, options, decision.done, splits), decision.state)
-    keeps, root = options.allow_non_restored_state, storage.uri
-    check_resumable(decision.state, plan, job.code, allow_non_restored_state=keeps, root=root)
-    return plan
+    def plan(self) -> tuple[JobPlan, CkptError | None]:
+        """Return the plan, and the error because of which the job starts from scratch."""
+        decision = self.decision
+        if decision.begins_anew is not None:
+            return self.anew(), None
+        try:
+            return self._resumed(), None
+        except (FunctionFailedError, FunctionFailedForNowError) as failed:
+            if not decision.may_begin_anew or not self._failed_for_what_was_before(failed):
+                raise
+            anew = self.anew()
+            try:  # again, because the job may be unchanged and a service that it calls may have been down
+                return self._resumed(), None
+            except (InvalidInputError, FunctionFailedForNowError) as again:
+                if again.retryable and not failed.retryable:
+                    raise  # now a temporary error, so a retry may succeed
+            return anew, failed
+        except InvalidInputError as refused:
+            if not decision.may_begin_anew:
+                raise
+            # Nothing was released, nothing completed: as in Flink, such a job starts from scratch.
+            return self.anew(), refused
+
+    def anew(self) -> JobPlan:
+        """Plan a start from scratch. Settings that requests have changed while the job ran stay.
+
+        The queries start with these settings, and the next run compares them.
+        """
+        state = self.decision.state
+        splits = plan_splits_anew(self.job, self.given, state)
+        return plan_job(self.spark, self.job, self.run.options, FinishedWork(settings=state.settings), splits)
+
+    def _resumed(self) -> JobPlan:
+        run, job, state, done = self.run, self.job, self.decision.state, self.decision.done
+        splits = plan_splits(job, self.given, run.storage, state, done.over)
+        plan = _laid_out(plan_job(self.spark, job, run.options, done, splits), state)
+        keeps, root = run.allows_non_restored_state, run.storage.uri
+        check_resumable(state, plan, job.code, allow_non_restored_state=keeps, root=root)
+        return plan
+
+    def _failed_for_what_was_before(self, failed: CkptError) -> bool:
+        """Return whether the failure may come from data of earlier runs, so that a start from scratch may help.
+
+        The function of a source gets nothing from earlier runs, except splits of a frozen list that the job no longer
+        returns. For any other failure, discarding finished work would not help. A temporary failure of a transform is
+        left to a retry, which calls its function again.
+        """
+        uid, job, decision = failed.data["uid"], self.job, self.decision
+        if job.operators[uid].inputs:
+            return not failed.retryable
+        return uid in plan_splits(job, self.given, self.run.storage, decision.state, decision.done.over).differs
 
 
 def _laid_out(plan: JobPlan, state: JobState) -> JobPlan:
     return plan if state.plan is None else replace(plan, graph=plan.graph.laid_out_after(state.plan.graph))
-
-
-def _failed_for_what_was_before(
-    failed: CkptError, job: Job, given: GivenSplits, storage: Storage, decision: Decision
-) -> bool:
-    """Return whether the failure may come from data of earlier runs, so that a start from scratch may help.
-
-    The function of a source gets nothing from earlier runs, except splits of a frozen list that the job no longer
-    returns. For any other failure, discarding finished work would not help. A temporary failure of a transform is left
-    to a retry, which calls its function again.
-    """
-    uid = failed.data["uid"]
-    if job.operators[uid].inputs:
-        return not failed.retryable
-    return uid in plan_splits(job, given, storage, decision.state, decision.done.over).differs
-
-
-def _plan_anew(spark: SparkSession, job: Job, options: RunOptions, given: GivenSplits, decision: Decision) -> JobPlan:
-    """Plan a start from scratch. Settings that requests have changed while the job ran stay.
-
-    The queries start with these settings, and the next run compares them.
-    """
-    splits = plan_splits_anew(job, given, decision.state)
-    return plan_job(spark, job, options, FinishedWork(settings=decision.state.settings), splits)
 
 
 def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> None:

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from concurrent.futures import Executor
 
-from pyspark.sql.types import StructType
-
-from airflow_provider_ckpt.coordinator.protocol.reports import FilesChanged
+from airflow_provider_ckpt.coordinator.protocol.reports import FilesChanged, TaskReport
 from airflow_provider_ckpt.jobmaster.recovery.attempts import continues_at
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import is_outdated
 from airflow_provider_ckpt.jobmaster.recovery.restore import nothing_is_covered
@@ -18,14 +16,14 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.sinks.sink import BoundSink
-from airflow_provider_ckpt.spark.plan.job_plan import JobPlan
+from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.bounded.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.bounded.split_runner import SplitRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
+from airflow_provider_ckpt.spark.task.executors import Executors
 from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.spark.task.streaming.streaming_runner_factory import StreamingRunnerFactory
 from airflow_provider_ckpt.storage.layout import subtask_log_path
@@ -36,39 +34,35 @@ Runner = StreamingRunner | BatchRunner | SplitRunner
 
 
 class SparkTaskFactory:
-    """The factory of one run.
+    """The factory of one run, for the tasks of all subtasks.
 
     Args:
+        state: of the job, as the journal has it.
+        frozen: source -> its frozen end, without finished sources.
+        splits: source -> its frozen splits, without finished sources.
         logs: subtask -> the open log of its current attempt. The next attempt of a subtask replaces it.
-        frozen: source -> its frozen end.
-        splits: source -> its frozen splits.
-        schemas: vertex -> the schema of its output.
-        since: vertex -> the first epoch whose attempts count.
-        thread: runs the vertices of a job in BATCH mode.
         log_of: returns a readable log of any subtask.
-        batch: the job runs in BATCH mode.
-        produces_again: the next run would produce lost results again.
+        thread: runs the vertices of a job in BATCH mode.
     """
 
     def __init__(
         self,
         context: RunContext,
-        streaming: StreamingRunnerFactory,
-        logs: MutableMapping[SubtaskId, SubtaskLog],
+        prepared: PreparedRun,
+        state: JobState,
         frozen: Mapping[str, FrozenEnd],
         splits: Mapping[str, Sequence[Split]],
-        schemas: Mapping[str, StructType],
-        since: Mapping[str, int],
-        thread: Executor,
-        *,
+        logs: MutableMapping[SubtaskId, SubtaskLog],
         log_of: Callable[[SubtaskId], LogReader],
-        batch: bool,
-        produces_again: bool,
+        thread: Executor,
     ) -> None:
-        self._context, self._streaming, self._logs = context, streaming, logs
-        self._frozen, self._splits, self._schemas, self._since = frozen, splits, schemas, since
-        self._thread, self._log_of = thread, log_of
-        self._batch, self._produces_again = batch, produces_again
+        plan = prepared.plan
+        self._context, self._logs, self._log_of = context, logs, log_of
+        self._streaming = make_streaming_factory(context, prepared, frozen, logs, log_of)
+        self._frozen, self._splits, self._schemas = frozen, splits, plan.schemas
+        self._since = {vertex.uid: state.since(vertex.uid) for vertex in plan.graph.vertices}
+        self._thread, self._batch = thread, plan.mode == "batch"
+        self._produces_again = nothing_is_covered(state)
         self._current: dict[SubtaskId, Runner] = {}
         self._late: set[str] = set()
         """Late files that replaced tasks have read."""
@@ -80,7 +74,7 @@ class SparkTaskFactory:
 
         Args:
             plan: of the vertex.
-            rewinds: the attempt restores a checkpoint.
+            restores: the attempt restores a checkpoint.
         """
         runner = self._make(subtask, attempt, plan, restores)
         if attempt.number:  # for the first attempt of an epoch, the driver collects for all subtasks at once
@@ -153,56 +147,55 @@ ALIGNED_TIMEOUT = 10.0
 """Seconds an aligned checkpoint waits for the slowest input before it goes unaligned."""
 
 
-def make_factory(
-    context: RunContext,
-    plan: JobPlan,
+def make_context(
+    prepared: PreparedRun,
     state: JobState,
-    sinks: Mapping[str, BoundSink],
-    frozen: Mapping[str, FrozenEnd],
-    splits: Mapping[str, Sequence[Split]],
-    logs: MutableMapping[SubtaskId, SubtaskLog],
-    log_of: Callable[[SubtaskId], LogReader],
-    batch_thread: Executor,
-) -> SparkTaskFactory:
-    """Make the factory for the tasks of all subtasks.
+    epoch: int,
+    post: Callable[[TaskReport], None],
+    check_fenced: Callable[[], None],
+) -> RunContext:
+    """Return the context of the tasks of this process.
 
     Args:
         state: of the job, as the journal has it.
-        frozen: source -> its frozen end, without finished sources.
-        splits: source -> its frozen splits, without finished sources.
-        logs: subtask -> the log of an attempt that begins here.
-        log_of: returns a readable log of any subtask.
-        batch_thread: runs the vertices of a job in batch mode.
+        epoch: of the tasks.
+        post: see :class:`RunContext`.
+        check_fenced: see :class:`RunContext`.
     """
-    streaming = make_streaming_factory(context, plan, sinks, frozen, logs, log_of)
-    return SparkTaskFactory(
-        context,
-        streaming,
-        logs,
-        frozen,
-        splits,
-        plan.schemas,
-        {vertex.uid: state.since(vertex.uid) for vertex in plan.graph.vertices},
-        batch_thread,
-        log_of=log_of,
-        batch=plan.mode == "batch",
-        produces_again=nothing_is_covered(state),
+    return RunContext(
+        spark=prepared.spark,
+        storage=prepared.run.storage,
+        job=prepared.job,
+        job_id=prepared.options.job_id,
+        graph=prepared.plan.graph,
+        options=prepared.options,
+        epoch=epoch,
+        post=post,
+        check_fenced=check_fenced,
+        logic=prepared.logic,
+        declared=prepared.run.job.operators,
+        measures=bool(prepared.job.controllers),
+        executors=Executors(prepared.spark),
+        topics=prepared.plan.topics(),
+        state_partitions=prepared.plan.state_partitions(),
+        forgotten_files=tuple(state.forgotten_files),
+        known_changed=state.known_changed(),
     )
 
 
 def make_streaming_factory(
     context: RunContext,
-    plan: JobPlan,
-    sinks: Mapping[str, BoundSink],
+    prepared: PreparedRun,
     frozen: Mapping[str, FrozenEnd],
     logs: Mapping[SubtaskId, SubtaskLog],
     log_of: Callable[[SubtaskId], LogReader],
 ) -> StreamingRunnerFactory:
-    """Make the factory for the runners of streaming queries. Its arguments are those of :func:`make_factory`."""
+    """Make the factory for the runners of streaming queries. Its arguments are those of :class:`SparkTaskFactory`."""
+    plan = prepared.plan
     return StreamingRunnerFactory(
         context,
         logs,
-        sinks,
+        prepared.sinks,
         frozen,
         plan.schemas,
         plan.unions,

@@ -11,18 +11,15 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark import cloudpickle
 
 from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeTried
 from airflow_provider_ckpt.errors import InvalidInputError
-from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading.code import code_of_version
 from airflow_provider_ckpt.job.loading.version import load_version
-from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler
-from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_request import UpgradeRequest
@@ -30,8 +27,9 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.spark.app.causes import told
 from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.preparation.decision import decide
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
 from airflow_provider_ckpt.spark.preparation.own_output import refuse_root_in_output
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedJob, prepare
+from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun, checked_sinks, plan_run
 from airflow_provider_ckpt.spark.preparation.task_factory import Runner, make_streaming_factory
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.context import RunContext
@@ -42,32 +40,6 @@ from airflow_provider_ckpt.subtasklog.log_reader import CurrentLog
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class JobVersion:
-    """A version of the job that a driver runs or may run.
-
-    Attributes:
-        gives_up: its request gives up operators that this version lacks. This holds for this version only.
-        prepared: the preparation from its trial, for the decision of that time.
-        forget: unloads its modules. Call it when the version is no longer used.
-    """
-
-    job: Job
-    options: RunOptions
-    gives_up: bool = False
-    prepared: PreparedJob | None = None
-    forget: Callable[[], None] = lambda: None
-
-    @property
-    def to_prepare(self) -> RunOptions:
-        keeps = self.options.allow_non_restored_state or self.gives_up
-        return replace(self.options, allow_non_restored_state=keeps)
-
-    def as_later_run(self) -> JobVersion:
-        """Return the version for a later run in this driver, which must not restore or give up anything again."""
-        return replace(self, options=replace(self.options, restore="latest"), gives_up=False)
 
 
 class VersionTrials:
@@ -83,7 +55,7 @@ class VersionTrials:
 
     def __init__(
         self,
-        running: PreparedJob,
+        running: PreparedRun,
         context: RunContext,
         runner: Callable[[SubtaskId], Runner | None],
         frozen: Mapping[str, FrozenEnd],
@@ -94,7 +66,7 @@ class VersionTrials:
         self._threads: list[threading.Thread] = []
         self._trials: QueryDryRuns | None = None
         self._is_closed = False
-        self._found: dict[str, JobVersion] = {}
+        self._found: dict[str, PreparedRun] = {}
 
     def submit(self, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
         """See :class:`~airflow_provider_ckpt.jobmaster.job_identity.Upgrades`."""
@@ -112,8 +84,8 @@ class VersionTrials:
         self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
         thread.start()
 
-    def found(self, name: str) -> JobVersion:
-        """Return the version that was tried for the request and fits."""
+    def found(self, name: str) -> PreparedRun:
+        """Return the version that was tried for the request and fits, as its trial has prepared it."""
         return self._found[name]
 
     def close(self) -> None:
@@ -129,45 +101,46 @@ class VersionTrials:
 
     # ---- the threads
 
-    def _try(self, request: UpgradeRequest) -> JobVersion:
+    def _try(self, request: UpgradeRequest) -> PreparedRun:
         version = self._load(request)
         try:
-            return replace(version, prepared=self._prepare(version))
+            return self._prepare(version)
         except BaseException:
             version.forget()
             raise
 
-    def _prepare(self, version: JobVersion) -> PreparedJob:
-        storage, options, location = self._context.storage, version.to_prepare, self._running.location
-        refuse_root_in_output(version.job, storage, location)
-        # a journal of its own, because the JobMaster writes to the one of the run
-        state = Journal(storage, options.job_id).replay()
+    def _prepare(self, version: LoadedRun) -> PreparedRun:
+        storage, options = version.storage, version.options
+        refuse_root_in_output(version.job, storage, version.location)
+        state = version.journal.replay()
         state.last_released = state.last_completed  # as it will be at the upgrade, which checks it again
         decision = decide(storage, options, state, Reconciler(storage, options.job_id))
-        prepared = prepare(version.job, options, storage, location, decision)
+        prepared = plan_run(version, decision, checked_sinks(version, decision))
         refuse_beginning_anew(prepared)
         context = self._context_of(prepared)
         logs = functools.partial(CurrentLog, self._logs)
-        factory = make_streaming_factory(context, prepared.plan, prepared.sinks, self._frozen, self._logs, logs)
+        factory = make_streaming_factory(context, prepared, self._frozen, self._logs, logs)
         for vertex in prepared.plan.graph.vertices:
             if not (vertex.splits or self._is_closed):
                 self._start_on_copies(context, factory, vertex, state.settings.get(vertex.uid))
         return prepared
 
-    def _load(self, request: UpgradeRequest) -> JobVersion:
+    def _load(self, request: UpgradeRequest) -> LoadedRun:
         """Load the version that a request asks for.
 
         Raises the errors of loading a job's file and of :meth:`Job.validate`.
         """
-        options = JobVersion(self._running.job, self._running.options).as_later_run().options
         running = self._running
-        places = CodePlaces.of(running.job, options, running.location, running.plan.reads)
+        # its journal is not the one of the run, because the JobMaster writes to that one
+        version = replace(running.run.as_later_run(), gives_up=request.allow_non_restored_state)
+        places = CodePlaces.of(running.job, version.options, version.location, running.plan.reads)
         check = None
         if request.job:
             places.check(request.job)
             check = places.check_of(request.job)
             # the folder of the job that was started counts for each later version, too
-            options = replace(options, job=request.job, allow_code_from=places.folders())
+            version = version.with_options(job=request.job, allow_code_from=places.folders())
+        options = version.options
         read = load_version(options.job, options.params, check)
         cloudpickle.register_pickle_by_value(read.package)  # type: ignore[no-untyped-call]
 
@@ -181,7 +154,7 @@ class VersionTrials:
         except BaseException:
             forget()
             raise
-        return JobVersion(read.job, options, request.allow_non_restored_state, forget=forget)
+        return replace(version, job=read.job, forget=forget)
 
     def _start_on_copies(
         self, context: RunContext, factory: StreamingRunnerFactory, vertex: JobVertex, settings: VertexSettings | None
@@ -198,7 +171,7 @@ class VersionTrials:
             built = factory.builder(vertex, runner.edges, settings).build(runner.plan.without)
             trials.start_on_copy(f"upgrade-{uuid.uuid4().hex[:8]}", settings or VertexSettings(), built)
 
-    def _context_of(self, prepared: PreparedJob) -> RunContext:
+    def _context_of(self, prepared: PreparedRun) -> RunContext:
         return replace(
             self._context,
             job=prepared.job,
@@ -206,7 +179,7 @@ class VersionTrials:
             options=prepared.options,
             post=lambda report: None,
             logic=prepared.logic,
-            declared=prepared.declared,
+            declared=prepared.run.job.operators,
             topics=prepared.plan.topics(),
         )
 
@@ -218,7 +191,7 @@ def _reads_more(graph: JobGraph, vertex: JobVertex, runner: StreamingRunner) -> 
     return bool(sources or edges - {one.edge.uid for one in runner.edges.values()})
 
 
-def refuse_beginning_anew(prepared: PreparedJob) -> None:
+def refuse_beginning_anew(prepared: PreparedRun) -> None:
     """Refuse an upgrade that would start the job from scratch, because an upgrade must keep what the job has done.
 
     A run of a job without a checkpoint that covers something would start from scratch if it does not fit.

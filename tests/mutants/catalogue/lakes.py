@@ -227,7 +227,7 @@ LAKES = (
     Mutant(
         "rows-not-compared-with-their-table-at-the-start",
         "R9",
-        "prepare",
+        "plan_run",
         "        sinks[uid].check_rows(given)\n",
         "        pass\n",
         ("tests/spark/test_tables.py",),

@@ -338,8 +338,8 @@ RECONFIGURING = (
     Mutant(
         "begun-anew-as-if-nothing-were-changed",
         "R21",
-        "_plan_anew",
-        "FinishedWork(settings=decision.state.settings)",
+        "_Planning.anew",
+        "FinishedWork(settings=state.settings)",
         "FinishedWork()",
         ("tests/spark/test_reconfigured_anew.py",),
         "the journal has a wrong number of state partitions, and the job can never run again",

@@ -25,7 +25,7 @@ REMOTE = (
         "worker-runs-other-code",
         "W28",
         "prepare_again",
-        "    check_code(job, options.job, state, subtasks)\n",
+        "    check_code(run.job, options.job, state, subtasks)\n",
         "",
         (f"{_REFUSED}a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_written",),
         "one subtask runs another function than the rest of its vertex",
@@ -42,7 +42,7 @@ REMOTE = (
     Mutant(
         "worker-calls-other-logic",
         "W28",
-        "prepare",
+        "plan_run",
         "    check(logic)\n",
         "",
         (f"{_REFUSED}r21_it_is_refused_before_any_function_is_called",),
@@ -475,7 +475,7 @@ REMOTE = (
     Mutant(
         "remote-final-sink-released-early",
         "R16",
-        "Master.make.owned",
+        "Master.make",
         "policies=ReleasePolicies.of(self._job.sinks)",
         "policies=ReleasePolicies()",
         (
@@ -736,9 +736,9 @@ REMOTE = (
     Mutant(
         "remote-nobody-awaited",
         "W6",
-        "Master.make.owned",
-        "    has_workers=True,",
-        "    has_workers=False,",
+        "assembly:job_master",
+        "has_workers=bool(identity.deployment),",
+        "has_workers=False,",
         ("tests/remote/test_taking_over.py::test_a_job_that_no_worker_comes_for_is_not_waited_for_without_end",),
         "a job whose worker never comes waits for ever without a notice",
     ),

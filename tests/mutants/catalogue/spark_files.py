@@ -1043,7 +1043,7 @@ _FORGOTTEN = (
     Mutant(
         "empty-folder-not-refused",
         "R11",
-        "prepare",
+        "plan_run",
         "    _refuse_empty(spark, job, plan, frozen)\n",
         "",
         ("tests/spark/test_empty_sources.py::test_an_empty_folder_is_refused_and_a_later_try_reads_what_came",),

@@ -826,7 +826,7 @@ _RESTORE = (
     Mutant(
         "root-of-the-session-unsaid",
         "R1",
-        "prepare.spark",
+        "plan_run.spark",
         "build_session(options.job_id, options.conf, storage.uri)",
         "build_session(options.job_id, options.conf)",
         ("tests/spark/test_planning.py::test_queries_of_a_local_root_have_that_manager",),

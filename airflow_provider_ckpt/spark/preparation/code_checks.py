@@ -1,21 +1,76 @@
-"""Checks that a worker has the code that its job runs, before it calls a function or writes anything.
+"""Checks of code before a run calls it: assigned code (R21), and the code of a worker (W28).
 
 A query runs the functions of the job's file as it was when the job was prepared (``PlanRecorded.code``). Operators that
-were assigned other functions while the job ran use those (``VertexSettings.logic``).
+were assigned other functions while the job ran use those (``VertexSettings.logic``). A worker checks that it has the
+code that its job runs, before it calls a function or writes anything.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 
 from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.reconfigured import loaded
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import SubtaskId
-from airflow_provider_ckpt.spark.errors import WorkerDiffersError
+from airflow_provider_ckpt.model.words import ckpt_command
+from airflow_provider_ckpt.spark.errors import UnfitAssignedLogicError, WorkerDiffersError
+from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.plan.logic import LogicLoader
+from airflow_provider_ckpt.spark.preparation.decision import Decision
+from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
+
+
+def refuse_foreign(places: CodePlaces, run: LoadedRun, decision: Decision) -> None:
+    """Refuse assigned code outside of the allowed places. Read none of it, because the journal may be forged.
+
+    Raises UnfitAssignedLogicError.
+    """
+    for uid, reference, _ in _assigned(decision):
+        try:
+            loaded(uid, reference, partial(places.check, reference))
+        except UnfitLogicError as error:
+            raise unfit(uid, reference, error.data["problem"], run) from error
+
+
+def refuse_edited(logic: LogicLoader, run: LoadedRun, decision: Decision) -> None:
+    """Refuse assigned code that was edited after it was assigned, because only the code of that time was tried.
+
+    The job's own file is not refused, because its user may edit it between two runs.
+
+    Raises UnfitAssignedLogicError.
+    """
+    for uid, reference, given in _assigned(decision):
+        if given is None or uid not in run.job.operators or logic.places.is_own(reference):
+            continue
+        try:
+            found = loaded(uid, reference, partial(logic.found, reference, given))
+        except UnfitLogicError as error:
+            raise unfit(uid, reference, error.data["problem"], run) from error
+        if found != given:
+            problem = (
+                f"has changed since {uid} was given it (digest {found} instead of {given}; the digest covers the "
+                "modules next to it that it imports, but no comments and no layout)"
+            )
+            raise unfit(uid, reference, problem, run)
+
+
+def _assigned(decision: Decision) -> Iterator[tuple[str, str, str | None]]:
+    """Yield operator, reference and digest for each function that was assigned."""
+    for vertex in decision.graph.vertices:
+        if vertex.uid in decision.settings:
+            of_vertex = decision.settings[vertex.uid]
+            for uid, reference in of_vertex.logic.items():
+                if uid in vertex.operators:
+                    yield uid, reference, of_vertex.digests.get(uid)
+
+
+def unfit(uid: str, reference: str, problem: str, run: LoadedRun) -> UnfitAssignedLogicError:
+    job_id, root = run.options.job_id, run.location.for_display()
+    command = ckpt_command("reconfigure", job_id, f"{uid}.logic=declared", "--next-run", root=root)
+    return UnfitAssignedLogicError(uid=uid, reference=reference, problem=problem, command=command)
 
 
 def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
@@ -93,7 +148,7 @@ def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskI
 def _differs(uid: str, reference: str, given: str, logic: LogicLoader) -> str | None:
     """Return how a function differs from the assigned one, or None. ``given``: its digest at the assignment."""
     try:
-        found = loaded(uid, reference, functools.partial(logic.found, reference, given))
+        found = loaded(uid, reference, partial(logic.found, reference, given))
     except UnfitLogicError as error:
         return f"it {error.data['problem']}"
     return None if found == given else f"digest {found} instead of {given}; comments and layout are not compared"
