@@ -39,7 +39,7 @@ class SplitReading(BoundedReading):
         publication = self.publication
         with publication.lock:
             for splits, position in published_in(publication.log, publication.task_id.epoch):
-                publication.tell(SplitsCompleted(*publication.task_id, splits, position))
+                publication.post(SplitsCompleted(*publication.task_id, splits, position))
             return super().deploy(plan)
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
@@ -68,7 +68,7 @@ class SplitReading(BoundedReading):
         with self.publication.lock:
             position = self.publication.publish(batch)
             self._assigned.done(batch.splits)
-            self.publication.tell(SplitsCompleted(*self.publication.task_id, batch.splits, position, together))
+            self.publication.post(SplitsCompleted(*self.publication.task_id, batch.splits, position, together))
 
     def reads_fewer(self, together: int) -> None:
         """Return surplus splits to the coordinator, because ``together`` is now lower.
@@ -77,7 +77,7 @@ class SplitReading(BoundedReading):
         """
         with self.publication.lock:
             given = self._assigned.give_back(AHEAD * together)
-            self.publication.tell(SplitsReturned(*self.publication.task_id, given, together))
+            self.publication.post(SplitsReturned(*self.publication.task_id, given, together))
 
     def end_if_exhausted(self) -> None:
         """Call :meth:`end` if no split is left and no further one will come."""

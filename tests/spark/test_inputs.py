@@ -41,7 +41,7 @@ class Reading:
         self.log = SubtaskLog(storage, "log")
         self.log.load()
         self.log.open(AttemptId(1, 0, "a"))
-        self.log.publish(Batch(0, {}, files=(PartitionFile(PART, 1),)))
+        self.log.append_batch(Batch(0, {}, files=(PartitionFile(PART, 1),)))
         self.log.barrier(1, 1)
         feed = SingleChannelFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(1, 0, "x"))
         self.edge = EdgeInput(EDGE, self.log, feed)
@@ -106,7 +106,7 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     consumer = SubtaskLog(reading.storage, "log-v")
     consumer.load()
     consumer.open(AttemptId(1, 0, "v"))
-    consumer.publish(Batch(0, {}, inputs={EDGE.uid: 2}))
+    consumer.append_batch(Batch(0, {}, inputs={EDGE.uid: 2}))
     nothing: Any = None
     context = RunContext(
         nothing, reading.storage, nothing, "job", graph, nothing, 2, post=nothing, check_fenced=nothing

@@ -166,7 +166,7 @@ class Consumer:
         log.load()
         log.open(AttemptId(1, 0, "a"))  # entry 0
         for number in range(1, 11):
-            log.publish(Batch(number, {}, files=(PartitionFile(f"a__v/data/ü {number}/part-0.parquet", 1),)))
+            log.append_batch(Batch(number, {}, files=(PartitionFile(f"a__v/data/ü {number}/part-0.parquet", 1),)))
         return log
 
     def edges(self, epoch: int, read: int) -> list[EdgeInput]:

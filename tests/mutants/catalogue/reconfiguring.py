@@ -122,7 +122,7 @@ RECONFIGURING = (
     Mutant(
         "cut-taken-for-a-lost-batch",
         "R21",
-        "Publisher.recover",
+        "MicroBatches.recover",
         " or self.folder.is_cut_anew(commit):",
         ":",
         _RUNS,
@@ -420,12 +420,12 @@ RECONFIGURING = (
         "cut-before-what-is-committed-is-published",
         "R21",
         "StreamingRunnerFactory.make",
-        "    publisher.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n"
+        "    batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n"
         "    if plan.settings is not None:\n"
         "        cut_anew(context.spark, folder, plan.settings.state_partitions)\n",
         "    if plan.settings is not None:\n"
         "        cut_anew(context.spark, folder, plan.settings.state_partitions)\n"
-        "    publisher.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n",
+        "    batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n",
         ("tests/spark/test_reconfiguring_beside.py",),
         "a batch that Spark had committed is never published, because the repartitioning is the newest batch",
     ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -23,7 +24,7 @@ from airflow_provider_ckpt.spark.query.sources.exchange_files import read_files
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.bounded.batch_sources import BatchSources
-from airflow_provider_ckpt.spark.task.bounded.bounded_runner import BoundedRunner, batch_of, publication_of
+from airflow_provider_ckpt.spark.task.bounded.bounded_runner import BoundedRunner, publication_of
 from airflow_provider_ckpt.spark.task.bounded.consumer_size import sized_for
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import InputsIncompleteError
@@ -114,7 +115,7 @@ class BatchRunner(BoundedRunner):
             prepared = self._staged(lambda: self._outputs.stage(frame, 0, lambda: self._is_stopped))
         self._sources.compare(self._run.job, self._context.task_id, self._run.post, lambda: self._is_stopped)
         positions = {channel.key: self._inputs[channel.producer].position for channel in self._channels}
-        self._reading.publication.publish(batch_of(prepared, inputs=positions, ended=self.vertex.sources))
+        self._reading.publication.publish(replace(prepared.batch(), inputs=positions, ended=self.vertex.sources))
         self._reading.end()
 
     def _refuse_incomplete(self) -> None:

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.spark.query.sources.file_polls import listed, statuse
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.errors import UnfinishedFilesError
-from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
+from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
 from airflow_provider_ckpt.sparkfiles.seen_files import log_offset, planned_times
 from airflow_provider_ckpt.task.read_files import key_of
 
@@ -28,19 +28,19 @@ _POLL = 0.1
 class FileWatch:
     """The watch of one attempt. The driver's loop calls ``is_due``; the runner's own thread calls the other methods."""
 
-    def __init__(self, context: RunContext, publisher: Publisher, is_stopped: Callable[[], bool]) -> None:
-        self._context, self._publisher, self._is_stopped = context, publisher, is_stopped
-        self._files = publisher.read_files
-        self._has_earlier = publisher.log.state.last_batch is not None
+    def __init__(self, context: RunContext, batches: MicroBatches, is_stopped: Callable[[], bool]) -> None:
+        self._context, self._batches, self._is_stopped = context, batches, is_stopped
+        self._files = batches.read_files
+        self._has_earlier = batches.log.state.last_batch is not None
         """An earlier attempt has read files."""
 
     def is_due(self, now: float) -> bool:
-        with self._publisher.lock:
+        with self._batches.lock:
             return self._files.is_due(now)
 
     def look(self, reads: Mapping[str, SourceReads]) -> None:
         """Compare the files that are due. Raises UnfinishedFilesError."""
-        with self._publisher.lock:
+        with self._batches.lock:
             due = self._files.due(time.monotonic())
         for uid, paths in due.items():
             if uid in reads:
@@ -64,36 +64,36 @@ class FileWatch:
         """Compare all files of these sources. Return the reports, and do not send them."""
         files = {uid: read for uid, read in reads.items() if read.is_file}
         found = {uid: self._changed(uid, listed(self._context.spark, read), {}) for uid, read in files.items()}
-        task_id = self._publisher.publication.task_id
+        task_id = self._batches.publication.task_id
         return [report_of(task_id, uid, changed) for uid, changed in found.items() if changed]
 
     def _settle(self, uids: Collection[str]) -> None:
-        with self._publisher.lock:
+        with self._batches.lock:
             until = self._files.settles_at(uids)
         while time.monotonic() < until and not self._is_stopped():
             time.sleep(_POLL)
 
     def _planned(self, uid: str) -> dict[str, int]:
         """Return the modification times of files that earlier attempts have read, as of the plans of their batches."""
-        publisher = self._publisher
-        last = publisher.log.state.last_batch
+        batches = self._batches
+        last = batches.log.state.last_batch
         if not self._has_earlier or last is None:
             return {}
-        folder = publisher.folder
+        folder = batches.folder
         times = planned_times(folder.storage, f"{folder.path}/sources/{uid}", log_offset(last.offsets.get(uid)))
         known = {key_of(path) for path in self._context.known_changed}
         return {path: modified for path, modified in times.items() if path not in known}
 
     def _changed(self, uid: str, there: Iterable[FileStatus], planned: Mapping[str, int] | None) -> list[ChangedFile]:
-        with self._publisher.lock:
+        with self._batches.lock:
             return self._files.changed(uid, there, planned)
 
     def _compare(self, uid: str, there: Iterable[FileStatus], planned: Mapping[str, int] | None = None) -> None:
         changed = self._changed(uid, there, planned)
         if not changed:
             return
-        publication = self._publisher.publication
-        publication.tell(report_of(publication.task_id, uid, changed))
+        publication = self._batches.publication
+        publication.post(report_of(publication.task_id, uid, changed))
         operator = self._context.operators[uid]
         short = next((one for one in changed if one.size != one.read), None)
         if operator.on_unfinished == "fail" and short is not None:

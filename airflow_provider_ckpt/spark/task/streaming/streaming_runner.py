@@ -6,8 +6,8 @@ The machine (``task.machine``) decides the next step, and this runner carries it
 * Spark's callback threads: ``on_progress``, and the query's ``foreach_batch``;
 * one thread of its own for long work: building, stopping at a boundary, restarting and ending a query.
 
-:class:`RunningQuery` holds the query, :class:`QueryBoundary` stops it, and :class:`Publisher` publishes its
-micro-batches.
+:class:`RunningQuery` holds the query, :class:`QueryBoundary` stops it, and :class:`MicroBatches` takes its
+micro-batches to the log.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.streaming.file_watch import FileWatch
 from airflow_provider_ckpt.spark.task.streaming.idle_sources import IdleSources
-from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
+from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
 from airflow_provider_ckpt.spark.task.streaming.query_boundary import QueryBoundary, WallClock
 from airflow_provider_ckpt.spark.task.streaming.query_dry_run import QueryDryRuns
 from airflow_provider_ckpt.spark.task.streaming.query_progress import SparkProgress
@@ -87,29 +87,30 @@ class StreamingRunner:
     def __init__(
         self,
         context: RunContext,
-        publisher: Publisher,
+        batches: MicroBatches,
         make_builder: Callable[[VertexSettings | None], QueryBuilder],
         trials: QueryDryRuns,
         forget_earlier: Callable[[], None] | None = None,
         add_channels: Callable[[VertexPlan], None] = lambda plan: None,
         idle_timeouts: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        self.vertex, self.subtask, self.attempt = publisher.vertex, publisher.subtask, publisher.attempt
-        self._publisher = publisher
+        self.vertex, self.subtask, self.attempt = batches.vertex, batches.subtask, batches.attempt
+        self._batches = batches
         self._context, self._make_builder, self._trials = context, make_builder, trials
         self._builder: QueryBuilder | None = None
         self._settings: VertexSettings | None = None
-        self._log, self._folder, self._inputs = publisher.log, publisher.folder, publisher.inputs
-        self._lock, self._publication = publisher.lock, publisher.publication
+        self._log, self._folder, self._inputs = batches.log, batches.folder, batches.inputs
+        self._lock, self._publication = batches.lock, batches.publication
         self._machine = TaskMachine(self._publication.task_id, self._inputs.names)
         self._forget_earlier, self._widen = forget_earlier, add_channels
-        self._query = RunningQuery(context, publisher, self._published)
+        batches.after_publish = self._published
+        self._query = RunningQuery(context, batches)
         self._idle = IdleSources(idle_timeouts, self._query.raise_watermark)
         self._with_event_time: frozenset[str] = frozenset()
         self._boundary = QueryBoundary(self._query, self._folder, self._build_anew)
         self._built: BuiltQuery | None = None
         self._sources = SourceWatch(context, self.vertex, self._inputs)
-        self._files = FileWatch(context, publisher, lambda: self._query.is_stopped)
+        self._files = FileWatch(context, batches, lambda: self._query.is_stopped)
         self._reads: dict[str, SourceReads] = {}
         """Source -> its files, for all queries of this attempt, because files of ended sources are compared, too."""
         self._looks_at_files = False
@@ -163,9 +164,9 @@ class StreamingRunner:
         with self._lock:
             now, before, task_id = self._built, self._publication.plan.settings, self._publication.task_id
         if now is None:
-            self._publication.tell(ReconfigurationUnfit(*task_id, trial, "it has not started yet"))
+            self._publication.post(ReconfigurationUnfit(*task_id, trial, "it has not started yet"))
             return
-        self._trials.submit(task_id, trial, plan, now, before, self._make_builder, self._publication.tell)
+        self._trials.submit(task_id, trial, plan, now, before, self._make_builder, self._publication.post)
 
     def drain(self, *, at_once: bool = False) -> None:
         with self._lock:
@@ -207,7 +208,7 @@ class StreamingRunner:
         Spark's queue of events drops events when it is full.
         """
         if not self._query.is_stopped:
-            self._query.publish_committed()
+            self._batches.finish_committed()
         self._look_at_sources(time.monotonic())
         self._look_at_files(time.monotonic())
         self._look_at_the_clock()
@@ -261,7 +262,7 @@ class StreamingRunner:
     def on_progress(self) -> None:
         """Publish the committed batch. After the end of the run, leave that to the next attempt."""
         if not self._query.is_stopped:
-            self._guard(self._query.publish_committed)
+            self._guard(self._batches.finish_committed)
 
     def on_idle(self) -> None:
         """Report once that the query has nothing to read, unless it has published a batch before."""
@@ -274,11 +275,11 @@ class StreamingRunner:
             return
         found = None
         if progress is not None:
-            files, size = self._publisher.taken(progress.batch_id)
+            files, size = self._batches.taken(progress.batch_id)
             with self._lock:
                 behind = self._inputs.behind()
             found = progress.told(self._trigger_interval, files, size, behind)
-        self._publication.tell(QueryMeasured(*self._publication.task_id, found))
+        self._publication.post(QueryMeasured(*self._publication.task_id, found))
 
     # ---- from facts to actions; the lock is held
 
@@ -288,16 +289,16 @@ class StreamingRunner:
             self._submit(forget)
         self._tell_begun(published=True)
         if self._hastens_checkpoints:
-            self._publication.tell(BatchPublished(*self._publication.task_id))
+            self._publication.post(BatchPublished(*self._publication.task_id))
         if self._inputs.has_grown():
-            self._publication.tell(SourceLogGrown(*self._publication.task_id))
+            self._publication.post(SourceLogGrown(*self._publication.task_id))
         self._advance()
 
     def _tell_begun(self, *, published: bool) -> None:
         is_news = self._told_published is None or (published and not self._told_published)
         if self._context.in_master_process and is_news:
             self._told_published = published
-            self._publication.tell(ReadingBegun(*self._publication.task_id, published))
+            self._publication.post(ReadingBegun(*self._publication.task_id, published))
 
     @property
     def _hastens_checkpoints(self) -> bool:
@@ -352,9 +353,9 @@ class StreamingRunner:
                 case AnnounceEnd(uid, batch_id):
                     self._submit(functools.partial(self._look_at_ended, uid))
                     droppable = can_drop(self._current_builder(), uid, self._publication.plan.without)
-                    self._publication.tell(SourceAtEnd(*self._publication.task_id, uid, batch_id, droppable))
+                    self._publication.post(SourceAtEnd(*self._publication.task_id, uid, batch_id, droppable))
                 case PostReport(report):
-                    self._publication.tell(report)
+                    self._publication.post(report)
 
     # ---- the runner's own thread
 
@@ -366,7 +367,7 @@ class StreamingRunner:
 
     def _build(self, plan: VertexPlan) -> None:
         with self._lock:
-            self._publication.resumes(plan)
+            self._publication.plan = plan
             self._widen(plan)
         tried = self._trials.take(plan)
         if tried is not None:
@@ -475,7 +476,7 @@ class StreamingRunner:
             )
 
     def _leave(self, what: str) -> None:
-        self._publication.tell(InputLeftUnread(*self._publication.task_id, what))
+        self._publication.post(InputLeftUnread(*self._publication.task_id, what))
 
     def _compare_due_files(self) -> None:
         self._looks_at_files = False

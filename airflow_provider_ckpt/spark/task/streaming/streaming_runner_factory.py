@@ -40,7 +40,7 @@ from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.spark.task.source_content import SourceContent
-from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
+from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
 from airflow_provider_ckpt.spark.task.streaming.query_dry_run import QueryDryRuns
 from airflow_provider_ckpt.spark.task.streaming.state_repartition import cut_anew
 from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
@@ -152,7 +152,7 @@ class StreamingRunnerFactory:
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, subtask.vertex, subtask.number))
         of_attempt = AttemptContext(context, subtask, attempt, log, plan.parallelism)
-        publisher = Publisher(
+        batches = MicroBatches(
             of_attempt,
             vertex,
             folder=folder,
@@ -165,20 +165,20 @@ class StreamingRunnerFactory:
             waits=frozenset(uid for uid in vertex.sources if context.operators[uid].on_unfinished == "wait"),
         )
         gone_on = published_last(log.records())
-        publisher.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))
+        batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))
         if plan.settings is not None:
             cut_anew(context.spark, folder, plan.settings.state_partitions)
         of_attempt.check_fenced()  # so far no append has shown whether the attempt is fenced
         folders.delete_before(attempt, keep=gone_on)
         prepared.delete_before(attempt)
         forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
-        add_channels = functools.partial(self._widen, subtask, publisher.inputs)
+        add_channels = functools.partial(self._widen, subtask, batches.inputs)
         # trials of an attempt that died; an overtaken attempt must not delete trials of a later attempt
         delete_trials_before(context.storage, f"{home}/trial", attempt)
         trials = QueryDryRuns(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
         return StreamingRunner(
             context,
-            publisher,
+            batches,
             functools.partial(self.builder, vertex, edges),
             trials,
             forget_earlier,
