@@ -122,7 +122,7 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     factory = StreamingRunnerFactory(
         context, logs, {}, {}, {}, {}, log_of=functools.partial(CurrentLog, logs), aligned=False, aligned_timeout=None
     )
-    edges = factory._edges(SubtaskId("v/0"), AttemptId(2, 0, "v"), VertexPlan(0, ()), anew=restores)
+    edges = factory._edges(SubtaskId("v/0"), AttemptId(2, 0, "v"), VertexPlan(0, ()), fresh=restores)
     assert edges[EDGE.uid].offered == offered
 
 
@@ -195,14 +195,14 @@ def test_r21_a_query_that_goes_on_with_another_plan_reads_the_producers_that_it_
         context, logs, {}, {}, {}, {}, log_of=functools.partial(CurrentLog, logs), aligned=False, aligned_timeout=None
     )
     subtask, attempt = SubtaskId("v/0"), AttemptId(2, 0, "v")
-    edges = factory._edges(subtask, attempt, VertexPlan(0, ()), anew=False)
+    edges = factory._edges(subtask, attempt, VertexPlan(0, ()), fresh=False)
     inputs = Inputs(edges, {}, InputGate(edges, epoch=2), lambda uid: SeenFiles(reading.storage, uid))
     before = dict(inputs.edges)
-    factory._widen(subtask, inputs, VertexPlan(1, (gone.uid,), {"parts": 3, "a": 2}))
+    factory._add_channels(subtask, inputs, VertexPlan(1, (gone.uid,), {"parts": 3, "a": 2}))
     assert set(inputs.edges) - set(before) == {"parts__v/1", "parts__v/2"}
     assert all(inputs.edges[key] is one for key, one in before.items())
     new = inputs.edges["parts__v/2"]
     assert (new.offered, new.read, new.ended, new.log.records()) == (0, 0, False, [])
     assert inputs.edge_sources == {"parts__v", "a__v"}
-    factory._widen(subtask, inputs, VertexPlan(2, (gone.uid,), {"parts": 3, "a": 2}))
+    factory._add_channels(subtask, inputs, VertexPlan(2, (gone.uid,), {"parts": 3, "a": 2}))
     assert inputs.edges["parts__v/2"] is new

@@ -51,7 +51,7 @@ def query_of(batches: Any) -> RunningQuery:
 
 def running(expected: bool, successor: Any = None) -> RunningQuery:
     one = query_of(SimpleNamespace(lock=threading.RLock()))
-    one._end.going_on()
+    one._end.must_run()
     query: Any = Query(one, expected, successor)
     one._query = query
     return one
@@ -116,7 +116,7 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
     context: Any = SimpleNamespace(spark=MagicMock(), job_id="job", epoch=1, executors=None, graph=graph)
     query = RunningQuery(context, batches)
     query._query = failed
-    query._end.going_on()
+    query._end.must_run()
     query._end.batch_failed(for_good)
     ended = query.ended()
     assert ended is failed

@@ -231,7 +231,7 @@ _FOLDERS = (
         "folder-gone-on-from-deleted-at-once",
         "R8",
         "StreamingRunnerFactory.make",
-        "folders.delete_before(attempt, keep=gone_on)",
+        "folders.delete_before(attempt, keep=continued)",
         "folders.delete_before(attempt)",
         (f"{_STAYS[0]}::test_the_folder_that_a_restart_goes_on_from_stays_until_a_batch_is_published",),
         "an unsuccessful try deletes a folder that a user may want back unchanged",
@@ -1009,7 +1009,7 @@ _FORGOTTEN = (
     Mutant(
         "unfit-folder-tried-again",
         "R11",
-        "hopeless",
+        "terminal_error",
         "return _unfit_file(vertex, text) or unfit_folder or _failed_computation(",
         "return _unfit_file(vertex, text) or _failed_computation(",
         (

@@ -58,7 +58,7 @@ _PUBLISHING = (
         "committed-batch-not-recovered",
         "R1",
         "MicroBatches.recover",
-        "        if commit is None or commit <= self.publication.last_batch() or self.folder.is_cut_anew(commit):",
+        "        if commit is None or commit <= self.publication.last_batch() or self.folder.is_repartition(commit):",
         "        if True:",
         _FENCES,
         "Spark resumes after a batch whose rows were never published",
@@ -195,7 +195,7 @@ _LOOKS = (
     Mutant(
         "given-back-and-kept",
         "R14",
-        "AssignedSplits.give_back",
+        "AssignedSplits.keep_first",
         "        self._queue.pop()\n",
         "",
         ("tests/task/test_split_reading.py",),
@@ -204,7 +204,7 @@ _LOOKS = (
     Mutant(
         "given-back-and-known",
         "R14",
-        "AssignedSplits.give_back",
+        "AssignedSplits.keep_first",
         "        self._known.discard(split)\n",
         "",
         ("tests/task/test_split_reading.py",),
@@ -368,8 +368,8 @@ _LOOKS = (
         "batch-whose-event-is-lost",
         "R1",
         "StreamingRunner.check",
-        "    if not self._query.is_stopped:\n        self._batches.finish_committed()\n    self._look",
-        "    self._look",
+        "    if not self._query.is_stopped:\n        self._batches.finish_committed()\n    self._check",
+        "    self._check",
         ("tests/spark/test_progress.py",),
         "the last batch is never published, and the job neither drains nor finishes",
         hangs=True,
@@ -416,7 +416,7 @@ _ENDS = (
     Mutant(
         "dropped-off-the-boundary",
         "R2",
-        "QueryBoundary.stand_still",
+        "QueryBoundary.stop_query",
         "    if not self._folder.at_boundary():\n        self._run_planned()",
         "    if False:\n        self._run_planned()",
         _FENCES,
@@ -436,7 +436,7 @@ _ENDS = (
         "R12",
         "StreamingRunner._end",
         "    self._boundary.end(mode, self._built)\n"
-        "    self._look_back(mode, self._built)\n"
+        "    self._report_lost_input(mode, self._built)\n"
         "    with self._lock:\n"
         "        self._publication.end_of_data(mode)\n",
         "    self._publication.end_of_data(mode)\n    self._boundary.end(mode, self._built)\n    with self._lock:\n",

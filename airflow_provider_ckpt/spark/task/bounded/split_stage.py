@@ -20,7 +20,7 @@ from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.errors import SplitFailedError
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
-from airflow_provider_ckpt.spark.task.terminal_errors import hopeless
+from airflow_provider_ckpt.spark.task.terminal_errors import terminal_error
 from airflow_provider_ckpt.subtasklog.prepared_store import Prepared
 from airflow_provider_ckpt.task.split_reading import SHORT
 
@@ -95,8 +95,8 @@ class SplitStage:
     def alone(self, split: Split, batch: int) -> Prepared:
         """Stage one split.
 
-        Raises SplitFailedError for a failure of the user's function or of Spark. Raises the error of :func:`hopeless`
-        for a failure that every retry would repeat.
+        Raises SplitFailedError for a failure of the user's function or of Spark. Raises what :func:`terminal_error`
+        returns for a failure that every retry would repeat.
         """
         self._running = self._begin(self._group, split.id)
         return self._staged(lambda: self._stage(split, batch))
@@ -159,7 +159,7 @@ class SplitStage:
             raise
         except Exception as error:
             raised = error
-        failed = hopeless(self._operator.uid, raised)
+        failed = terminal_error(self._operator.uid, raised)
         if failed is not None:
             raise failed from raised
         cause = find_cause(raised).in_file

@@ -29,7 +29,11 @@ from airflow_provider_ckpt.model.progress import SourceTimes
 from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
+from airflow_provider_ckpt.spark.task.batch_execution import (
+    execution_of_batch,
+    late_rows_of_batch,
+    source_times_of_batch,
+)
 from airflow_provider_ckpt.spark.task.batch_files import (
     files_of_batch,
     largest_of_batch,
@@ -40,8 +44,6 @@ from airflow_provider_ckpt.spark.task.batch_files import (
 )
 from airflow_provider_ckpt.spark.task.errors import LateRowsError, unfit_event_time
 from airflow_provider_ckpt.spark.task.outputs import Outputs
-from airflow_provider_ckpt.spark.task.streaming.late_rows import late_rows_of_batch
-from airflow_provider_ckpt.spark.task.streaming.source_times import source_times_of_batch
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path, shown_path
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.subtasklog.errors import PreparedLostError
@@ -127,7 +129,7 @@ class MicroBatches:
         with self.lock:
             commit = self.folder.newest_commit()
             self.publication.restore()
-            if commit is None or commit <= self.publication.last_batch() or self.folder.is_cut_anew(commit):
+            if commit is None or commit <= self.publication.last_batch() or self.folder.is_repartition(commit):
                 return
             prepared = next((one for one in before if one is not None and one.batch_id == commit), None)
             if prepared is None:

@@ -27,7 +27,7 @@ from airflow_provider_ckpt.spark.plan.replacement_query import check_fits
 from airflow_provider_ckpt.spark.query.errors import UnfitQueryError
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.streaming.batch_function import BatchFunction
-from airflow_provider_ckpt.spark.task.streaming.state_repartition import cut_anew
+from airflow_provider_ckpt.spark.task.streaming.state_repartition import repartition_state
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.removal import best_effort
 
@@ -152,7 +152,7 @@ class QueryDryRuns:
             if copy.newest_commit() is None:
                 return
             copy.call(str(uuid.uuid4()))
-            cut_anew(self._context.spark, copy, settings.state_partitions)
+            repartition_state(self._context.spark, copy, settings.state_partitions)
             copy.plan_empty_batch()
             self._run(copy, settings, other)
             self._check_parts(copy, settings.state_partitions)

@@ -24,12 +24,81 @@ from airflow_provider_ckpt.spark.task.errors import FileNotReadError, FilesSettl
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
 from airflow_provider_ckpt.spark.task.streaming.batch_function import BatchFunction
 from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
-from airflow_provider_ckpt.spark.task.streaming.query_end import QueryEnd
-from airflow_provider_ckpt.spark.task.terminal_errors import hopeless
+from airflow_provider_ckpt.spark.task.terminal_errors import terminal_error
 
 _STOPPED_WITHIN = 10.0
 """Seconds that a batch of an overtaken driver waits until the driver's loop stops the query."""
 _POLL = 0.02
+
+
+class QueryEnd:
+    """The end of the current query of an attempt: whether this package ended it, and the error that a batch raised.
+
+    These threads set the facts, and all of them read the facts:
+
+    * the runner's own thread, which starts queries and stops them between two batches: ``begin``, ``must_run``,
+      ``expect``, ``interrupt``;
+    * the driver's loop, for a query that has read all of its input: ``expect``;
+    * the driver's loop or the thread of a restart, at the end of the run: ``end_run``;
+    * Spark's thread, for an error of a batch: ``batch_failed``.
+
+    No lock is needed. Each fact is one assignment, and ``begin`` resets two of them while no query runs. The end of the
+    run is a separate fact that is never reset, because it may be set while the next query starts.
+    """
+
+    def __init__(self) -> None:
+        self._run_over = False
+        self._expected = True
+        self._interrupted = False
+        self._failure: BaseException | None = None
+
+    # -- facts that are set
+
+    def begin(self) -> None:
+        """Reset the failure and the interruption before a query starts. The end of the query stays expected."""
+        self._failure = None
+        self._interrupted = False
+
+    def must_run(self) -> None:
+        """Note that the query runs and must continue. If it ends now, it has failed."""
+        self._expected = False
+
+    def expect(self) -> None:
+        """Note that an end of the query is no failure. Call this before the query is stopped."""
+        self._expected = True
+
+    def interrupt(self) -> None:
+        """Note that this package is about to stop the query. An error of a batch is an interruption from now on."""
+        self._interrupted = True
+
+    def end_run(self) -> None:
+        """Note that the run is over. This query, and any query that is starting, is expected to end."""
+        self._run_over = True
+
+    def batch_failed(self, error: BaseException) -> None:
+        """Keep the error that ``foreachBatch`` raised, because Spark reports it only in a wrapper."""
+        self._failure = error
+
+    # -- facts that are read
+
+    @property
+    def is_run_over(self) -> bool:
+        """True if the run is over."""
+        return self._run_over
+
+    @property
+    def is_expected(self) -> bool:
+        """True if an end of the query is no failure."""
+        return self._expected or self._run_over
+
+    @property
+    def is_interrupted(self) -> bool:
+        """True if an error of a batch is an interruption."""
+        return self._interrupted or self._run_over
+
+    @property
+    def failure(self) -> BaseException | None:
+        return self._failure
 
 
 def query_failed(vertex: str, error: BaseException, files: Sequence[str] = ()) -> BaseException:
@@ -42,18 +111,18 @@ def query_failed(vertex: str, error: BaseException, files: Sequence[str] = ()) -
     """
     if isinstance(error, CkptError):
         return error
-    failed = hopeless(vertex, error, files) or _may_pass(vertex, find_cause(error))
+    failed = terminal_error(vertex, error, files) or _passing_error(vertex, find_cause(error))
     failed.__cause__ = error
     return failed
 
 
-def _may_pass(vertex: str, cause: Cause) -> QueryFailedError:
+def _passing_error(vertex: str, cause: Cause) -> QueryFailedError:
     if cause.file is not None:
         return FileNotReadError(vertex=vertex, file=cause.file, cause=cause.message)
     return QueryFailedError(vertex=vertex, cause=cause.message)
 
 
-def _another(error: CkptError) -> CkptError:
+def _copied(error: CkptError) -> CkptError:
     """Return a copy of the error, with its traceback and its causes."""
     other = copy.copy(error).with_traceback(error.__traceback__)
     other.__cause__, other.__context__ = error.__cause__, error.__context__
@@ -89,11 +158,11 @@ class RunningQuery:
     @property
     def is_stopped(self) -> bool:
         """True if the run is over, so that no query starts again."""
-        return self._end.is_for_good
+        return self._end.is_run_over
 
     def run(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> None:
         self._launch(built, trigger)
-        self._end.going_on()
+        self._end.must_run()
 
     def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Finish the previous batch and stage this one. An overtaken driver does neither (R8).
@@ -152,7 +221,7 @@ class RunningQuery:
 
     def stop(self) -> None:
         """Stop the query at once. An unpublished batch runs again in the next attempt."""
-        self._end.give_up()  # before the query is read, because a thread that starts a query checks this afterwards
+        self._end.end_run()  # before the query is read, because a thread that starts a query checks this afterwards
         query = self._query
         if query is not None and not is_gone() and query.isActive:
             query.stop()
@@ -235,15 +304,15 @@ class RunningQuery:
         ending = error if error is not None else RuntimeError("it ended without an exception")
         inside = self._end.failure
         before, failure = self._failed  # read this last, because it is set before the current failure is reset
-        return self._told(ending, failure if query is before else inside)
+        return self._without_wrapper(ending, failure if query is before else inside)
 
     def cause(self, error: BaseException) -> BaseException:
         """Return the original error for a failure: the error that ``foreachBatch`` raised, without Spark's wrapper."""
-        return self._told(error, self._end.failure)
+        return self._without_wrapper(error, self._end.failure)
 
-    def _told(self, error: BaseException, inside: BaseException | None) -> BaseException:
+    def _without_wrapper(self, error: BaseException, inside: BaseException | None) -> BaseException:
         if isinstance(inside, CkptError):
-            return _another(inside)  # a copy, because an error that is raised again keeps more and more frames alive
+            return _copied(inside)  # a copy, because an error that is raised again keeps more and more frames alive
         failure = error if inside is None else inside
         return query_failed(self._batches.vertex.uid, failure, self._batches.being_read)
 
@@ -276,6 +345,6 @@ class RunningQuery:
                 .start()
             )
         self._query, self.id = query, str(query.id)
-        if self._end.is_for_good:  # the run ended while the query started
+        if self._end.is_run_over:  # the run ended while the query started
             query.stop()
         return query

@@ -42,7 +42,7 @@ from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.spark.task.source_content import SourceContent
 from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
 from airflow_provider_ckpt.spark.task.streaming.query_dry_run import QueryDryRuns
-from airflow_provider_ckpt.spark.task.streaming.state_repartition import cut_anew
+from airflow_provider_ckpt.spark.task.streaming.state_repartition import repartition_state
 from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.sparkfiles.attempt_folders import (
     AttemptFolders,
@@ -61,8 +61,7 @@ from airflow_provider_ckpt.subtasklog.prepared_store import PreparedStore
 from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
-from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs
-from airflow_provider_ckpt.task.past_inputs import past_inputs
+from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs, past_inputs
 from airflow_provider_ckpt.task.read_files import key_of
 
 
@@ -125,7 +124,7 @@ class StreamingRunnerFactory:
         Args:
             plan: of the vertex.
             since: the first epoch whose attempts of the vertex count.
-            rewinds: go back to the batches that a checkpoint covers, as the log shows them; otherwise resume after the
+            restores: go back to the batches that a checkpoint covers, as the log shows them; otherwise resume after the
                 published batches.
         """
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
@@ -136,10 +135,10 @@ class StreamingRunnerFactory:
         last = log.state.last_batch
         folders.refuse_lost(previous, last, restores=restores)  # before anything is fed, published or deleted
         # before the folder is complete, because an interrupted restore is repeated until every folder is complete
-        anew = restores or previous is None  # otherwise an earlier query of the subtask has read batches that count
+        fresh = restores or previous is None  # otherwise an earlier query of the subtask has read batches that count
         edges = {
             key: e
-            for key, e in self._edges(subtask, attempt, plan, anew=anew).items()
+            for key, e in self._edges(subtask, attempt, plan, fresh=fresh).items()
             if e.edge.uid not in plan.without
         }
         folder = folders.create(
@@ -164,15 +163,15 @@ class StreamingRunnerFactory:
             strict=self._strict_inputs(vertex),
             waits=frozenset(uid for uid in vertex.sources if context.operators[uid].on_unfinished == "wait"),
         )
-        gone_on = published_last(log.records())
+        continued = published_last(log.records())
         batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))
         if plan.settings is not None:
-            cut_anew(context.spark, folder, plan.settings.state_partitions)
+            repartition_state(context.spark, folder, plan.settings.state_partitions)
         of_attempt.check_fenced()  # so far no append has shown whether the attempt is fenced
-        folders.delete_before(attempt, keep=gone_on)
+        folders.delete_before(attempt, keep=continued)
         prepared.delete_before(attempt)
         forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
-        add_channels = functools.partial(self._widen, subtask, batches.inputs)
+        add_channels = functools.partial(self._add_channels, subtask, batches.inputs)
         # trials of an attempt that died; an overtaken attempt must not delete trials of a later attempt
         delete_trials_before(context.storage, f"{home}/trial", attempt)
         trials = QueryDryRuns(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
@@ -203,7 +202,7 @@ class StreamingRunnerFactory:
         }
         return {one: uids[0] for one, uids in strict.items() if uids}
 
-    def _widen(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
+    def _add_channels(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
         """Add channels to ``inputs`` that the plan has and they lack. See :meth:`Inputs.read_also`."""
         known = {one.edge.uid: one for one in inputs.edges.values() if one.edge.uid not in plan.without}
         new: dict[str, EdgeInput] = {}
@@ -221,12 +220,12 @@ class StreamingRunnerFactory:
     def _channels(self, subtask: SubtaskId, plan: VertexPlan) -> tuple[Channel, ...]:
         return channels(self._context.graph.rescaled(plan.parallelism), subtask)
 
-    def _edges(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, anew: bool) -> dict[str, EdgeInput]:
-        """Make the inputs from other vertices, by channel. ``anew``: start their feeds from scratch."""
+    def _edges(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, fresh: bool) -> dict[str, EdgeInput]:
+        """Make the inputs from other vertices, by channel. ``fresh``: start their feeds from scratch."""
         last = self._logs[subtask].state.last_batch
         found: dict[str, EdgeInput] = {}
         of_subtask = self._channels(subtask, plan)
-        feeds = self._feeds(of_subtask, subtask.vertex, attempt, anew=anew)
+        feeds = self._feeds(of_subtask, subtask.vertex, attempt, fresh=fresh)
         for channel in of_subtask:
             read = 0 if last is None else last.inputs.get(channel.key, 0)
             feed = feeds[channel.key]
@@ -240,7 +239,7 @@ class StreamingRunnerFactory:
         return found
 
     def _feeds(
-        self, of_subtask: Iterable[Channel], vertex: str, attempt: AttemptId, *, anew: bool
+        self, of_subtask: Iterable[Channel], vertex: str, attempt: AttemptId, *, fresh: bool
     ) -> dict[str, ChannelFeed]:
         """Make the feeds, by channel. The channels of an edge share one feed, in the first producer's partition."""
         context = self._context
@@ -250,7 +249,7 @@ class StreamingRunnerFactory:
             partitions = [partition_path(context.job_id, c.producer.vertex, c.producer.number) for c in of_edge]
             location = f"{partitions[0]}/{context.graph.edge_folder(edge)}"
             feed = EdgeFeed(context.storage, location, *partitions, attempt=attempt)
-            if anew:
+            if fresh:
                 feed.reset()
             feed.forget_earlier()
             for channel, partition in zip(of_edge, partitions, strict=True):
