@@ -89,6 +89,6 @@ class BoundedOffsets:
         ``why`` is the result of a check, or None if the rows may come. The previous check must have had the same
         result, with nothing read since, because a broker that has just started may not know an existing topic.
         """
-        found = (why, self._offset)
-        is_again, self._last_check = found == self._last_check, found
+        check = (why, self._offset)
+        is_again, self._last_check = check == self._last_check, check
         return why is not None and is_again

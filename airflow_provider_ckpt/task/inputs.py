@@ -95,7 +95,7 @@ class Inputs:
     ) -> None:
         self.edges = dict(edges)
         self.bounded = dict(bounded)
-        self.bounded_files = {uid: one for uid, one in bounded.items() if isinstance(one, BoundedInput)}
+        self.bounded_files = {uid: source for uid, source in bounded.items() if isinstance(source, BoundedInput)}
         self.gate = gate
         self._new_seen = seen
         self._channels: dict[str, list[str]] = {}
@@ -227,17 +227,17 @@ def past_inputs(edges: Iterable[EdgeInput], last: Batch | None) -> dict[str, Pas
     for edge in edges:
         channels.setdefault(edge.edge.uid, []).append(edge)
     return {
-        uid: PastFiles(log_offset(last.offsets.get(uid)), tuple(one.feed.folder for one in of_edge), _named(of_edge))
+        uid: PastFiles(log_offset(last.offsets.get(uid)), tuple(edge.feed.folder for edge in of_edge), _named(of_edge))
         for uid, of_edge in channels.items()
         if all(map(_is_read_on, of_edge))
     }
 
 
 def _named(channels: Iterable[EdgeInput]) -> frozenset[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for edge in channels:
-        found |= edge.feed.may_name(record for _, record in edge.log.records() if isinstance(record, Batch))
-    return frozenset(found)
+        names |= edge.feed.may_name(record for _, record in edge.log.records() if isinstance(record, Batch))
+    return frozenset(names)
 
 
 def _is_read_on(edge: EdgeInput) -> bool:

@@ -85,14 +85,16 @@ class Publication:
         """
         with self.lock:
             self._refuse_gap(batch.batch_id, batch.batch_id - 1 if follows is None else follows)
-            if self.inputs is None:
-                return self._append(batch)
-            self.inputs.advance(batch.offsets)
-            self.act_on_inputs()  # if unaligned, an arrived barrier goes before this batch
-            ended = tuple(sorted(self.inputs.ended() | self.plan.without))
-            position = self._append(replace(batch, inputs=self._positions(self.inputs), ended=ended))
-            self.inputs.published()
-            self.act_on_inputs()  # if aligned, the snapshot may have waited for this batch
+            if self.inputs is not None:
+                self.inputs.advance(batch.offsets)
+                self.act_on_inputs()  # if unaligned, an arrived barrier goes before this batch
+                ended = tuple(sorted(self.inputs.ended() | self.plan.without))
+                batch = replace(batch, inputs=self._positions(self.inputs), ended=ended)
+            position = self.log.append_batch(self._with_earlier_counts(batch))
+            self._notify()
+            if self.inputs is not None:
+                self.inputs.published()
+                self.act_on_inputs()  # if aligned, the snapshot may have waited for this batch
             return position
 
     def trigger(self, checkpoint: int) -> bool:
@@ -158,11 +160,6 @@ class Publication:
         """Return the event times of the published rows, by input."""
         last = self.log.state.last_batch
         return {} if last is None else last.times
-
-    def _append(self, batch: Batch) -> int:
-        position = self.log.append_batch(self._with_earlier_counts(batch))
-        self._notify()
-        return position
 
     def _with_earlier_counts(self, batch: Batch) -> Batch:
         """Return the batch with the late rows, event times and malformed rows of the batches before it."""

@@ -74,7 +74,7 @@ def unfit_content(spark: SparkSession, vertex: str, plan: Any, error: BaseExcept
 
 
 def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterator[UnfitRowError]:
-    reading = [one for one, files in _relations(plan) if normal_path(file) in map(normal_path, files)]
+    reading = [relation for relation, files in _relations(plan) if normal_path(file) in map(normal_path, files)]
     for relation in reading:
         frame = _with_malformed(spark, relation, file)
         reason = malformed_reason(spark, relation, _COLUMN, most=_NAMED)
@@ -90,11 +90,11 @@ def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[FileC
     Spark fails at such a column, and names neither file nor column.
     """
     for relation, files in _relations(plan):
-        wanted = [one for one in _schema(relation).fields if not isinstance(one.dataType, DecimalType)]
+        wanted = [field for field in _schema(relation).fields if not isinstance(field.dataType, DecimalType)]
         for file in files if str(relation.fileFormat().toString()) == "Parquet" else ():
-            there = {one.name.lower(): one.dataType for one in _read_parquet(spark, file).schema.fields}
+            stored = {field.name.lower(): field.dataType for field in _read_parquet(spark, file).schema.fields}
             for field in wanted:
-                if there.get(field.name.lower()) == _UNSIGNED:
+                if stored.get(field.name.lower()) == _UNSIGNED:
                     about = {"column": field.name, "expected": field.dataType.simpleString(), "actual": "UINT64"}
                     yield FileColumnTypeError(vertex=vertex, file=redact_uri(file), **about)
 
@@ -108,7 +108,7 @@ def _relations(plan: Any) -> Iterator[tuple[Any, list[str]]]:
 
 
 def _with_malformed(spark: SparkSession, relation: Any, file: str) -> DataFrame:
-    given = {str(one._1()): str(one._2()) for one in each(relation.options().toSeq())}
+    given = {str(option._1()): str(option._2()) for option in each(relation.options().toSeq())}
     options = {key: value for key, value in given.items() if key.lower() not in ("path", "paths")}
     reader = spark.read.format(str(relation.fileFormat().toString()).lower()).options(**options)
     fields = [field for field in _schema(relation).fields if not field.name.startswith(_OWN)]

@@ -80,7 +80,7 @@ class BatchSources:
             changed = self._files.changed(uid, listed(self._frames[uid].sparkSession, read))
             if not changed:
                 continue
-            short = next((one for one in changed if one.size != one.read), None)
+            short = next((file for file in changed if file.size != file.read), None)
             if short is not None and job.operators[uid].on_unfinished == "fail":
                 raise FilesChangedWhileReadError(source=uid, count=len(changed), file=str(short))
             post(report_of(task_id, uid, changed))
@@ -161,11 +161,11 @@ class BatchRunner(BoundedRunner):
     def _read(self, plan: VertexPlan) -> None:
         """Read, stage and publish the only batch of the vertex, and then its end."""
         self._channels = channels(self._run.graph.rescaled(plan.parallelism), self.subtask)
-        self._inputs = {one.producer: self._log_of(one.producer) for one in self._channels}
+        self._inputs = {channel.producer: self._log_of(channel.producer) for channel in self._channels}
         self._refuse_incomplete()
         if not self._reading.deploy(plan):
             return
-        with sized_for(self._run.spark, sum(file.size for one in self._inputs for file in self._files(one))):
+        with sized_for(self._run.spark, sum(file.size for producer in self._inputs for file in self._files(producer))):
             frame = self._frame()
             self._reading.begin()
             prepared = self._staged(lambda: self._outputs.stage(frame, 0, lambda: self._is_stopped))

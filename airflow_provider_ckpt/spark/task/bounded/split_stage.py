@@ -119,7 +119,7 @@ class SplitStage:
             try:
                 count, frame = self._united(splits)
             except Exception as error:
-                self._tell(splits, error)
+                self._log_failure(splits, error)
                 return None
             try:
                 return count, self._staged(
@@ -128,10 +128,10 @@ class SplitStage:
             except Exception as error:
                 if isinstance(error, CkptError) and not limit.has_passed:
                     raise
-                self._tell(splits, error)
+                self._log_failure(splits, error)
                 return None
 
-    def _tell(self, splits: Sequence[Split], error: Exception) -> None:
+    def _log_failure(self, splits: Sequence[Split], error: Exception) -> None:
         log.info("%s of %s are read one by one: together they failed: %s", len(splits), self._operator.uid, error)
 
     def _united(self, splits: Sequence[Split]) -> tuple[int, DataFrame]:

@@ -131,7 +131,7 @@ class MicroBatches:
             self.publication.restore()
             if commit is None or commit <= self.publication.last_batch() or self.folder.is_repartition(commit):
                 return
-            prepared = next((one for one in before if one is not None and one.batch_id == commit), None)
+            prepared = next((note for note in before if note is not None and note.batch_id == commit), None)
             if prepared is None:
                 uri = f"{self._prepared.uri}/<attempt>.json"
                 raise PreparedLostError(uri=uri, problem=f"of batch {commit} is gone")
@@ -230,8 +230,8 @@ class MicroBatches:
             planned = {uid: [*map(normal_path, files)] for uid, files in uris.items()}
             self.being_read = tuple(file for uid in sorted(planned) for file in planned[uid])
             self._refuse_unfit_files()
-            there = files_of_batch(self._context.run.spark, self.vertex.uid)
-            read = refuse_other_files(self.vertex.uid, uris, there)
+            files_read = files_of_batch(self._context.run.spark, self.vertex.uid)
+            read = refuse_other_files(self.vertex.uid, uris, files_read)
             self.inputs.refuse_damaged(planned)
             for uid in self._waits & read.keys():
                 self._await_settled(batch_id, uid, read[uid], is_over)

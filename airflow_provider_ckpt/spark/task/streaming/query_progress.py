@@ -31,9 +31,9 @@ class SparkProgress:
         operators = [listed[number] for number in range(len(listed))]
         state = None
         if operators:
-            rows = sum(int(one.numRowsTotal()) for one in operators)
-            size = sum(int(one.memoryUsedBytes()) for one in operators)
-            state = rows, size, max(int(one.numShufflePartitions()) for one in operators)
+            rows = sum(int(operator.numRowsTotal()) for operator in operators)
+            size = sum(int(operator.memoryUsedBytes()) for operator in operators)
+            state = rows, size, max(int(operator.numShufflePartitions()) for operator in operators)
         return cls(int(progress.batchId()), progress.batchDuration() / 1000, int(progress.numInputRows()), state)
 
     def with_input(self, interval: float, files: int, size: int, behind: int) -> BatchProgress:

@@ -267,7 +267,7 @@ class RunningQuery:
         progress = None if self._query is None else self._query.lastProgress
         operators = [] if progress is None else progress["stateOperators"]
         if operators:  # a query without new data lists none
-            self._state_rows = sum(int(one["numRowsTotal"]) for one in operators)
+            self._state_rows = sum(int(operator["numRowsTotal"]) for operator in operators)
         return self._state_rows
 
     def ran_out(self) -> None:

@@ -71,9 +71,9 @@ class SourceWatch:
             source.refuse_missing(unescaped_path(file) for file in list_files(self._context.spark, reads))
             return
         location = self._context.operators[source.uid].location
-        known = self._context.topics.get(source.uid, {})
+        ids = self._context.topics.get(source.uid, {})
         with suppress(KafkaUnreachableError, KafkaRefusedError):  # the query also notices, and may recover
-            why = why_endless(self._context.spark, source.uid, location, reads.options, known, source.remaining)
+            why = why_endless(self._context.spark, source.uid, location, reads.options, ids, source.remaining)
             if source.has_lost_rows(why):
                 raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=why)
 
@@ -133,9 +133,9 @@ class FileWatch:
     def changes(self, reads: Mapping[str, SourceReads]) -> list[FilesChanged]:
         """Compare all files of these sources. Return the reports, and do not send them."""
         files = {uid: read for uid, read in reads.items() if read.is_file}
-        found = {uid: self._changed(uid, listed(self._context.spark, read), {}) for uid, read in files.items()}
+        changed = {uid: self._changed(uid, listed(self._context.spark, read), {}) for uid, read in files.items()}
         task_id = self._batches.publication.task_id
-        return [report_of(task_id, uid, changed) for uid, changed in found.items() if changed]
+        return [report_of(task_id, uid, files) for uid, files in changed.items() if files]
 
     def _settle(self, uids: Collection[str]) -> None:
         with self._batches.lock:
@@ -165,13 +165,13 @@ class FileWatch:
         publication = self._batches.publication
         publication.post(report_of(publication.task_id, uid, changed))
         operator = self._context.operators[uid]
-        short = next((one for one in changed if one.size != one.read), None)
+        short = next((file for file in changed if file.size != file.read), None)
         if operator.on_unfinished == "fail" and short is not None:
             raise UnfinishedFilesError(source=uid, count=len(changed), file=str(short))
 
 
 def report_of(task_id: TaskId, uid: str, changed: Collection[ChangedFile]) -> FilesChanged:
-    unread = sum(one.unread for one in changed)
+    unread = sum(file.unread for file in changed)
     return FilesChanged(*task_id, uid, tuple(changed)[:NAMED], len(changed), unread)
 
 
@@ -198,12 +198,12 @@ def _left_files(
 
 def _left_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | None) -> str | None:
     try:
-        there = ask_offsets(spark, uid, uid, reads.options)
+        partitions = ask_offsets(spark, uid, uid, reads.options).partitions
         read = offset_object(offset) or {}
         with refused_as(lambda why: DamagedOffsetError(offset=uid, problem=why)):
-            ends = {one: int(read.get(one.topic, {}).get(str(one.partition), one.end)) for one in there.partitions}
+            ends = {part: int(read.get(part.topic, {}).get(str(part.partition), part.end)) for part in partitions}
     except CkptError:  # the description is for information only
         return None
-    left = {one: one.end - end for one, end in ends.items()}
+    left = {part: part.end - end for part, end in ends.items()}
     count = sum(rows for rows in left.values() if rows > 0)
     return f"{counted(count, 'row')} unread" if count else None

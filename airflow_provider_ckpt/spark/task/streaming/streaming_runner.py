@@ -249,7 +249,7 @@ class StreamingRunner:
         """
         back = self._wall.set_back()
         if self._trigger_interval and not self._ends_by_itself and back > max(self._trigger_interval, LEAST_SET_BACK):
-            self._submit(functools.partial(self._run_again, back))
+            self._submit(functools.partial(self._restart_query, back))
 
     def _check_idle_sources(self) -> None:
         if self._machine.phase is TaskPhase.RUNNING:
@@ -362,7 +362,7 @@ class StreamingRunner:
                 case PauseQuery():
                     self._submit(self._pause)
                 case ReadWhatIsThere():
-                    self._submit(self._read_what_is_there)
+                    self._submit(self._restart_query)
                 case EndData(mode):
                     self._submit(functools.partial(self._end, mode))
                 case EndPartition():
@@ -422,23 +422,17 @@ class StreamingRunner:
         interval = f"{int(self._trigger_interval * 1000)} milliseconds"
         self._query.run(self._built, {"availableNow": True} if self._ends_by_itself else {"processingTime": interval})
 
-    def _run_again(self, back: float) -> None:
+    def _restart_query(self, back: float = 0.0) -> None:
         """Restart the query at a boundary. Pauses and ends run in this thread, too, so they cannot interfere.
 
         Args:
-            back: seconds by which the machine's clock was set back.
+            back: seconds by which the machine's clock was set back, if that is the reason.
         """
         with self._lock:
-            if self._machine.phase is not TaskPhase.RUNNING:
+            if self._machine.phase is not TaskPhase.RUNNING:  # a paused query starts again when it resumes
                 return
-        log.warning("the machine's clock was set back by %.0f s: the query of %s is restarted", back, self.subtask)
-        self._boundary.stop_query()
-        self._begin()
-
-    def _read_what_is_there(self) -> None:
-        with self._lock:
-            if self._machine.phase is not TaskPhase.RUNNING:  # a paused query does so when it resumes
-                return
+        if back:
+            log.warning("the machine's clock was set back by %.0f s: the query of %s is restarted", back, self.subtask)
         self._query.state_rows()  # keep the number, because the next query has none before its first batch
         self._boundary.stop_query()
         self._begin()
@@ -488,7 +482,7 @@ class StreamingRunner:
     def _report_timers(self, built: BuiltQuery) -> None:
         """Report state that waits for processing time, because the end discards it."""
         rows = self._query.state_rows() if built.stateful else 0
-        if rows and any(one.has_timers for one in kept_state(built.frame)):
+        if rows and any(state.has_timers for state in kept_state(built.frame)):
             self._report_lost(
                 f"the end of {self.subtask} discards {counted(rows, 'row')} of state that waited for processing time"
             )

@@ -198,20 +198,20 @@ class StreamingRunnerFactory:
         sources = {uid: {uid} for uid in vertex.sources}
         sources |= {edge.uid: {*graph.upstream_sources(edge.producer)} for edge in graph.inputs(vertex.uid)}
         strict = {
-            one: sorted(uid for uid in uids if operators[uid].late_rows == "fail") for one, uids in sources.items()
+            key: sorted(uid for uid in uids if operators[uid].late_rows == "fail") for key, uids in sources.items()
         }
-        return {one: uids[0] for one, uids in strict.items() if uids}
+        return {key: uids[0] for key, uids in strict.items() if uids}
 
     def _add_channels(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
         """Add channels to ``inputs`` that the plan has and they lack. See :meth:`Inputs.read_also`."""
-        known = {one.edge.uid: one for one in inputs.edges.values() if one.edge.uid not in plan.without}
+        siblings = {edge.edge.uid: edge for edge in inputs.edges.values() if edge.edge.uid not in plan.without}
         new: dict[str, EdgeInput] = {}
         for channel in self._channels(subtask, plan):
-            beside = known.get(channel.edge.uid)
-            if beside is not None and channel.key not in inputs.edges:
+            sibling = siblings.get(channel.edge.uid)
+            if sibling is not None and channel.key not in inputs.edges:
                 partition = partition_path(self._context.job_id, channel.producer.vertex, channel.producer.number)
                 log = self._log_for(channel)
-                new[channel.key] = EdgeInput(channel.edge, log, beside.feed.beside(partition), source=beside.source)
+                new[channel.key] = EdgeInput(channel.edge, log, sibling.feed.beside(partition), source=sibling.source)
         inputs.read_also(new)
 
     def _log_for(self, channel: Channel) -> LogReader:
@@ -223,7 +223,7 @@ class StreamingRunnerFactory:
     def _edges(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, fresh: bool) -> dict[str, EdgeInput]:
         """Make the inputs from other vertices, by channel. ``fresh``: start their feeds from scratch."""
         last = self._logs[subtask].state.last_batch
-        found: dict[str, EdgeInput] = {}
+        inputs: dict[str, EdgeInput] = {}
         of_subtask = self._channels(subtask, plan)
         feeds = self._feeds(of_subtask, subtask.vertex, attempt, fresh=fresh)
         for channel in of_subtask:
@@ -235,15 +235,15 @@ class StreamingRunnerFactory:
                 if number == read - 1 and isinstance(record, Batch):
                     feed.may_feed_again(record)
             edge = channel.edge
-            found[channel.key] = EdgeInput(edge, log, feed, offered=start, read=read, passed=start, source=edge.uid)
-        return found
+            inputs[channel.key] = EdgeInput(edge, log, feed, offered=start, read=read, passed=start, source=edge.uid)
+        return inputs
 
     def _feeds(
         self, of_subtask: Iterable[Channel], vertex: str, attempt: AttemptId, *, fresh: bool
     ) -> dict[str, ChannelFeed]:
         """Make the feeds, by channel. The channels of an edge share one feed, in the first producer's partition."""
         context = self._context
-        found: dict[str, ChannelFeed] = {}
+        feeds: dict[str, ChannelFeed] = {}
         for edge in context.graph.inputs(vertex):
             of_edge = [channel for channel in of_subtask if channel.edge == edge]
             partitions = [partition_path(context.job_id, c.producer.vertex, c.producer.number) for c in of_edge]
@@ -253,8 +253,8 @@ class StreamingRunnerFactory:
                 feed.reset()
             feed.forget_earlier()
             for channel, partition in zip(of_edge, partitions, strict=True):
-                found[channel.key] = ChannelFeed(feed, partition)
-        return found
+                feeds[channel.key] = ChannelFeed(feed, partition)
+        return feeds
 
     def _inputs(
         self, vertex: JobVertex, edges: Mapping[str, EdgeInput], plan: VertexPlan, folder: SparkFolder
