@@ -54,12 +54,12 @@ def make(folder: Path, files: int, *, young: bool) -> None:
 def one(folder: str, compared: bool) -> dict[str, Any]:
     """Run the job in this process and return the measurements."""
     from airflow_provider_ckpt.sinks.file.manifests import read_manifests
-    from airflow_provider_ckpt.spark.task.streaming.file_watch import FileWatch
+    from airflow_provider_ckpt.spark.task.streaming.source_watch import FileWatch
 
     work = two_sides.new_folder(data.scratch() / "file-looks")
     if not compared:
         FileWatch.is_due = lambda self, now: False  # type: ignore[method-assign]
-        FileWatch.look_at_all = lambda self, reads, *, wait: None  # type: ignore[method-assign]
+        FileWatch.compare_all = lambda self, reads, *, wait: None  # type: ignore[method-assign]
     seconds = two_sides.seconds_of_job(work, JOB.format(folder=folder, out=work / "out"), CONF)
     return {"seconds": seconds, "rows": sum(manifest.rows for manifest in read_manifests(str(work / "out")))}
 

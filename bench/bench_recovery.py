@@ -65,7 +65,7 @@ def make(root: Path, splits: int, together: int, lost: int) -> None:
             file = root / partition_path(JOB, "parts", subtask.number) / path
             file.parent.mkdir(parents=True)
             file.write_bytes(b"1")
-        logs[subtask].publish(Batch(number, {}, files=(PartitionFile(path, 1),), splits=tuple(map(str, several))))
+        logs[subtask].append_batch(Batch(number, {}, files=(PartitionFile(path, 1),), splits=tuple(map(str, several))))
         journal.write(ev.SplitsDone("parts", subtask, ranges(several), 2.0))
     for subtask, log in logs.items():
         log.end_of_data("finish")

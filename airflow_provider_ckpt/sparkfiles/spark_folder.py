@@ -147,7 +147,7 @@ class SparkFolder:
             ids = self._metadata(name, self._lines(name)).get("stateUniqueIds") or {}
             return {len(parts) for parts in ids.values()}
 
-    def is_cut_anew(self, batch_id: int) -> bool:
+    def is_repartition(self, batch_id: int) -> bool:
         """Return whether the committed batch only repartitions the state, and is no batch of the query (R21)."""
         parts, before = self.state_partitions(batch_id), self.state_partitions(batch_id - 1)
         return parts is not None and before is not None and parts != before
@@ -155,7 +155,7 @@ class SparkFolder:
     def follows(self, batch_id: int) -> int:
         """Return the query's own batch before a committed one; -1 if it is the first."""
         before = batch_id - 1
-        while before >= 0 and self.is_cut_anew(before):
+        while before >= 0 and self.is_repartition(before):
             before -= 1
         return before
 

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.errors import PreparedLostError
-from airflow_provider_ckpt.subtasklog.records import PartitionFile
+from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 
 KIND = "prepared"
 VERSION = 1
@@ -37,6 +37,19 @@ class Prepared:
     """Input → the event times in the batch's rows."""
     malformed: Mapping[str, int] = field(default_factory=dict)
     """Source uid → its rows of the batch that do not fit its schema."""
+
+    def batch(self) -> Batch:
+        """Return the batch for the log, without the input that it has read."""
+        return Batch(
+            self.batch_id,
+            {},
+            files=self.files,
+            handles={uid: dict(handle) for uid, handle in self.handles.items()},
+            rows=self.rows,
+            late_rows=self.late_rows,
+            times=self.times,
+            malformed=self.malformed,
+        )
 
 
 class PreparedStore:

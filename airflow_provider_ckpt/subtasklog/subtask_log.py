@@ -129,7 +129,7 @@ class SubtaskLog:
     def _ends(self) -> list[int]:
         return [number for number, record in live(self._records) if isinstance(record, (EndOfData, EndOfPartition))]
 
-    def publish(self, batch: Batch) -> int:
+    def append_batch(self, batch: Batch) -> int:
         """Append one micro-batch and return its position. The append is the micro-batch boundary (R1).
 
         A batch that is already there with equal offsets is ignored. Ids rise, but need not be consecutive (R21).

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.sparkfiles.errors import DamagedOffsetError
 from airflow_provider_ckpt.sparkfiles.spark_json import offset_object
 from airflow_provider_ckpt.storage.refusal import refused_as
 
-FIRST_LOOK = 30.0
+FIRST_CHECK = 30.0
 LONGEST_PAUSE = 600.0
 """Longest pause in seconds between two checks of a source that has input left but reads nothing."""
 
@@ -23,12 +23,12 @@ class BoundedWait:
 
     _left: object = None
     _pause: float = 0.0
-    _look_at: float = 0.0
+    _due_at: float = 0.0
 
     def is_due(self, left: object, now: float) -> bool:
         """Return whether to check now. This may be called at any rate.
 
-        The first check is due after ``FIRST_LOOK`` seconds without progress. The next pauses double, up to
+        The first check is due after ``FIRST_CHECK`` seconds without progress. The next pauses double, up to
         ``LONGEST_PAUSE``.
 
         Args:
@@ -36,11 +36,11 @@ class BoundedWait:
             now: current time.
         """
         if left != self._left:
-            self._left, self._pause, self._look_at = left, FIRST_LOOK, now + FIRST_LOOK
-        if not left or now < self._look_at:
+            self._left, self._pause, self._due_at = left, FIRST_CHECK, now + FIRST_CHECK
+        if not left or now < self._due_at:
             return False
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
-        self._look_at = now + self._pause
+        self._due_at = now + self._pause
         return True
 
 
@@ -54,8 +54,8 @@ class BoundedOffsets:
     uid: str
     remaining: Mapping[tuple[str, int], int]
     _offset: str | None = None
-    _lookout: BoundedWait = field(default_factory=BoundedWait)
-    _found: tuple[str | None, str | None] = (None, None)
+    _wait: BoundedWait = field(default_factory=BoundedWait)
+    _last_check: tuple[str | None, str | None] = (None, None)
 
     def read(self, offset: str | None) -> None:
         """Record that a batch up to ``offset`` (the source's own JSON) was committed.
@@ -81,14 +81,14 @@ class BoundedOffsets:
 
         This may be called at any rate.
         """
-        return self._lookout.is_due(self.remaining and (self.remaining, self._offset), now)
+        return self._wait.is_due(self.remaining and (self.remaining, self._offset), now)
 
-    def is_hopeless(self, why: str | None) -> bool:
+    def has_lost_rows(self, why: str | None) -> bool:
         """Return whether the remaining rows will never come.
 
         ``why`` is the result of a check, or None if the rows may come. The previous check must have had the same
         result, with nothing read since, because a broker that has just started may not know an existing topic.
         """
-        found = (why, self._offset)
-        is_again, self._found = found == self._found, found
+        check = (why, self._offset)
+        is_again, self._last_check = check == self._last_check, check
         return why is not None and is_again

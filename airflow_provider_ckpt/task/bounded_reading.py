@@ -67,6 +67,6 @@ class BoundedReading:
                     self.publication.end_of_partition()
                     self._carry_out(self.machine.partition_ended())
                 case PostReport(report):
-                    self.publication.tell(report)
+                    self.publication.post(report)
                 case _:
                     raise AssertionError(f"{action}: this task reads all there is, and ends")

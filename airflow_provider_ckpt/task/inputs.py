@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
+from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, log_offset
 from airflow_provider_ckpt.subtasklog.input_gate import CheckpointPassed, Feed, GateAction, InputGate
 from airflow_provider_ckpt.subtasklog.log_reader import LogReader
+from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets, BoundedWait
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 
@@ -55,7 +57,7 @@ class BoundedInput:
     """Files that the source read although they are not in the frozen list."""
     shown: Mapping[str, str] = field(default_factory=dict)
     """Normal path -> path in the form that users know."""
-    _lookout: BoundedWait = field(default_factory=BoundedWait)
+    _wait: BoundedWait = field(default_factory=BoundedWait)
 
     def read(self, paths: set[str]) -> None:
         self.remaining -= paths
@@ -66,7 +68,7 @@ class BoundedInput:
 
     def is_stuck(self, now: float) -> bool:
         """Return whether to check that the remaining files still exist. This may be called at any rate."""
-        return self._lookout.is_due(len(self.remaining), now)
+        return self._wait.is_due(len(self.remaining), now)
 
     def refuse_missing(self, existing: Iterable[str]) -> None:
         """Check that every remaining file is among the ``existing`` normal paths.
@@ -93,7 +95,7 @@ class Inputs:
     ) -> None:
         self.edges = dict(edges)
         self.bounded = dict(bounded)
-        self.bounded_files = {uid: one for uid, one in bounded.items() if isinstance(one, BoundedInput)}
+        self.bounded_files = {uid: source for uid, source in bounded.items() if isinstance(source, BoundedInput)}
         self.gate = gate
         self._new_seen = seen
         self._channels: dict[str, list[str]] = {}
@@ -208,3 +210,39 @@ class Inputs:
         """Return the sources and edges that published batches have read to their end."""
         edges = {uid for uid, keys in self._channels.items() if all(self.edges[key].at_end() for key in keys)}
         return frozenset(edges | {uid for uid, source in self.bounded.items() if source.at_end()})
+
+
+def past_inputs(edges: Iterable[EdgeInput], last: Batch | None) -> dict[str, PastFiles]:
+    """Return the past files of each source of the query.
+
+    Spark's logs of the subtask's edges no longer need them when an attempt begins (R7).
+
+    Args:
+        edges: all edges of the subtask, when their feeds have begun and nothing more is fed.
+        last: the last published batch that counts. Without one, nothing is past.
+    """
+    if last is None:
+        return {}
+    channels: dict[str, list[EdgeInput]] = {}
+    for edge in edges:
+        channels.setdefault(edge.edge.uid, []).append(edge)
+    return {
+        uid: PastFiles(log_offset(last.offsets.get(uid)), tuple(edge.feed.folder for edge in of_edge), _named(of_edge))
+        for uid, of_edge in channels.items()
+        if all(map(_is_read_on, of_edge))
+    }
+
+
+def _named(channels: Iterable[EdgeInput]) -> frozenset[str]:
+    names: set[str] = set()
+    for edge in channels:
+        names |= edge.feed.may_name(record for _, record in edge.log.records() if isinstance(record, Batch))
+    return frozenset(names)
+
+
+def _is_read_on(edge: EdgeInput) -> bool:
+    """Return whether the log was read as far as the query has read the edge.
+
+    A shorter log lacks entries that the query has read.
+    """
+    return edge.log.position >= edge.read

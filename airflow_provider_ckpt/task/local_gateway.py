@@ -94,7 +94,7 @@ class LocalGateway:
         self._restarts.begin(command, () if before is None else (before,))
 
     def _carry_out(self, task: Task, command: Command) -> None:
-        _tell(task, command)
+        _pass_command(task, command)
         if isinstance(command, FinishSubtask):
             del self._tasks[command.subtask]
 
@@ -181,7 +181,7 @@ class LocalGateway:
                 log.warning("the last batch of %s is left to the next run: %s", task.subtask, error)
 
 
-def _tell(task: Task, command: Command) -> None:
+def _pass_command(task: Task, command: Command) -> None:
     match command:
         case DeploySubtask():
             task.deploy(command.plan)

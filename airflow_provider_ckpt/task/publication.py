@@ -1,11 +1,13 @@
-"""The published entries of a task's log and the reports about them, in one order.
+"""The one writer of a task's log: published batches, barriers and ends, and the reports about them, in one order.
 
-A barrier is appended at the last published entry. It does not wait for the data that is being read (R19).
+A barrier is appended at the last published entry. It does not wait for the data that is being read (R19). If the task
+has a gate, data after a barrier of an input is published after the barrier is in the task's own log.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,8 +16,13 @@ from airflow_provider_ckpt.coordinator.protocol.reports import BarrierAcknowledg
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.model.counts import added
 from airflow_provider_ckpt.model.ids import TaskId
+from airflow_provider_ckpt.model.progress import TimesByInput, combined
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
+from airflow_provider_ckpt.subtasklog.errors import BatchGapError
+from airflow_provider_ckpt.subtasklog.input_gate import TakeSnapshot
 from airflow_provider_ckpt.subtasklog.records import Batch, EndMode
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
+from airflow_provider_ckpt.task.inputs import Inputs
 
 
 class Publication:
@@ -28,16 +35,67 @@ class Publication:
     Args:
         log: the subtask's log.
         task_id: the id of the task, with which its reports begin.
-        tell: posts a report. It must not block.
+        post: posts a report. It must not block.
         notify: notifies the consumers of new entries. It must not block.
+        inputs: the inputs of a streaming query and their gate; None for a task that reads all of its input at once.
+        plan: the plan that the query runs, which names the sources that it leaves out.
     """
 
     def __init__(
-        self, log: SubtaskLog, task_id: TaskId, *, tell: Callable[[Report], None], notify: Callable[[], None]
+        self,
+        log: SubtaskLog,
+        task_id: TaskId,
+        inputs: Inputs | None = None,
+        *,
+        post: Callable[[Report], None],
+        notify: Callable[[], None],
+        plan: VertexPlan | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.log, self.task_id, self.tell = log, task_id, tell
+        self.log, self.task_id, self.post = log, task_id, post
+        self.inputs, self.plan = inputs, plan or VertexPlan(0, ())
         self.lock = threading.RLock()
-        self._notify = notify
+        self._notify, self._clock = notify, clock
+        self._failed: BaseException | None = None
+        """The error that ended the handling of the inputs."""
+
+    def restore(self) -> None:
+        """Restore from the log which data was read and which barriers were taken. Call it before anything else."""
+        if self.inputs is None:
+            return
+        barriers = [checkpoint for epoch, checkpoint in self.log.state.barriers if epoch == self.task_id.epoch]
+        self.inputs.gate.snapshotted(max(barriers, default=0))
+        last = self.log.state.last_batch
+        if last is not None:
+            self.inputs.advance(last.offsets)
+            self.inputs.published()
+
+    def publish(self, batch: Batch, *, follows: int | None = None) -> int:
+        """Append the entry that publishes the batch, and act on the inputs before and after it.
+
+        Return the position of the entry.
+
+        Args:
+            batch: the batch. Its late rows, event times and malformed rows are those of this batch only. Positions and
+                ends of gated inputs are added.
+            follows: number of the previous batch, if that is not ``batch_id - 1`` because the state was repartitioned
+                in between (R21).
+
+        Raises BatchGapError if an entry between this batch and the last published one is missing.
+        """
+        with self.lock:
+            self._refuse_gap(batch.batch_id, batch.batch_id - 1 if follows is None else follows)
+            if self.inputs is not None:
+                self.inputs.advance(batch.offsets)
+                self.act_on_inputs()  # if unaligned, an arrived barrier goes before this batch
+                ended = tuple(sorted(self.inputs.ended() | self.plan.without))
+                batch = replace(batch, inputs=self._positions(self.inputs), ended=ended)
+            position = self.log.append_batch(self._with_earlier_counts(batch))
+            self._notify()
+            if self.inputs is not None:
+                self.inputs.published()
+                self.act_on_inputs()  # if aligned, the snapshot may have waited for this batch
+            return position
 
     def trigger(self, checkpoint: int) -> bool:
         """Append the barrier at the last published entry and acknowledge it. Return whether it is in the log.
@@ -52,21 +110,35 @@ class Publication:
             except TransientError as error:
                 if self.log.is_broken:
                     return False
-                self.tell(BarrierDeclined(*self.task_id, checkpoint, IO_EXCEPTION, detail=str(error)))
+                self.post(BarrierDeclined(*self.task_id, checkpoint, IO_EXCEPTION, detail=str(error)))
                 return False
-            self.tell(BarrierAcknowledged(*self.task_id, checkpoint, snapshot))
+            self.post(BarrierAcknowledged(*self.task_id, checkpoint, snapshot))
             self._notify()
+            if self.inputs is not None:
+                self.inputs.gate.snapshotted(checkpoint)
             return True
 
-    def publish(self, batch: Batch) -> int:
-        """Append the entry that publishes the batch.
+    def act_on_inputs(self) -> None:
+        """Take the snapshots that are due and feed the data that may be read. The caller holds the lock.
 
-        Return its position. ``batch.malformed`` counts rows of this batch only.
+        An error is raised again at every later call. The gate returns each action only once, so a feed that continued
+        after a lost action would have a gap. The next attempt resumes from the end of the feed.
         """
-        with self.lock:
-            position = self.log.publish(self._with_malformed_before(batch))
-            self._notify()
-            return position
+        if self._failed is not None:
+            raise self._failed
+        try:
+            if self.inputs is not None:
+                self._act_on(self.inputs)
+        except BaseException as error:
+            self._failed = error
+            raise
+
+    def _act_on(self, inputs: Inputs) -> None:
+        for action in inputs.pull(self._clock()):
+            if isinstance(action, TakeSnapshot):
+                self.trigger(action.checkpoint)
+            else:
+                inputs.carry_out(action)
 
     def end_of_data(self, mode: EndMode) -> None:
         with self.lock:
@@ -78,14 +150,39 @@ class Publication:
             self.log.end_of_partition()
             self._notify()
 
-    def _with_malformed_before(self, batch: Batch) -> Batch:
-        """Return the batch with the malformed rows of the batches before it."""
-        last = self.log.state.last_batch
-        if last is None or not last.malformed:
-            return batch
-        return replace(batch, malformed=added(last.malformed, batch.malformed))
-
     def last_batch(self) -> int:
         """Return the number of the last published batch, -1 if there is none."""
         last = self.log.state.last_batch
         return -1 if last is None else last.batch_id
+
+    @property
+    def times(self) -> TimesByInput:
+        """Return the event times of the published rows, by input."""
+        last = self.log.state.last_batch
+        return {} if last is None else last.times
+
+    def _with_earlier_counts(self, batch: Batch) -> Batch:
+        """Return the batch with the late rows, event times and malformed rows of the batches before it."""
+        last = self.log.state.last_batch
+        if last is None:
+            return batch
+        return replace(
+            batch,
+            late_rows=last.late_rows + batch.late_rows,
+            times=combined(last.times, batch.times),
+            malformed=added(last.malformed, batch.malformed),
+        )
+
+    def _refuse_gap(self, batch_id: int, follows: int) -> None:
+        """Refuse a batch if an earlier one has no entry, because Spark numbers the batches of a folder without gaps."""
+        last = self.log.state.last_batch
+        if follows > self.last_batch():
+            raise BatchGapError(batch_id=batch_id, log=self.log.path, last="none" if last is None else last.batch_id)
+
+    def _positions(self, inputs: Inputs) -> dict[str, int]:
+        """Return the positions of all edges.
+
+        Dropped edges keep their last position, because nothing before it is needed.
+        """
+        last = self.log.state.last_batch
+        return {**({} if last is None else last.inputs), **inputs.positions()}

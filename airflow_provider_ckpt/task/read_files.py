@@ -42,7 +42,7 @@ class _Source:
 class ReadFiles:
     """The files that one attempt has read.
 
-    It is not thread-safe, so the caller holds the publisher's lock. ``now`` is a time of ``time.monotonic``.
+    It is not thread-safe, so the caller holds the lock of the micro-batches. ``now`` is a time of ``time.monotonic``.
     """
 
     def __init__(self) -> None:

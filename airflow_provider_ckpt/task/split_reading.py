@@ -3,25 +3,78 @@
 One entry of the subtask's log publishes a split and completes it (R14). An entry may complete several splits. The
 coordinator assigns the splits.
 
-The number of splits that a subtask reads together: as many as take a few seconds, by its own measurements.
-
-A Spark job has a fixed cost of a second and more on a cluster or an object store, however little it reads. The time of
-one split therefore does not show whether the split is small. So two splits are tried together, and then more if two
-took not much longer than one. The module has no clock.
+A subtask reads as many splits together as take a few seconds, by its own measurements. A Spark job has a fixed cost of
+a second and more on a cluster or an object store, however little it reads. The time of one split therefore does not
+show whether the split is small. So two splits are tried together, and then more if two took not much longer than one.
+The module has no threads and no clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator
 
 from airflow_provider_ckpt.coordinator.protocol.reports import SplitsCompleted, SplitsReturned
 from airflow_provider_ckpt.coordinator.state.enumerator import AHEAD
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.subtasklog.records import Batch
-from airflow_provider_ckpt.task.assigned_splits import AssignedSplits, published_in
+from airflow_provider_ckpt.subtasklog.log_reader import LogReader
+from airflow_provider_ckpt.subtasklog.records import Batch, Open
 from airflow_provider_ckpt.task.bounded_reading import BoundedReading
 from airflow_provider_ckpt.task.phase import TaskPhase
 from airflow_provider_ckpt.task.publication import Publication
+
+
+class AssignedSplits:
+    """The queue of the splits that a subtask was assigned and has not read. A repeated command has no effect."""
+
+    def __init__(self) -> None:
+        self._queue: deque[str] = deque()
+        self._known: set[str] = set()
+        self._is_last = False
+
+    def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
+        for split in splits:
+            if split not in self._known:
+                self._known.add(split)
+                self._queue.append(split)
+        self._is_last = self._is_last or is_last
+
+    def next(self, most: int = 1) -> tuple[str, ...]:
+        """Return the splits to read now, at most ``most``. They remain the next ones until they are done."""
+        return tuple(itertools.islice(self._queue, most))
+
+    def done(self, splits: Iterable[str]) -> None:
+        """Remove splits whose entry is in the log."""
+        for split in splits:
+            if self._queue and self._queue[0] == split:
+                self._queue.popleft()
+
+    def keep_first(self, keep: int) -> tuple[str, ...]:
+        """Forget all splits after the first ``keep`` and return them. They may be assigned again."""
+        given = tuple(itertools.islice(self._queue, keep, None))
+        for split in given:
+            self._queue.pop()
+            self._known.discard(split)
+        return given
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Return whether no split is left and no further one will come."""
+        return self._is_last and not self._queue
+
+
+def published_in(log: LogReader, epoch: int) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield (splits, position) for each entry that attempts of this epoch have published.
+
+    The entries of earlier epochs were known when this epoch began.
+    """
+    is_ours = False
+    for position, record in log.records():
+        if isinstance(record, Open):
+            is_ours = record.attempt.epoch == epoch
+        elif is_ours and isinstance(record, Batch) and record.splits:
+            yield record.splits, position
 
 
 class SplitReading(BoundedReading):
@@ -39,7 +92,7 @@ class SplitReading(BoundedReading):
         publication = self.publication
         with publication.lock:
             for splits, position in published_in(publication.log, publication.task_id.epoch):
-                publication.tell(SplitsCompleted(*publication.task_id, splits, position))
+                publication.post(SplitsCompleted(*publication.task_id, splits, position))
             return super().deploy(plan)
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
@@ -68,7 +121,7 @@ class SplitReading(BoundedReading):
         with self.publication.lock:
             position = self.publication.publish(batch)
             self._assigned.done(batch.splits)
-            self.publication.tell(SplitsCompleted(*self.publication.task_id, batch.splits, position, together))
+            self.publication.post(SplitsCompleted(*self.publication.task_id, batch.splits, position, together))
 
     def reads_fewer(self, together: int) -> None:
         """Return surplus splits to the coordinator, because ``together`` is now lower.
@@ -76,8 +129,8 @@ class SplitReading(BoundedReading):
         Other subtasks may have time for them.
         """
         with self.publication.lock:
-            given = self._assigned.give_back(AHEAD * together)
-            self.publication.tell(SplitsReturned(*self.publication.task_id, given, together))
+            given = self._assigned.keep_first(AHEAD * together)
+            self.publication.post(SplitsReturned(*self.publication.task_id, given, together))
 
     def end_if_exhausted(self) -> None:
         """Call :meth:`end` if no split is left and no further one will come."""

@@ -72,7 +72,7 @@ class CrashedJob:
         for subtask in GRAPH.subtasks:
             log = job.begun(subtask, 1)
             batch = job.staged_batch(subtask, 1, 0)
-            log.publish(batch)
+            log.append_batch(batch)
             job.prepared(subtask).write(Prepared(AttemptId(1, 0, "n1"), 0, batch.files, batch.handles))
             snapshot = log.barrier(1, 2)
             if subtask == V:
@@ -171,7 +171,7 @@ class CrashedJob:
             yield
             kept = [self.prepared(subtask).read(one) for one in before(log.records(), attempt)]
             [one] = [one for one in kept if one is not None and one.batch_id == 1]
-            log.publish(Batch(1, {}, files=one.files, handles=one.handles))
+            log.append_batch(Batch(1, {}, files=one.files, handles=one.handles))
             yield
             folders.delete_before(attempt)
             self.prepared(subtask).delete_before(attempt)
@@ -179,7 +179,7 @@ class CrashedJob:
             batch = self.staged_batch(subtask, epoch, 2)
             self.prepared(subtask).write(Prepared(attempt, 2, batch.files, batch.handles))
             yield
-            log.publish(batch)
+            log.append_batch(batch)
             yield
             self.staged_batch(subtask, epoch, 3)
         write_request(self.storage, "orders", StopRequest(epoch=epoch))

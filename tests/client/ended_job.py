@@ -91,7 +91,7 @@ class EndedJob:
     def _history(self) -> None:
         log = self._log("history")
         log.open(AttemptId(1, 0, "h1"))
-        log.publish(Batch(0, {}))
+        log.append_batch(Batch(0, {}))
         log.end_of_data("finish")
         log.end_of_partition()
         home = subtask_path("orders", "history", 0)
@@ -105,13 +105,13 @@ class EndedJob:
         log.open(AttemptId(1, 0, "a1"))
         for number in (1, 2):
             handle = self.stage("0001-a1", number)
-            log.publish(Batch(number, {}, handles={"lake": handle}))
+            log.append_batch(Batch(number, {}, handles={"lake": handle}))
             snapshot = log.barrier(1, number)
             journal.write(ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {SubtaskId("v/0"): snapshot}, {}))
             self.storage.create(metadata_path("orders", number), b"{}")
             if number <= released:
                 journal.write(ev.CheckpointReleased(number, 2.0, {"lake": bound.release([handle], number)}))
-        log.publish(Batch(3, {}, handles={"lake": self.stage("0001-a1", 3)}))
+        log.append_batch(Batch(3, {}, handles={"lake": self.stage("0001-a1", 3)}))
 
     def _log(self, vertex: str) -> SubtaskLog:
         log = SubtaskLog(self.storage, subtask_log_path("orders", vertex, 0))

@@ -51,10 +51,10 @@ class PersistedJob:
         log = SubtaskLog(self.storage, subtask_log_path(JOB, subtask.vertex, subtask.number))
         log.load()
         log.open(AttemptId(1, 0, "aa"))
-        log.publish(self.writes(subtask, "0001-aa", 0))
+        log.append_batch(self.writes(subtask, "0001-aa", 0))
         log.open(AttemptId(1, 1, "bb"), 0)
         for number in range(2):
-            log.publish(self.writes(subtask, "0001-01-bb", number))
+            log.append_batch(self.writes(subtask, "0001-01-bb", number))
         log.end_of_data("finish")
         log.end_of_partition()
 

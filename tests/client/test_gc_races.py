@@ -205,7 +205,7 @@ def brought_back(job: CrashedJob) -> Iterator[None]:
         log = job.begun(subtask, 5)
         batch = job.staged_batch(subtask, 5, 7)
         job.prepared(subtask).write(Prepared(AttemptId(5, 0, "n5"), 7, batch.files, batch.handles))
-        log.publish(batch)
+        log.append_batch(batch)
     yield
 
 
@@ -365,7 +365,7 @@ def recover(job: CrashedJob, subtask: SubtaskId) -> None:
     one = job.prepared(subtask).read(AttemptId(2, 0, "n2"))
     assert one is not None
     log = job.log(subtask)
-    log.publish(Batch(one.batch_id, {}, files=one.files, handles=one.handles))
+    log.append_batch(Batch(one.batch_id, {}, files=one.files, handles=one.handles))
     job.prepared(subtask).delete_before(AttemptId(3, 0, "n3"))
 
 

@@ -62,7 +62,7 @@ class Place:
             self.storage.create(path, b"x" * size)
         batch = self.logs[subtask].state.last_batch
         number = 0 if batch is None else batch.batch_id + 1
-        self.logs[subtask].publish(Batch(number, {}, files=files, rows=rows, splits=(split, *also)))
+        self.logs[subtask].append_batch(Batch(number, {}, files=files, rows=rows, splits=(split, *also)))
         return paths
 
     def ends(self, subtask: SubtaskId) -> None:

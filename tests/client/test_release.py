@@ -59,7 +59,7 @@ class Driver:
         self.log.load()
         self.log.open(AttemptId(1, 0, "a1"))
         for number in (1, 2, 3):
-            self.log.publish(Batch(number, {}, handles={"s": {"id": f"h{number}", "rows": number}}))
+            self.log.append_batch(Batch(number, {}, handles={"s": {"id": f"h{number}", "rows": number}}))
             snapshot = self.log.barrier(1, number)
             self.write(ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {SubtaskId("v/0"): snapshot}, {}))
         self.release_log.write_text('{"1": ["h1"]}')

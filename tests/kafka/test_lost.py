@@ -95,7 +95,7 @@ def test_history_that_is_made_again_while_it_is_read_is_not_waited_for_for_ever(
 
     It is shorter than the frozen end, so that end would never be reached.
     """
-    monkeypatch.setattr(bounded_offsets, "FIRST_LOOK", 1.0)
+    monkeypatch.setattr(bounded_offsets, "FIRST_CHECK", 1.0)
     history = topics.make(1)
     topics.put(history, range(100))
     again: list[str] = []
@@ -139,7 +139,7 @@ def test_history_whose_log_was_cut_off_behind_what_was_read_is_told_with_its_off
     world: World, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker that lost unwritten data may cut a log off like this, and the topic keeps its id."""
-    monkeypatch.setattr(bounded_offsets, "FIRST_LOOK", 1.0)
+    monkeypatch.setattr(bounded_offsets, "FIRST_CHECK", 1.0)
     history = topics.make(1)
     topics.put(history, range(50))
     job = jobs.of_history(world, topics, history)

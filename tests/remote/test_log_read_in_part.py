@@ -60,7 +60,9 @@ class Job:
         assert len(self.logs[V].records()) == 1  # the JobMaster has started and read it
 
     def publish(self, number: int) -> int:
-        return self.writer.publish(Batch(number, {"s": f"{number}"}, handles={"s": {"id": f"h{number}", "rows": 1}}))
+        return self.writer.append_batch(
+            Batch(number, {"s": f"{number}"}, handles={"s": {"id": f"h{number}", "rows": 1}})
+        )
 
     def complete(self, number: int) -> CheckpointCompleted:
         one = CheckpointCompleted(number, 0.0, 1.0, "checkpoint", {V: self.writer.barrier(1, number)}, {})

@@ -40,7 +40,6 @@ from airflow_provider_ckpt.task.actions import (
     RunQuery,
 )
 from airflow_provider_ckpt.task.bounded_reading import BoundedReading
-from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
 from airflow_provider_ckpt.task.publication import Publication
@@ -158,8 +157,7 @@ class Runner:
 
 
 class StreamingRunner(Runner):
-    publication: GatedPublication
-    publication_type = GatedPublication
+    publication_type = Publication
     """Replaced by tests with a defect that the simulation must notice."""
     machine_type = TaskMachine
 
@@ -169,17 +167,18 @@ class StreamingRunner(Runner):
         self.feeds = {uid: q.Feed(self._read_of(last, uid)) for uid in sorted(edges)}
         self.sources = {uid: q.Source(uid, self.world.bounded_rows.get((self.subtask, uid))) for uid in self._uids()}
         self.query = q.Query({**self.feeds, **self.sources}, last)
+        self.inputs = self._inputs(last, plan)
         self.publication = self.publication_type(
             self.log,
             self.task_id,
-            self._inputs(last, plan),
+            self.inputs,
             plan=plan,
-            tell=self.outbox.append,
+            post=self.outbox.append,
             notify=lambda: None,
             clock=lambda: self.world.now,
         )
-        self.machine = self.machine_type(self.task_id, {*self.feeds, *self.publication.inputs.bounded})
-        self.publication.resume()
+        self.machine = self.machine_type(self.task_id, {*self.feeds, *self.inputs.bounded})
+        self.publication.restore()
 
     def _uids(self) -> tuple[str, ...]:
         return self.vertex.sources
@@ -244,8 +243,8 @@ class StreamingRunner(Runner):
     # -- the query
 
     def _seen(self) -> Seen:
-        inputs = self.publication.inputs
-        return Seen(inputs.ended(), all(edge.ended for edge in inputs.edges.values()), self.publication.last_batch())
+        edges_ended = all(edge.ended for edge in self.inputs.edges.values())
+        return Seen(self.inputs.ended(), edges_ended, self.publication.last_batch())
 
     def _run_batch(self, random: Random) -> None:
         if not self.query.is_running:
@@ -264,7 +263,7 @@ class StreamingRunner(Runner):
         batch_id = self.publication.last_batch() + 1
         offsets = {uid: q.offset_json(end - 1) for uid, end in ends.items()}
         self.query.offsets = ends
-        self.publication.publish_batch(batch_id, offsets, **self._staged(batch_id, rows))
+        self.publication.publish(Batch(batch_id, offsets, **self._staged(batch_id, rows)))
         self.world.ran_with(self.subtask, self.publication.plan.settings)
         self._carry_out(self.machine.advance(self._seen()))
 
@@ -287,11 +286,11 @@ class StreamingRunner(Runner):
                 case AnnounceEnd(uid, batch_id):
                     self._announce(uid, batch_id)
                 case PostReport(report):
-                    self.publication.tell(report)
+                    self.publication.post(report)
 
     def _announce(self, uid: str, batch_id: int) -> None:
         droppable = len({*self.feeds, *self.sources} - self.publication.plan.without) > 1
-        self.publication.tell(SourceAtEnd(*self.task_id, uid, batch_id, droppable))
+        self.publication.post(SourceAtEnd(*self.task_id, uid, batch_id, droppable))
 
     def _build(self, plan: VertexPlan) -> None:
         self.publication.plan = plan
@@ -304,7 +303,7 @@ class StreamingRunner(Runner):
         new = {key: one for key, one in self._channels(plan).items() if key not in self.channels}
         self.channels |= new
         inputs = {key: self._input(one, 0) for key, one in new.items() if one.edge.uid not in plan.without}
-        self.publication.inputs.read_also(inputs)
+        self.inputs.read_also(inputs)
 
     def _start(self) -> None:
         self.query.is_running = True
@@ -332,7 +331,7 @@ class BoundedRunner(Runner):
     reading: BoundedReading
 
     def _publication(self) -> Publication:
-        return Publication(self.log, self.task_id, tell=self.outbox.append, notify=lambda: None)
+        return Publication(self.log, self.task_id, post=self.outbox.append, notify=lambda: None)
 
     def _take(self, reading: BoundedReading) -> None:
         self.reading, self.publication, self.machine = reading, reading.publication, reading.machine

@@ -42,9 +42,10 @@ from airflow_provider_ckpt.model.pause_reason import RestartFromScratch
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.subtasklog.input_gate import TakeSnapshot
+from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.task.actions import Action
-from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from airflow_provider_ckpt.task.publication import Publication
 from tests.simulation.growing import GrowingRunner
 from tests.simulation.hastening import HasteningRunner
 from tests.simulation.restless import Restless
@@ -371,23 +372,25 @@ class TellsOnlyTheFirstAttemptToDrain(Coordinator):
         self._parts.requests.begin_again = lambda subtask: None  # type: ignore[method-assign]
 
 
-class SnapshotsLate(GatedPublication):
+class SnapshotsLate(Publication):
     """A publication that reads past a barrier, and takes the snapshot after it has published the rows."""
 
     late: tuple[int, ...] = ()
 
     def act_on_inputs(self) -> None:
+        assert self.inputs is not None
         for action in self.inputs.pull(self._clock()):
             if isinstance(action, TakeSnapshot):
                 self.late = (*self.late, action.checkpoint)
             else:
                 self.inputs.carry_out(action)
 
-    def publish_batch(self, *args: Any, **named: Any) -> None:
-        super().publish_batch(*args, **named)
+    def publish(self, batch: Batch, *, follows: int | None = None) -> int:
+        position = super().publish(batch, follows=follows)
         late, self.late = self.late, ()
         for checkpoint in late:
             self.trigger(checkpoint)
+        return position
 
 
 class PublishesBeforeTheBarrier(StreamingRunner):

@@ -98,9 +98,9 @@ class AgingJob:
         path = f"a__b/data/0001-x-{number}-n/part-0"
         self.storage.create(f"{partition_path('job', 'a', 0)}/{path}", b"rows")
         offsets = {"a": f'{{"logOffset":{number}}}'}
-        position = self.logs[A].publish(Batch(number, offsets, files=(PartitionFile(path, 4),)))
+        position = self.logs[A].append_batch(Batch(number, offsets, files=(PartitionFile(path, 4),)))
         handles = {"out": {"id": f"h{number}", "rows": 1}}
-        self.logs[B].publish(Batch(number, {}, inputs={"a__b": position + 1}, handles=handles))
+        self.logs[B].append_batch(Batch(number, {}, inputs={"a__b": position + 1}, handles=handles))
 
     def _look(self) -> None:
         """Count the files and entries. Retention is idle during the count."""

@@ -72,9 +72,9 @@ class RetainedJob:
         path = f"a__b/data/0001-1-{number}-n"
         for name in ("part-0", "_SUCCESS", ".part-0.crc"):
             self.storage.create(f"{partition_path('job', 'a', 0)}/{path}/{name}", b"rows")
-        self.logs[A].publish(Batch(number, {}, files=(PartitionFile(f"{path}/part-0", 4),)))
+        self.logs[A].append_batch(Batch(number, {}, files=(PartitionFile(f"{path}/part-0", 4),)))
         handle = {"id": f"h{number}", "rows": 1}
-        self.logs[B].publish(Batch(number, {}, inputs={"a__b": 2 * number}, handles={"out": handle}))
+        self.logs[B].append_batch(Batch(number, {}, inputs={"a__b": 2 * number}, handles={"out": handle}))
         self.checkpoint(number)
 
     def checkpoint(self, number: int) -> None:

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.bounded.batch_runner import BatchRunner
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
+from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
 from airflow_provider_ckpt.spark.task.streaming.query_dry_run import QueryDryRuns
 from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
@@ -102,9 +102,9 @@ class RunnerParts:
     def of_attempt(self) -> AttemptContext:
         return AttemptContext(self.context, V0, ATTEMPT, self.log)
 
-    def publisher(self) -> Publisher:
+    def micro_batches(self) -> MicroBatches:
         outputs: Any = self
-        return Publisher(
+        return MicroBatches(
             self.of_attempt,
             V,
             folder=self.folder,
@@ -116,7 +116,7 @@ class RunnerParts:
         )
 
     def query(self) -> RunningQuery:
-        return RunningQuery(self.context, self.publisher(), lambda: None)
+        return RunningQuery(self.context, self.micro_batches())
 
     def batch_runner(self) -> BatchRunner:
         outputs: Any = self
@@ -131,7 +131,7 @@ class RunnerParts:
 
         builder: Any = SimpleNamespace(build=built)
         trials = QueryDryRuns(self.context, V, self.folder, f"{self.folder.path}/trial", reads_whole=False)
-        return StreamingRunner(self.context, self.publisher(), lambda settings: builder, trials)
+        return StreamingRunner(self.context, self.micro_batches(), lambda settings: builder, trials)
 
     def plan(self, batch: int) -> None:
         self.storage.create(f"{self.folder.path}/offsets/{batch}", b'v2\n{"batchWatermarkMs":0}')
@@ -154,5 +154,5 @@ class AtOnce(Executor):
 
 
 def end_log(log: SubtaskLog) -> None:
-    log.publish(Batch(0, {}))
+    log.append_batch(Batch(0, {}))
     log.end_of_data("finish")

@@ -54,12 +54,12 @@ def test_r2_a_batch_that_is_planned_with_history_runs_before_history_is_dropped(
     stage, stop_between = RunningQuery.foreach_batch, RunningQuery.stop_after_batch
 
     def foreach_batch(self: RunningQuery, frame: object, batch_id: int) -> None:
-        inputs, offsets = self._publisher.inputs, self._publisher.folder.offsets(batch_id)
+        inputs, offsets = self._batches.inputs, self._batches.folder.offsets(batch_id)
         planned = [Path(path).stem for path in inputs.planned(offsets).get("history", ())]
         if planned == ["000002"]:
             world.put("history", "late", [{"id": 500, "k": 0}])
         if planned == ["late"] and not interrupted.is_set():
-            self.publish_committed()
+            self._batches.finish_committed()
             in_batch.set()
             interrupted.wait(60)
             raise RuntimeError("interrupted")

@@ -11,8 +11,8 @@ import pytest
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.jobmaster.clock import Clock
-from airflow_provider_ckpt.spark.task.streaming.query_boundary import WallClock
 from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
+from airflow_provider_ckpt.spark.task.streaming.streaming_runner import WallClock
 from tests.spark.counting_job import UserScript
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, mixed

@@ -52,8 +52,8 @@ class House:
             name: self.opened(name, AttemptId(1, 0, "before")) for name in GRAPH.subtasks
         }
         inside = DATA[len(partition_path("job", "a", 0)) + 1 :]
-        self.logs[A].publish(Batch(0, {}, files=(PartitionFile(f"{inside}/{PUBLISHED}/part", 1),)))
-        self.logs[V].publish(Batch(0, {}, handles={"out": {"id": "h0", "rows": 1}}))
+        self.logs[A].append_batch(Batch(0, {}, files=(PartitionFile(f"{inside}/{PUBLISHED}/part", 1),)))
+        self.logs[V].append_batch(Batch(0, {}, handles={"out": {"id": "h0", "rows": 1}}))
         self.logs = {name: self.opened(name, AttemptId(2, 0, f"mine{at}")) for at, name in enumerate(GRAPH.subtasks)}
         for name in (PUBLISHED, LEFT, MINE):
             storage.create(f"{DATA}/{name}/part", b"x")
@@ -92,7 +92,7 @@ def test_r5_what_attempts_left_for_consumers_of_before_goes_too(house: House) ->
     a, v = GRAPH.vertices
     graph = JobGraph((replace(a, layout=2), v), (replace(GRAPH.edges[0], folder="a__v"),))
     partition = partition_path("job", "a", 0)
-    house.logs[A].publish(Batch(1, {}, files=(PartitionFile("layout-1/data/0002-mine0-1-n/part", 1),)))
+    house.logs[A].append_batch(Batch(1, {}, files=(PartitionFile("layout-1/data/0002-mine0-1-n/part", 1),)))
     for folder, name in (
         ("layout-1", LEFT),
         ("layout-1", "0002-mine0-1-n"),

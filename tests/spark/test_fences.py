@@ -44,6 +44,7 @@ from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.streaming import running_query
+from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -100,15 +101,15 @@ def test_r8_a_driver_that_is_overtaken_while_it_stages_does_not_let_spark_commit
 
 
 def test_r1_a_batch_is_published_once_spark_has_committed_it_and_not_before(subtask: RunnerParts) -> None:
-    query = subtask.query()
+    batches = subtask.micro_batches()
     subtask.plan(0)
-    query.foreach_batch(NOTHING, 0)
-    query.publish_committed()
+    RunningQuery(subtask.context, batches).foreach_batch(NOTHING, 0)
+    batches.finish_committed()
     assert subtask.batches() == []
     assert PreparedStore(subtask.storage, "prepared").read(ATTEMPT) == Prepared(ATTEMPT, 0, (), {})
     subtask.commit(0)
     for _ in range(2):
-        query.publish_committed()
+        batches.finish_committed()
     assert subtask.batches() == [0]
 
 
@@ -117,7 +118,7 @@ def test_r1_a_committed_batch_of_which_something_else_was_prepared_is_not_made_u
     subtask.commit(4)
     for known in ([], [None], [Prepared(AttemptId(0, 0, "x"), 3, (), {})]):
         with pytest.raises(PreparedLostError) as lost:
-            subtask.publisher().recover(known)
+            subtask.micro_batches().recover(known)
         assert f"{subtask.storage.uri}/prepared/<attempt>.json of batch 4 is gone" in str(lost.value)
     assert subtask.batches() == []
 
@@ -130,16 +131,16 @@ def test_r1_what_was_prepared_and_cannot_be_read_is_refused_by_name(subtask: Run
     subtask.plan(4)
     subtask.commit(4)
     with pytest.raises(PreparedLostError, match=f"prepared/{ATTEMPT}.json cannot be read: no JSON"):
-        subtask.publisher().recover(map(store.read, [ATTEMPT]))
+        subtask.micro_batches().recover(map(store.read, [ATTEMPT]))
     assert subtask.batches() == []
 
 
 def test_r1_a_committed_batch_is_published_by_the_next_attempt(subtask: RunnerParts) -> None:
-    subtask.logs[V0].publish(Batch(3, {}))
+    subtask.logs[V0].append_batch(Batch(3, {}))
     subtask.plan(4)
     subtask.commit(4)
     earlier, last = (AttemptId(0, number, "x") for number in (0, 1))
-    subtask.publisher().recover([None, Prepared(last, 3, (), {}), Prepared(earlier, 4, (), {})])
+    subtask.micro_batches().recover([None, Prepared(last, 3, (), {}), Prepared(earlier, 4, (), {})])
     assert subtask.batches() == [3, 4]
 
 
@@ -147,16 +148,16 @@ def test_r1_a_batch_before_the_committed_one_whose_entry_is_gone_is_missed(subta
     subtask.plan(4)
     subtask.commit(4)
     with pytest.raises(BatchConflictError, match="was offered after batch"):
-        subtask.publisher().recover([Prepared(AttemptId(0, 0, "x"), 4, (), {})])
+        subtask.micro_batches().recover([Prepared(AttemptId(0, 0, "x"), 4, (), {})])
     assert subtask.batches() == []
 
 
 def test_r10_a_barrier_that_was_put_for_a_trigger_is_not_put_once_more_when_it_comes_by_an_input(
     subtask: RunnerParts,
 ) -> None:
-    publisher = subtask.publisher()
-    publisher.inputs.gate = gate = InputGate(("a__v",), epoch=1)
-    publisher.publication.trigger(3)
+    batches = subtask.micro_batches()
+    batches.inputs.gate = gate = InputGate(("a__v",), epoch=1)
+    batches.publication.trigger(3)
     [snapshot] = [told.snapshot for told in subtask.posted]
     gate.offer("a__v", 7, Barrier(1, 3, snapshot))
     assert gate.poll(0.0, {}) == [CheckpointPassed("a__v", 8, ended=False)]
@@ -181,7 +182,7 @@ def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
     """The fence check comes before the append, so the driver never appends a number that belongs to another driver."""
     end_log(subtask.logs[A0])
     appended: list[object] = []
-    subtask.log.publish = appended.append  # type: ignore[method-assign,assignment]
+    subtask.log.append_batch = appended.append  # type: ignore[method-assign,assignment]
     subtask.while_staging = lambda: taken(subtask)
     subtask.batch_runner().deploy(VertexPlan(0, ()))
     assert (subtask.staged, appended) == ([0], [])
@@ -189,7 +190,7 @@ def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
 
 
 def test_r23_a_consumer_of_a_producer_without_an_end_runs_nothing(subtask: RunnerParts) -> None:
-    subtask.logs[A0].publish(Batch(0, {}))
+    subtask.logs[A0].append_batch(Batch(0, {}))
     subtask.batch_runner().deploy(VertexPlan(0, ()))
     assert subtask.staged == []
     assert isinstance(subtask.posted[-1], SubtaskFailed)
@@ -199,7 +200,7 @@ def test_r23_a_consumer_of_a_producer_without_an_end_runs_nothing(subtask: Runne
 def test_r23_a_batch_attempt_counts_under_its_end_of_data(tmp_path: Path, ended: bool) -> None:
     storage = open_storage(tmp_path)
     before = RunnerParts(storage)
-    before.log.publish(Batch(0, {}))
+    before.log.append_batch(Batch(0, {}))
     if ended:
         before.log.end_of_data("finish")
     journal = Journal(storage, "job")

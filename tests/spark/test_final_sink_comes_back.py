@@ -25,7 +25,9 @@ GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s", "other"), bounded=Tru
 
 
 def publish(log: SubtaskLog, number: int, *sinks: str) -> None:
-    log.publish(Batch(number, {"o": f"{number}"}, handles={uid: {"id": f"{uid}{number}", "rows": 1} for uid in sinks}))
+    log.append_batch(
+        Batch(number, {"o": f"{number}"}, handles={uid: {"id": f"{uid}{number}", "rows": 1} for uid in sinks})
+    )
 
 
 def test_what_was_given_up_is_not_released_in_part_when_the_sink_comes_back() -> None:

@@ -42,8 +42,8 @@ class EndingJob(RetainedJob):
         self.live(4)
         path = "a__b/data/0001-1-5-n"
         self.storage.create(f"{partition_path('job', 'a', 0)}/{path}/part-0", b"rows")
-        self.logs[A].publish(Batch(5, {}, files=(PartitionFile(f"{path}/part-0", 4),)))
-        self.logs[B].publish(Batch(5, {}, inputs={"a__b": 10}))
+        self.logs[A].append_batch(Batch(5, {}, files=(PartitionFile(f"{path}/part-0", 4),)))
+        self.logs[B].append_batch(Batch(5, {}, inputs={"a__b": 10}))
         for subtask, log in self.logs.items():
             log.end_of_data("finish")
             if subtask in closed:

@@ -277,7 +277,7 @@ def put_back(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None
 
     Return a function that restores the file with its old time.
     """
-    monkeypatch.setattr(bounded_offsets, "FIRST_LOOK", 0.5)
+    monkeypatch.setattr(bounded_offsets, "FIRST_CHECK", 0.5)
     now = time.time()
     first, aside = Path(world.path("history")) / "h1.parquet", world.base / "aside.parquet"
     write_rows(first, [{"id": 1, "k": 1}], now - 30 * DAY)
@@ -306,7 +306,7 @@ def test_an_old_file_that_is_put_back_is_read(world: World, monkeypatch: pytest.
 def test_a_time_to_stop_comes_also_while_the_job_drains(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A drain may take as long as history does. Here that is forever, because a file of history is gone."""
     put_back(world, monkeypatch)
-    monkeypatch.setattr(bounded_offsets, "FIRST_LOOK", 3600.0)
+    monkeypatch.setattr(bounded_offsets, "FIRST_CHECK", 3600.0)
     drain = world.ask("drain", lambda: True)
     run = world.run(mixed(world), drain, resume_failed=True, stop_after=2.0)
     assert (run.status, run.cause) == ("STOPPED", None)

@@ -56,7 +56,7 @@ class House:
         self.journal.write(ev.PlanRecorded(GRAPH, {}, 0.0))
         for uid in ("a", "b"):
             self.attempt(uid, 1)
-            self.log(uid).publish(Batch(4, {}))
+            self.log(uid).append_batch(Batch(4, {}))
 
     def log(self, uid: str, epoch: int = 1, continues_at: int | None = None) -> SubtaskLog:
         """Return the log of the subtask, opened by the driver of the epoch."""

@@ -26,40 +26,40 @@ def test_a_source_holds_the_watermark_until_its_timeout() -> None:
     query = Query(b=10)
     times = {"a": seen(500, 1_000), "b": seen(100, 1_000)}
     query.now += 9
-    query.idle.look(times)
+    query.idle.advance_watermark(times)
     assert query.raised == []
     query.now += 1
-    query.idle.look(times)
-    query.idle.look(times)
+    query.idle.advance_watermark(times)
+    query.idle.advance_watermark(times)
     assert query.raised == [500]
 
 
 def test_a_source_with_rows_again_holds_the_watermark_again() -> None:
     query = Query(b=10)
     query.now += 20
-    query.idle.look({"a": seen(500, 1_020), "b": seen(100, 1_015)})
+    query.idle.advance_watermark({"a": seen(500, 1_020), "b": seen(100, 1_015)})
     assert query.raised == []
 
 
 def test_the_timeout_begins_with_the_query() -> None:
     """Time without a running query is not idleness."""
     query = Query(b=10)
-    query.idle.look({"a": seen(500, 1_000), "b": seen(100, 100)})
+    query.idle.advance_watermark({"a": seen(500, 1_000), "b": seen(100, 100)})
     assert query.raised == []
 
 
 def test_a_source_that_is_not_idle_and_had_no_row_holds_the_watermark() -> None:
     query = Query(b=10)
     query.now += 20
-    query.idle.look({"b": seen(100, 1_000)})
-    query.idle.look({"a": seen(None, 1_000), "b": seen(100, 1_000)})
+    query.idle.advance_watermark({"b": seen(100, 1_000)})
+    query.idle.advance_watermark({"a": seen(None, 1_000), "b": seen(100, 1_000)})
     assert query.raised == []
 
 
 def test_if_every_source_is_idle_the_furthest_decides() -> None:
     query = Query(a=10, b=10)
     query.now += 20
-    query.idle.look({"a": seen(500, 1_000), "b": seen(100, 1_000)})
+    query.idle.advance_watermark({"a": seen(500, 1_000), "b": seen(100, 1_000)})
     assert query.raised == [500]
 
 
@@ -67,7 +67,7 @@ def test_a_query_that_reads_a_source_with_an_end_is_left_alone() -> None:
     query = Query(b=10)
     query.idle.begin(())
     query.now += 20
-    query.idle.look({"a": seen(500, 1_000), "b": seen(100, 1_000)})
+    query.idle.advance_watermark({"a": seen(500, 1_000), "b": seen(100, 1_000)})
     assert query.raised == []
 
 

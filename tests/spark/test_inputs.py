@@ -41,7 +41,7 @@ class Reading:
         self.log = SubtaskLog(storage, "log")
         self.log.load()
         self.log.open(AttemptId(1, 0, "a"))
-        self.log.publish(Batch(0, {}, files=(PartitionFile(PART, 1),)))
+        self.log.append_batch(Batch(0, {}, files=(PartitionFile(PART, 1),)))
         self.log.barrier(1, 1)
         feed = SingleChannelFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(1, 0, "x"))
         self.edge = EdgeInput(EDGE, self.log, feed)
@@ -106,7 +106,7 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     consumer = SubtaskLog(reading.storage, "log-v")
     consumer.load()
     consumer.open(AttemptId(1, 0, "v"))
-    consumer.publish(Batch(0, {}, inputs={EDGE.uid: 2}))
+    consumer.append_batch(Batch(0, {}, inputs={EDGE.uid: 2}))
     nothing: Any = None
     context = RunContext(
         nothing, reading.storage, nothing, "job", graph, nothing, 2, post=nothing, check_fenced=nothing
@@ -122,7 +122,7 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     factory = StreamingRunnerFactory(
         context, logs, {}, {}, {}, {}, log_of=functools.partial(CurrentLog, logs), aligned=False, aligned_timeout=None
     )
-    edges = factory._edges(SubtaskId("v/0"), AttemptId(2, 0, "v"), VertexPlan(0, ()), anew=restores)
+    edges = factory._edges(SubtaskId("v/0"), AttemptId(2, 0, "v"), VertexPlan(0, ()), fresh=restores)
     assert edges[EDGE.uid].offered == offered
 
 
@@ -195,14 +195,14 @@ def test_r21_a_query_that_goes_on_with_another_plan_reads_the_producers_that_it_
         context, logs, {}, {}, {}, {}, log_of=functools.partial(CurrentLog, logs), aligned=False, aligned_timeout=None
     )
     subtask, attempt = SubtaskId("v/0"), AttemptId(2, 0, "v")
-    edges = factory._edges(subtask, attempt, VertexPlan(0, ()), anew=False)
+    edges = factory._edges(subtask, attempt, VertexPlan(0, ()), fresh=False)
     inputs = Inputs(edges, {}, InputGate(edges, epoch=2), lambda uid: SeenFiles(reading.storage, uid))
     before = dict(inputs.edges)
-    factory._widen(subtask, inputs, VertexPlan(1, (gone.uid,), {"parts": 3, "a": 2}))
+    factory._add_channels(subtask, inputs, VertexPlan(1, (gone.uid,), {"parts": 3, "a": 2}))
     assert set(inputs.edges) - set(before) == {"parts__v/1", "parts__v/2"}
     assert all(inputs.edges[key] is one for key, one in before.items())
     new = inputs.edges["parts__v/2"]
     assert (new.offered, new.read, new.ended, new.log.records()) == (0, 0, False, [])
     assert inputs.edge_sources == {"parts__v", "a__v"}
-    factory._widen(subtask, inputs, VertexPlan(2, (gone.uid,), {"parts": 3, "a": 2}))
+    factory._add_channels(subtask, inputs, VertexPlan(2, (gone.uid,), {"parts": 3, "a": 2}))
     assert inputs.edges["parts__v/2"] is new

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.spark.query.kafka.options import EARLIEST, LATEST, re
 from airflow_provider_ckpt.spark.query.sources.frozen_end import freeze_offsets, read_end, read_offsets
 from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles, freeze
 from airflow_provider_ckpt.spark.task.errors import KafkaRowsGoneError
-from airflow_provider_ckpt.spark.task.terminal_errors import hopeless
+from airflow_provider_ckpt.spark.task.terminal_errors import terminal_error
 from airflow_provider_ckpt.storage.opening import open_storage
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -125,7 +125,7 @@ def test_rows_that_are_gone_are_no_reason_to_try_again(told: str, reason: str) -
         "all the data in the\ntopic was processed.\nIf you don't want your streaming query to fail on such cases, set "
         "the source option failOnDataLoss to false.\n"
     )
-    found = hopeless("rows", RuntimeError(lost + told))
+    found = terminal_error("rows", RuntimeError(lost + told))
     assert isinstance(found, KafkaRowsGoneError)
     assert found.data["reason"] == reason
     assert not found.retryable

@@ -38,7 +38,7 @@ class Sinks:
         self.log.load()
         self.log.open(FIRST)
         for number, name in ((1, PUBLISHED), (2, VOID)):
-            self.log.publish(Batch(number, {}, handles={"out": {"id": name, "rows": 1}}))
+            self.log.append_batch(Batch(number, {}, handles={"out": {"id": name, "rows": 1}}))
         self.log.open(SECOND, continues_at=2)
         self.log.open(THIRD)
 
@@ -63,7 +63,7 @@ def test_r5_what_those_before_have_not_published_goes_and_nothing_else(tmp_path:
     for name in (*folders.values(), torn, "of somebody else"):
         storage.create(f"{DATA}/{name}/part-0", b"rows")
         storage.create(f"scratch/{name}/part-0", b"rows")
-    log.publish(Batch(7, {}, files=(PartitionFile(f"a__b/data/{folders[first]}/part-0", 4),)))
+    log.append_batch(Batch(7, {}, files=(PartitionFile(f"a__b/data/{folders[first]}/part-0", 4),)))
     log.open(second)
 
     delete_leftovers(storage, log, [DATA, "scratch"], {})  # as late as possible: the third attempt has begun

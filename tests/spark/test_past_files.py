@@ -25,8 +25,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.log_state import Numbered
 from airflow_provider_ckpt.subtasklog.records import Batch, Open, PartitionFile
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
-from airflow_provider_ckpt.task.inputs import EdgeInput
-from airflow_provider_ckpt.task.past_inputs import past_inputs
+from airflow_provider_ckpt.task.inputs import EdgeInput, past_inputs
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, WrappedStorage, crash_points
 from tests.spark.compacted_folder import NEWEST, check_spark_folder, offsets_of, write_folder
 
@@ -166,7 +165,7 @@ class Consumer:
         log.load()
         log.open(AttemptId(1, 0, "a"))  # entry 0
         for number in range(1, 11):
-            log.publish(Batch(number, {}, files=(PartitionFile(f"a__v/data/ü {number}/part-0.parquet", 1),)))
+            log.append_batch(Batch(number, {}, files=(PartitionFile(f"a__v/data/ü {number}/part-0.parquet", 1),)))
         return log
 
     def edges(self, epoch: int, read: int) -> list[EdgeInput]:

@@ -29,7 +29,7 @@ def killed_when_planned(world: World, monkeypatch: pytest.MonkeyPatch, source: s
         stage = RunningQuery.foreach_batch
 
         def die(self: RunningQuery, frame: object, batch_id: int) -> None:
-            if source in self._publisher.inputs.planned(self._publisher.folder.offsets(batch_id)):
+            if source in self._batches.inputs.planned(self._batches.folder.offsets(batch_id)):
                 raise RuntimeError("killed")
             stage(self, frame, batch_id)  # type: ignore[arg-type]
 

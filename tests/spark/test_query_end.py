@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ckpt.spark.task.streaming.query_end import QueryEnd
+from airflow_provider_ckpt.spark.task.streaming.running_query import QueryEnd
 
 
 @pytest.fixture
@@ -12,12 +12,12 @@ def end() -> QueryEnd:
     """Return the end of a running query."""
     end = QueryEnd()
     end.begin()
-    end.going_on()
+    end.must_run()
     return end
 
 
 def said(end: QueryEnd) -> dict[str, object]:
-    asked = {"expected": end.is_expected, "interrupted": end.is_interrupted, "for good": end.is_for_good}
+    asked = {"expected": end.is_expected, "interrupted": end.is_interrupted, "for good": end.is_run_over}
     return {"failure": end.failure, **asked}
 
 
@@ -51,7 +51,7 @@ def test_the_next_query_begins_without_what_was_said_of_the_one_before(end: Quer
 
 def test_the_end_of_the_run_is_not_forgotten_by_a_query_that_is_being_started() -> None:
     end = QueryEnd()
-    end.give_up()
+    end.end_run()
     end.begin()
-    end.going_on()
+    end.must_run()
     assert said(end) == {"failure": None, "expected": True, "interrupted": True, "for good": True}

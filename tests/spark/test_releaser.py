@@ -72,7 +72,7 @@ def log(tmp_path: Path) -> SubtaskLog:
 
 
 def publish(log: SubtaskLog, number: int) -> None:
-    log.publish(Batch(number, {}, handles={"s": {"id": f"h{number}", "rows": 1}}))
+    log.append_batch(Batch(number, {}, handles={"s": {"id": f"h{number}", "rows": 1}}))
 
 
 def completed(log: SubtaskLog, number: int, kind: CheckpointKind = "checkpoint") -> CheckpointCompleted:
@@ -187,7 +187,7 @@ def test_r21_what_a_subtask_has_staged_that_the_job_has_got_since_is_released(lo
     other = SubtaskLog(open_storage(tmp_path), "other")
     other.load()
     other.open(AttemptId(1, 1, "b"))
-    other.publish(Batch(0, {}, handles={"s": {"id": "new", "rows": 1}}))
+    other.append_batch(Batch(0, {}, handles={"s": {"id": "new", "rows": 1}}))
     publish(log, 0)
     logs = {SubtaskId("v/0"): log, SubtaskId("v/1"): other}
     now = [GRAPH]
@@ -336,7 +336,7 @@ def together(
 
 
 def publish_both(log: SubtaskLog, number: int) -> None:
-    log.publish(Batch(number, {}, handles={uid: {"id": f"{uid}{number}", "rows": 1} for uid in ("s", "t")}))
+    log.append_batch(Batch(number, {}, handles={uid: {"id": f"{uid}{number}", "rows": 1} for uid in ("s", "t")}))
 
 
 def test_sinks_that_share_a_transaction_are_released_in_one_call_and_each_is_told_its_rows(log: SubtaskLog) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
+from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.records import Batch, Open
@@ -307,23 +307,23 @@ def test_nothing_of_a_task_stays_in_a_driver_that_lives_on(world: World, monkeyp
     """
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 2, 5, 1000)
     failed: list[str] = []
-    made: list[weakref.ref[Publisher]] = []
-    create = Publisher.__init__
+    made: list[weakref.ref[MicroBatches]] = []
+    create = MicroBatches.__init__
 
-    def created(publisher: Publisher, *args: Any, **kwargs: Any) -> None:
-        made.append(weakref.ref(publisher))
-        create(publisher, *args, **kwargs)
+    def created(batches: MicroBatches, *args: Any, **kwargs: Any) -> None:
+        made.append(weakref.ref(batches))
+        create(batches, *args, **kwargs)
 
     def fail_once(verb: str, path: str) -> None:
         if verb == "replace" and "/doubled/0/prepared/" in path and not failed:
             failed.append(path)
             raise StorageTransientError(verb=verb, uri=path, reason="Input/output error")
 
-    def left() -> list[Publisher]:
+    def left() -> list[MicroBatches]:
         gc.collect()
         return [one for one in (each() for each in made) if one is not None]
 
-    monkeypatch.setattr(Publisher, "__init__", created)
+    monkeypatch.setattr(MicroBatches, "__init__", created)
     storage = HookedStorage(world.storage, fail_once)
     run = world.run(mixed(world), world.drain_at(len(expected)), storage=storage, **AGAIN)
     assert (run.status, restarted(run), len(made)) == ("FINISHED", ["doubled/0"], 2)

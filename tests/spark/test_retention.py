@@ -63,7 +63,7 @@ def test_r7_a_gate_that_is_shut_holds_batches_and_not_the_barriers_behind_them(s
     """
     house = RetainedJob(storage).live(4, released=1)
     house.idle(range(5, 5 + gap))
-    house.logs[B].publish(Batch(5, {}, handles={"out": {"id": "h5", "rows": 1}}))
+    house.logs[B].append_batch(Batch(5, {}, handles={"out": {"id": "h5", "rows": 1}}))
     house.idle(range(5 + gap, 200))
     assert len(storage.list(subtask_log_path("job", "b", 0))) < 6 * TRUNCATE_AT
     assert unreleased(house.logs[B]) == unreleased(loaded(storage, B)) == ["h2", "h3", "h4", "h5"]
@@ -367,7 +367,7 @@ def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_sinc
     log.load()
     log.open(AttemptId(1, 1, "1"))
     for number in (0, 1):  # the last batch always stays
-        log.publish(Batch(number, {}, splits=(f"s{number}",)))
+        log.append_batch(Batch(number, {}, splits=(f"s{number}",)))
     house.retention.close()
     house.retention = Retention(
         storage, "job", lambda: now[0], house.journal, house.logs, retained=1, final_only=frozenset()
@@ -492,7 +492,7 @@ def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attem
                 successor.load()
                 successor.open(AttemptId(2, 0, "2"), continues_at=1)
                 storage.create(f"{partition_path('job', 'a', 0)}/{mine}/part-0", b"rows")
-                successor.publish(Batch(5, {}, files=(PartitionFile(f"{mine}/part-0", 4),)))
+                successor.append_batch(Batch(5, {}, files=(PartitionFile(f"{mine}/part-0", 4),)))
             super().delete_tree(path)
 
     RetainedJob(Paused(storage)).live(LAST)

@@ -31,28 +31,27 @@ class Query:
 
 
 class Interrupted:
-    """A publisher whose stage is interrupted. Its message is as long as those of Spark's JVM."""
+    """Micro-batches whose stage is interrupted. Its message is as long as those of Spark's JVM."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
 
     def check_fenced(self) -> None: ...
 
-    def publish_committed(self) -> bool:
-        return False
+    def finish_committed(self) -> None: ...
 
     def stage(self, frame: object, batch_id: int, is_over: Callable[[], bool], *, only_final: bool) -> None:
         raise ValueError("org.apache.spark.SparkException: Job aborted " + "at somewhere " * 5000)
 
 
-def query_of(publisher: Any) -> RunningQuery:
+def query_of(batches: Any) -> RunningQuery:
     nothing: Any = None
-    return RunningQuery(nothing, publisher, lambda: None)
+    return RunningQuery(nothing, batches)
 
 
 def running(expected: bool, successor: Any = None) -> RunningQuery:
     one = query_of(SimpleNamespace(lock=threading.RLock()))
-    one._end.going_on()
+    one._end.must_run()
     query: Any = Query(one, expected, successor)
     one._query = query
     return one
@@ -104,9 +103,9 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
     failed: Any = SimpleNamespace(
         isActive=False, exception=lambda: RuntimeError("as Spark wraps it"), stop=lambda: None
     )
-    publisher: Any = SimpleNamespace(
+    batches: Any = SimpleNamespace(
         lock=threading.RLock(),
-        publish_committed=lambda: False,
+        finish_committed=lambda: None,
         log=SimpleNamespace(state=SimpleNamespace(last_batch=None)),
         folder=SimpleNamespace(location=""),
         vertex=SimpleNamespace(uid="vertex", sources=("live",)),
@@ -115,9 +114,9 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
     )
     graph = SimpleNamespace(inputs=lambda uid: ())
     context: Any = SimpleNamespace(spark=MagicMock(), job_id="job", epoch=1, executors=None, graph=graph)
-    query = RunningQuery(context, publisher, lambda: None)
+    query = RunningQuery(context, batches)
     query._query = failed
-    query._end.going_on()
+    query._end.must_run()
     query._end.batch_failed(for_good)
     ended = query.ended()
     assert ended is failed

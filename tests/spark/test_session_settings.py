@@ -107,7 +107,7 @@ def test_of_a_jobs_queries_those_that_read_result_partitions_alone_look_half_as_
 
     def launched(self: RunningQuery, built: Any, trigger: Any) -> StreamingQuery:
         query: Any = launch(self, built, trigger)
-        waits[self._publisher.vertex.uid] = query._jsq.streamingQuery().pollingDelayMs()
+        waits[self._batches.vertex.uid] = query._jsq.streamingQuery().pollingDelayMs()
         return query  # type: ignore[no-any-return]
 
     monkeypatch.setattr(RunningQuery, "_launch", launched)

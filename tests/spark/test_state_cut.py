@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_provider_ckpt.spark.task.streaming.state_repartition import WHILE_CUT, cut_anew
+from airflow_provider_ckpt.spark.task.streaming.state_repartition import WHILE_REPARTITIONING, repartition_state
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.spark.harness import World
 
 pytestmark = pytest.mark.slow
 
-(COUNTED,) = WHILE_CUT
+(COUNTED,) = WHILE_REPARTITIONING
 
 
 def test_a_cut_looks_up_no_key_and_the_query_that_goes_on_counts_them(spark: SparkSession, world: World) -> None:
@@ -27,7 +27,7 @@ def test_a_cut_looks_up_no_key_and_the_query_that_goes_on_counts_them(spark: Spa
     assert run(spark, world, folder) == dict.fromkeys(range(30), 1)
     assert keys_of(world) == 30
 
-    assert cut_anew(spark, folder, 3)
+    assert repartition_state(spark, folder, 3)
     assert keys_of(world) == -3, "each of three parts says that it does not know"
     assert spark.conf.get(COUNTED, None) is None
 

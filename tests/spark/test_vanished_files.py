@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.task import bounded_offsets
-from airflow_provider_ckpt.task.bounded_offsets import FIRST_LOOK, LONGEST_PAUSE, BoundedOffsets
+from airflow_provider_ckpt.task.bounded_offsets import FIRST_CHECK, LONGEST_PAUSE, BoundedOffsets
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 from airflow_provider_ckpt.task.inputs import BoundedInput
 from tests.spark.faults import HookedStorage
@@ -25,7 +25,7 @@ def test_it_is_looked_at_after_a_time_without_progress_and_then_with_growing_pau
     one = source("a", "b")
     looks = [now for now in range(3000) if one.is_stuck(float(now))]
     pauses = [after - before for before, after in pairwise(looks)]
-    assert looks[0] == FIRST_LOOK
+    assert looks[0] == FIRST_CHECK
     assert pauses[:6] == [60, 120, 240, 480, LONGEST_PAUSE, LONGEST_PAUSE]
 
 
@@ -33,8 +33,8 @@ def test_progress_puts_the_look_off_and_a_source_at_its_end_is_never_looked_at()
     one = source("a", "b")
     assert not one.is_stuck(0.0)
     one.read({"a"})
-    assert not one.is_stuck(FIRST_LOOK)
-    assert one.is_stuck(2 * FIRST_LOOK)
+    assert not one.is_stuck(FIRST_CHECK)
+    assert one.is_stuck(2 * FIRST_CHECK)
     one.read({"b"})
     assert not any(one.is_stuck(float(now)) for now in range(100, 3000))
 
@@ -49,7 +49,7 @@ def test_rows_of_one_partition_put_the_look_off_too() -> None:
         assert not one.is_stuck(float(now))
         one.read(json.dumps({"orders": {"0": now // 10 + 1, "1": 1}}))
     assert not one.is_stuck(600.0)
-    assert one.is_stuck(600.0 + FIRST_LOOK)
+    assert one.is_stuck(600.0 + FIRST_CHECK)
     one.read(json.dumps({"orders": {"0": 100, "1": 5}}))
     assert one.at_end()
     assert not any(one.is_stuck(float(now)) for now in range(700, 3000))
@@ -58,10 +58,10 @@ def test_rows_of_one_partition_put_the_look_off_too() -> None:
 def test_what_one_look_has_found_is_no_end_yet() -> None:
     """A broker that has just started reports that an existing topic is unknown."""
     one, gone = topic(), "Topic orders is gone."
-    assert [one.is_hopeless(why) for why in (gone, None, gone, "It ends at 7.", gone)] == [False] * 5
+    assert [one.has_lost_rows(why) for why in (gone, None, gone, "It ends at 7.", gone)] == [False] * 5
     one.read(json.dumps({"orders": {"0": 1}}))
-    assert not one.is_hopeless(gone), "rows have come since"
-    assert one.is_hopeless(gone)
+    assert not one.has_lost_rows(gone), "rows have come since"
+    assert one.has_lost_rows(gone)
 
 
 def test_a_missing_file_is_named_and_files_that_are_there_are_waited_for() -> None:
@@ -75,7 +75,7 @@ def test_a_missing_file_is_named_and_files_that_are_there_are_waited_for() -> No
 def test_a_job_whose_history_vanishes_fails_by_name_and_finishes_when_it_is_back(
     world: World, monkeypatch: pytest.MonkeyPatch, chain: bool
 ) -> None:
-    monkeypatch.setattr(bounded_offsets, "FIRST_LOOK", 1.0)
+    monkeypatch.setattr(bounded_offsets, "FIRST_CHECK", 1.0)
     expected = world.put_ids("history", 4, 2) | world.put_ids("live", 1, 2, 1000)
     last = max(Path(world.path("history")).glob("*.parquet"))
     kept = world.base / "kept"

@@ -260,7 +260,7 @@ def test_an_append_has_succeeded_whatever_its_pack_fails_with(storage: Storage) 
     log.load()
     log.open(AttemptId(1, 0, "a"))
     for number in range(PACK):
-        log.publish(Batch(number, {}))
+        log.append_batch(Batch(number, {}))
     assert log.position == len(log.records()) == PACK + 1
 
 
@@ -333,7 +333,7 @@ def test_who_writes_a_subtasks_log_packs_it(storage: Storage) -> None:
     log.load()
     log.open(AttemptId(1, 0, "a"))
     for number in range(PACK):
-        log.publish(Batch(number, {}, splits=(str(number),)))
+        log.append_batch(Batch(number, {}, splits=(str(number),)))
     assert packs(storage) == [f"log/pack-00000000-{PACK - 1:08d}.json"]
     counting = Counting(storage)
     again = SubtaskLog(counting, "log")

@@ -23,7 +23,7 @@ def log_of(*batches: Batch) -> SubtaskLog:
     log.load()
     log.open(ATTEMPT, None)
     for one in batches:
-        log.publish(one)
+        log.append_batch(one)
     return log
 
 

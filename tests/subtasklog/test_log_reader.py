@@ -30,8 +30,8 @@ def reader(request: pytest.FixtureRequest, writer: SubtaskLog, tmp_path: Path) -
 
 def test_what_is_written_meanwhile_is_read_on(writer: SubtaskLog, reader: LogReader) -> None:
     assert [type(record) for _, record in reader.records()] == [Open]
-    writer.publish(Batch(0, {}))
-    writer.publish(Batch(1, {}))
+    writer.append_batch(Batch(0, {}))
+    writer.append_batch(Batch(1, {}))
     assert [number for number, _ in reader.records(2)] == [2]
     assert reader.position == 3
     assert not reader.has_ended
@@ -42,15 +42,15 @@ def test_what_is_written_meanwhile_is_read_on(writer: SubtaskLog, reader: LogRea
 def test_a_reader_that_is_asked_for_its_position_first_has_read_what_lies_before(
     writer: SubtaskLog, reader: LogReader
 ) -> None:
-    writer.publish(Batch(0, {}))
+    writer.append_batch(Batch(0, {}))
     assert (reader.position, reader.path) == (2, "log")
     assert [number for number, _ in reader.records()] == [0, 1]
 
 
 def test_r4_what_a_later_open_rewinds_behind_is_read_no_more(writer: SubtaskLog, tmp_path: Path) -> None:
     tail = TailingLogReader(open_storage(tmp_path), "log")
-    writer.publish(Batch(0, {}))
-    writer.publish(Batch(1, {}))
+    writer.append_batch(Batch(0, {}))
+    writer.append_batch(Batch(1, {}))
     assert len(tail.records()) == 3
     later = SubtaskLog(open_storage(tmp_path), "log")
     later.load()
@@ -62,7 +62,7 @@ def test_a_tail_that_was_truncated_beyond_what_was_read_is_no_end(writer: Subtas
     tail = TailingLogReader(open_storage(tmp_path), "log")
     tail.records()
     for number in range(4):
-        writer.publish(Batch(number, {}))
+        writer.append_batch(Batch(number, {}))
     LogTruncation(open_storage(tmp_path), "log", lambda: None).truncate(4, None)
     with pytest.raises(BelowHeadError):
         tail.records()

@@ -36,7 +36,7 @@ def writer(storage: Storage) -> SubtaskLog:
     log.load()
     log.open(AttemptId(1, 0, "a"))
     for number in range(6):
-        log.publish(batch(number))
+        log.append_batch(batch(number))
     return log
 
 
@@ -49,7 +49,7 @@ def truncate(
 def test_the_writer_appends_on_behind_a_head_that_somebody_else_has_moved(writer: SubtaskLog, storage: Storage) -> None:
     for head in (3, 5):
         truncate(storage, head)
-        writer.publish(batch(head + 3))
+        writer.append_batch(batch(head + 3))
         writer.check_fenced()
     assert writer.barrier(1, 1).batch_id == 8
     again = loaded_log(storage)
@@ -63,7 +63,7 @@ def test_who_is_told_forgets_what_is_gone_and_nothing_else(writer: SubtaskLog, s
     log: LogReader = TailingLogReader(storage, "log") if far else writer
     assert batch_ids(log) == [0, 1, 2, 3, 4, 5]
     log.forget(4, truncate(storage, 4))
-    writer.publish(batch(6))
+    writer.append_batch(batch(6))
     assert log.records() == loaded_log(storage).records()
     assert batch_ids(log) == [2, 3, 4, 5, 6]
 
@@ -105,7 +105,7 @@ def test_r1_the_last_batch_stays_however_long_ago_it_was(writer: SubtaskLog, sto
 
 def test_a_batch_that_was_the_last_one_goes_when_it_is_that_no_more(writer: SubtaskLog, storage: Storage) -> None:
     truncate(storage, idle(writer, 10))
-    writer.publish(batch(6))
+    writer.append_batch(batch(6))
     truncate(storage, idle(writer, 10))
     assert batch_ids(loaded_log(storage)) == [6]
 
@@ -115,9 +115,9 @@ def test_r4_of_a_checkpoint_the_last_batch_stays_though_a_later_one_is_published
     writer: SubtaskLog, storage: Storage, last: Batch
 ) -> None:
     """A restore to the checkpoint makes the later batch void and resumes from the earlier one."""
-    writer.publish(last)
+    writer.append_batch(last)
     checkpoint = idle(writer, 10)
-    writer.publish(batch(7))
+    writer.append_batch(batch(7))
     truncate(storage, checkpoint)
     again = loaded_log(storage)
     assert again.open(AttemptId(2, 0, "b"), continues_at=checkpoint + 1).last_batch == last
@@ -171,7 +171,7 @@ def _truncated_twice(storage: Storage) -> None:
     log.open(AttemptId(1, 0, "a"))
     for first in (0, 3):
         for number in range(first, first + 3):
-            log.publish(batch(number))
+            log.append_batch(batch(number))
         truncate(storage, idle(log, 4))
 
 

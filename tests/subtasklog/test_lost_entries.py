@@ -35,7 +35,7 @@ def log(storage: MemoryStorage) -> SubtaskLog:
     made.load()
     made.open(AttemptId(1, 0, "a"))
     for number in range(4):
-        made.publish(split(number, storage))
+        made.append_batch(split(number, storage))
     made.end_of_data("finish")
     return made
 
@@ -67,8 +67,8 @@ def test_the_next_attempt_goes_on_without_the_entries_that_it_names(storage: Mem
     assert not again.has_ended
     assert splits(again) == ["s0", "s2"]
     assert again.state.last_batch is not None
-    again.publish(Batch(again.state.last_batch.batch_id + 1, {}, splits=("s1",)))
-    again.publish(Batch(again.state.last_batch.batch_id + 1, {}, splits=("s3",)))
+    again.append_batch(Batch(again.state.last_batch.batch_id + 1, {}, splits=("s1",)))
+    again.append_batch(Batch(again.state.last_batch.batch_id + 1, {}, splits=("s3",)))
     again.end_of_data("finish")
     for reader in (again, TailingLogReader(storage, "log")):
         assert splits(reader) == ["s0", "s2", "s1", "s3"]
@@ -85,10 +85,10 @@ def test_an_end_that_comes_before_the_next_attempt_opens_the_log_is_void_too(
     before.load()
     before.open(AttemptId(1, 0, "a"))
     for number in range(2):
-        before.publish(split(number, storage))
+        before.append_batch(split(number, storage))
     again = SubtaskLog(storage, "log")
     again.load()
-    before.publish(split(2, storage))
+    before.append_batch(split(2, storage))
     before.end_of_data("finish")
     if is_closed:
         before.end_of_partition()

@@ -93,7 +93,7 @@ def test_r5_what_its_task_writes_is_left_alone_and_what_it_has_published_is_ther
     log = life.begins(1)
     published = life.writes("0001-n0", 0)
     assert (life.collect(), life.there(), life.metrics()) == (0, ["0001-n0-0-x"], ())
-    log.publish(published)
+    log.append_batch(published)
     assert life.metrics() == (PartitionWithMetrics(A, 1, 4, 1, None, False),)
     life.writes("0001-n0", 1)
     assert (life.collect(), life.there()) == (0, ["0001-n0-0-x", "0001-n0-1-x"])
@@ -104,7 +104,7 @@ def test_r5_what_its_task_writes_is_left_alone_and_what_it_has_published_is_ther
 
 
 def test_r5_what_a_failed_attempt_has_left_goes_once_and_what_it_has_published_stays(life: Life) -> None:
-    life.begins(1).publish(life.writes("0001-n0", 0))
+    life.begins(1).append_batch(life.writes("0001-n0", 0))
     life.writes("0001-n0", 1)
     life.begins(2)
     assert [life.collect(), life.collect()] == [1, 0]
@@ -115,15 +115,15 @@ def test_an_attempt_that_was_over_before_it_wrote_anything_leaves_nothing(life: 
     life.begins(1)
     log = life.begins(1, number=1)
     assert (life.collect(), life.there(), life.metrics()) == (0, [], ())
-    log.publish(life.writes("0001-01-n0", 0))
+    log.append_batch(life.writes("0001-01-n0", 0))
     assert (life.collect(), life.there()) == (0, ["0001-01-n0-0-x"])
 
 
 def test_r23_of_an_attempt_that_is_void_the_next_driver_deletes_all_and_of_the_next_attempt_nothing(life: Life) -> None:
     """Both attempts publish the same batch."""
-    life.begins(1).publish(life.writes("0001-n0", 0))
+    life.begins(1).append_batch(life.writes("0001-n0", 0))
     log = life.begins(1, number=1, continues_at=0)
-    log.publish(life.writes("0001-01-n0", 0))
+    log.append_batch(life.writes("0001-01-n0", 0))
     assert life.collect() == 1
     assert life.there() == ["0001-01-n0-0-x"]
 
@@ -139,7 +139,7 @@ def test_r3_an_attempt_that_ends_when_another_one_has_the_log_leaves_nothing_tha
     assert life.collect() == 1
     late = life.writes("0001-n0", 0)
     with pytest.raises(LogFencedError):
-        overtaken.publish(late)
+        overtaken.append_batch(late)
     with pytest.raises(LogFencedError):
         overtaken.end_of_data("finish")
     assert life.metrics() == ()

@@ -51,47 +51,47 @@ def truncate(storage: Storage, head: int) -> frozenset[int]:
 
 def test_r1_a_batch_is_one_entry_and_its_position_is_returned(storage: Storage) -> None:
     log = opened(storage)
-    assert [log.publish(batch(0)), log.publish(batch(1))] == [1, 2]
+    assert [log.append_batch(batch(0)), log.append_batch(batch(1))] == [1, 2]
     assert loaded_log(storage).state.last_batch == batch(1)
 
 
 def test_r1_a_batch_that_is_published_again_with_equal_offsets_is_a_no_op(storage: Storage) -> None:
     log = opened(storage)
-    position = log.publish(batch(0))
-    assert log.publish(batch(0, files=2)) == position
+    position = log.append_batch(batch(0))
+    assert log.append_batch(batch(0, files=2)) == position
     assert loaded_log(storage).state.last_batch == batch(0)
     again = opened(storage, epoch=2)
-    assert again.publish(batch(0)) == position
+    assert again.append_batch(batch(0)) == position
     assert batch_ids(again) == [0]
 
 
 def test_r1_a_known_batch_with_other_offsets_is_a_hard_error(storage: Storage) -> None:
     log = opened(storage)
-    log.publish(batch(0))
+    log.append_batch(batch(0))
     with pytest.raises(BatchConflictError, match=r"batch 0 of log.* is published with offsets"):
-        log.publish(batch(0, at=9))
+        log.append_batch(batch(0, at=9))
     assert batch_ids(loaded_log(storage)) == [0]
 
 
 def test_r1_a_batch_below_the_last_one_is_refused(storage: Storage) -> None:
     log = opened(storage)
-    log.publish(batch(4))
+    log.append_batch(batch(4))
     with pytest.raises(BatchConflictError, match="was offered after batch"):
-        log.publish(batch(3))
+        log.append_batch(batch(3))
 
 
 def test_r21_batch_ids_rise_but_need_not_be_consecutive(storage: Storage) -> None:
     log = opened(storage)
-    log.publish(batch(1))
-    log.publish(batch(5))
+    log.append_batch(batch(1))
+    log.append_batch(batch(5))
     assert batch_ids(log) == [1, 5]
 
 
 def test_r1_a_barrier_is_the_fold_of_what_precedes_it(storage: Storage) -> None:
     log = opened(storage)
-    log.publish(batch(0, inputs={"e": 3}))
+    log.append_batch(batch(0, inputs={"e": 3}))
     first = log.barrier(1, 1)
-    log.publish(batch(1, inputs={"e": 5}))
+    log.append_batch(batch(1, inputs={"e": 5}))
     second = log.barrier(1, 2)
     assert (first.position, first.batch_id, dict(first.inputs)) == (2, 0, {"e": 3})
     assert (second.position, second.batch_id, dict(second.inputs)) == (4, 1, {"e": 5})
@@ -107,9 +107,9 @@ def test_a_barrier_before_any_batch_snapshots_nothing(storage: Storage) -> None:
 
 def test_a_barrier_that_is_there_is_not_appended_again(storage: Storage) -> None:
     log = opened(storage)
-    log.publish(batch(0))
+    log.append_batch(batch(0))
     first = log.barrier(1, 1)
-    log.publish(batch(1))
+    log.append_batch(batch(1))
     assert log.barrier(1, 1) == first
     assert loaded_log(storage).state.barriers == {(1, 1): first}
 
@@ -117,7 +117,7 @@ def test_a_barrier_that_is_there_is_not_appended_again(storage: Storage) -> None
 def test_r10_the_same_checkpoint_number_of_another_epoch_is_another_barrier(storage: Storage) -> None:
     opened(storage).barrier(1, 1)
     log = opened(storage, epoch=2)
-    log.publish(batch(0))
+    log.append_batch(batch(0))
     assert log.barrier(2, 1).batch_id == 0
 
 
@@ -126,13 +126,13 @@ def test_r10_the_same_checkpoint_number_of_another_epoch_is_another_barrier(stor
 
 def test_r3_an_attempt_is_fenced_by_the_next_one_and_told_by_whom(storage: Storage) -> None:
     zombie = opened(storage)
-    zombie.publish(batch(0))
+    zombie.append_batch(batch(0))
     zombie.check_fenced()
     opened(storage, epoch=2)
     with pytest.raises(LogFencedError, match="attempt 0002-a2 of epoch 2"):
         zombie.check_fenced()
     with pytest.raises(LogFencedError):
-        zombie.publish(batch(1))
+        zombie.append_batch(batch(1))
     with pytest.raises(LogFencedError):
         zombie.barrier(1, 1)
     assert batch_ids(loaded_log(storage)) == [0]
@@ -140,7 +140,7 @@ def test_r3_an_attempt_is_fenced_by_the_next_one_and_told_by_whom(storage: Stora
 
 def test_r3_an_attempt_that_was_paused_before_it_opened_cannot_open_any_more(storage: Storage) -> None:
     late = loaded_log(storage)
-    opened(storage, epoch=2).publish(batch(0))
+    opened(storage, epoch=2).append_batch(batch(0))
     with pytest.raises(LogFencedError):
         late.open(AttemptId(1, 0, "a1"))
     assert batch_ids(loaded_log(storage)) == [0]
@@ -149,19 +149,19 @@ def test_r3_an_attempt_that_was_paused_before_it_opened_cannot_open_any_more(sto
 def test_r3_what_was_published_between_reading_and_opening_counts(storage: Storage) -> None:
     before = opened(storage)
     successor = loaded_log(storage)
-    before.publish(batch(0))
+    before.append_batch(batch(0))
     assert successor.open(AttemptId(2, 0, "a2")).last_batch == batch(0)
 
 
 def test_r3_an_attempt_is_fenced_by_the_next_one_of_its_epoch(storage: Storage) -> None:
     zombie = opened(storage)
-    zombie.publish(batch(0))
+    zombie.append_batch(batch(0))
     successor = loaded_log(storage)
     assert successor.open(AttemptId(1, 1, "b")).last_batch == batch(0)
     with pytest.raises(LogFencedError, match="attempt 0001-01-b of epoch 1") as raised:
-        zombie.publish(batch(1))
+        zombie.append_batch(batch(1))
     assert raised.value.data["attempt"] == AttemptId(1, 1, "b")
-    successor.publish(batch(1))
+    successor.append_batch(batch(1))
     assert batch_ids(loaded_log(storage)) == [0, 1]
 
 
@@ -189,19 +189,19 @@ def test_r3_an_attempt_that_is_not_later_does_not_open_the_log(
         LogFencedError, match=f"held by attempt {held} of epoch {held.epoch}; {late} does not come after"
     ):
         paused.open(late)
-    holder.publish(batch(0))
+    holder.append_batch(batch(0))
     assert batch_ids(loaded_log(storage)) == [0]
 
 
 def test_r3_truncation_keeps_what_fences_a_zombie(storage: Storage) -> None:
     zombie = opened(storage)
-    zombie.publish(batch(0))
+    zombie.append_batch(batch(0))
     successor = opened(storage, epoch=2)
     for number in range(1, 20):
-        successor.publish(batch(number))
+        successor.append_batch(batch(number))
     successor.forget(18, truncate(storage, 18))
     with pytest.raises(LogFencedError):
-        zombie.publish(batch(1))
+        zombie.append_batch(batch(1))
     reader = loaded_log(storage)
     assert [record.epoch for _, record in reader.records() if isinstance(record, Open)] == [1, 2]
     assert batch_ids(reader) == batch_ids(successor) == [15, 16, 17, 18, 19]
@@ -213,15 +213,15 @@ def test_r3_an_attempt_that_was_paused_over_a_truncation_opens_at_the_tail(stora
     """The position that it would take is free again. An open there would fence no attempt, and no reader would see
     it."""
     writer = opened(storage)
-    writer.publish(batch(0))
+    writer.append_batch(batch(0))
     late = loaded_log(storage)
     for number in range(1, 12):
-        writer.publish(batch(number))
+        writer.append_batch(batch(number))
     truncate(storage, 10)
     assert late.open(AttemptId(2, 0, "a2")).last_batch == batch(11)
     assert late.position == writer.position + 1
     with pytest.raises(LogFencedError, match="attempt 0002-a2"):
-        writer.publish(batch(12))
+        writer.append_batch(batch(12))
 
 
 class Telling(UserDict[str, int]):
@@ -238,10 +238,10 @@ def test_r1_a_batch_that_is_published_while_a_barrier_is_made_comes_behind_it(st
     """The batch arrives between the fold and the append of the barrier. Before the barrier, it would be in no
     checkpoint."""
     log, inputs, done = opened(storage), Telling({"e": 1}), Event()
-    log.publish(Batch(0, {}, inputs=inputs))
+    log.append_batch(Batch(0, {}, inputs=inputs))
 
     def publish() -> None:
-        log.publish(batch(1))
+        log.append_batch(batch(1))
         done.set()
 
     other = Thread(target=publish)
@@ -264,8 +264,8 @@ def test_r1_a_batch_that_is_published_while_a_barrier_is_made_comes_behind_it(st
 
 def test_r4_an_open_is_never_void(storage: Storage) -> None:
     """The folder of its attempt is the only one left to resume from, and its number fences."""
-    opened(storage).publish(batch(0))
-    opened(storage, epoch=2).publish(batch(1))
+    opened(storage).append_batch(batch(0))
+    opened(storage, epoch=2).append_batch(batch(1))
     rewound = opened(storage, epoch=3, continues_at=2)
     assert batch_ids(rewound) == [0]
     for log in (rewound, loaded_log(storage)):
@@ -278,15 +278,15 @@ def test_r4_an_open_is_never_void(storage: Storage) -> None:
 
 def test_r4_a_rewind_voids_what_lies_between_for_every_reader(storage: Storage) -> None:
     log = opened(storage)
-    log.publish(batch(0))
+    log.append_batch(batch(0))
     kept = log.barrier(1, 1)
-    log.publish(batch(1))
+    log.append_batch(batch(1))
     log.barrier(1, 2)
     rewound = opened(storage, epoch=2, continues_at=kept.position + 1)
     assert batch_ids(rewound) == batch_ids(loaded_log(storage)) == [0]
     assert rewound.state.last_batch == batch(0)
     assert list(rewound.state.barriers) == [(1, 1)]
-    rewound.publish(batch(1, at=5))
+    rewound.append_batch(batch(1, at=5))
     assert loaded_log(storage).state.last_batch == batch(1, at=5)
     assert batch_ids(loaded_log(storage)) == [0, 1]
 
@@ -294,29 +294,29 @@ def test_r4_a_rewind_voids_what_lies_between_for_every_reader(storage: Storage) 
 def test_r4_nothing_is_deleted_so_a_zombie_cannot_make_a_void_number_again(storage: Storage) -> None:
     zombie = opened(storage)
     for number in range(4):
-        zombie.publish(batch(number))
+        zombie.append_batch(batch(number))
     entries = set(storage.list("log"))
     opened(storage, epoch=2, continues_at=2)
     assert entries < set(storage.list("log"))
     with pytest.raises(LogFencedError):
-        zombie.publish(batch(4))
+        zombie.append_batch(batch(4))
 
 
 def test_r4_an_end_of_data_behind_the_rewind_is_void_too(storage: Storage) -> None:
     log = opened(storage)
-    log.publish(batch(0))
+    log.append_batch(batch(0))
     log.end_of_data("finish")
     log.end_of_partition()
     rewound = opened(storage, epoch=2, continues_at=2)
     assert (rewound.state.end_of_data, rewound.state.closed) == (None, False)
-    rewound.publish(batch(1))
+    rewound.append_batch(batch(1))
     assert batch_ids(rewound) == [0, 1]
 
 
 def test_r4_records_from_a_position_leave_out_the_void_ones(storage: Storage) -> None:
     log = opened(storage)
     for number in range(4):
-        log.publish(batch(number))
+        log.append_batch(batch(number))
     rewound = opened(storage, epoch=2, continues_at=3)
     assert [number for number, record in rewound.records(1) if isinstance(record, Batch)] == [1, 2]
 
@@ -326,22 +326,22 @@ def test_r4_records_from_a_position_leave_out_the_void_ones(storage: Storage) ->
 
 def test_r11_no_batch_follows_an_end_of_data_but_barriers_do(storage: Storage) -> None:
     log = opened(storage)
-    log.publish(batch(0))
+    log.append_batch(batch(0))
     log.end_of_data("finish")
     with pytest.raises(EndedLogError, match="end of data"):
-        log.publish(batch(1))
+        log.append_batch(batch(1))
     assert log.barrier(1, 1).finished
     again = opened(storage, epoch=2)
     assert again.state.end_of_data == "finish"
     with pytest.raises(EndedLogError):
-        again.publish(batch(1))
+        again.append_batch(batch(1))
 
 
 def test_r11_the_last_batch_may_be_offered_again_after_the_end(storage: Storage) -> None:
     log = opened(storage)
-    position = log.publish(batch(0))
+    position = log.append_batch(batch(0))
     log.end_of_data("finish")
-    assert log.publish(batch(0)) == position
+    assert log.append_batch(batch(0)) == position
 
 
 def test_r11_nothing_follows_an_end_of_partition(storage: Storage) -> None:
@@ -366,10 +366,10 @@ def life(storage: Storage, head: int = HEAD) -> None:
     log = SubtaskLog(storage, "log")
     log.load()
     log.open(AttemptId(1, 0, "a1"))
-    log.publish(batch(0))
+    log.append_batch(batch(0))
     log.barrier(1, 1)
-    log.publish(batch(1))
-    log.publish(batch(2))
+    log.append_batch(batch(1))
+    log.append_batch(batch(2))
     log.forget(head, truncate(storage, head))
     log.barrier(1, 2)
     log.end_of_data("finish")
@@ -411,7 +411,7 @@ def test_after_a_crash_at_any_verb_the_next_attempt_goes_on_to_the_same_end(tmp_
             last = log.state.last_batch
             for number in range(0 if last is None else last.batch_id, 3):
                 if log.state.end_of_data is None:
-                    log.publish(batch(number))
+                    log.append_batch(batch(number))
             log.end_of_data("finish")
             log.end_of_partition()
         state = loaded_log(inner).state
@@ -455,7 +455,7 @@ class GoneAfter(WrappedStorage):
 
 def test_r1_after_an_append_of_unknown_outcome_the_log_refuses_all_until_it_is_read_again(storage: Storage) -> None:
     log = opened(storage)
-    log.publish(batch(0))
+    log.append_batch(batch(0))
     faulty = GoneAfter(storage)
     log = SubtaskLog(faulty, "log")
     log.load()
@@ -463,7 +463,7 @@ def test_r1_after_an_append_of_unknown_outcome_the_log_refuses_all_until_it_is_r
     log.open(AttemptId(2, 0, "a2"))
     faulty.back = False
     with pytest.raises(StorageTransientError):
-        log.publish(batch(1))  # it landed, but the log does not know
+        log.append_batch(batch(1))  # it landed, but the log does not know
     faulty.back = True
     with pytest.raises(StorageTransientError):
         log.barrier(2, 1)  # it would not be the fold of the entries before it
@@ -471,7 +471,7 @@ def test_r1_after_an_append_of_unknown_outcome_the_log_refuses_all_until_it_is_r
         log.check_fenced()
     again = opened(storage, epoch=3)
     assert again.state.last_batch == batch(1)
-    again.publish(batch(1))
+    again.append_batch(batch(1))
     assert batch_ids(again) == [0, 1]
 
 
@@ -517,7 +517,7 @@ def barriers(log: SubtaskLog) -> list[tuple[int, int]]:
 
 def with_a_failed_barrier(storage: Storage, lands: str) -> SubtaskLog:
     log = opened(FlakyBarriers(storage, lands))
-    log.publish(batch(0))
+    log.append_batch(batch(0))
     with pytest.raises(StorageTransientError):
         log.barrier(1, 1)
     return log
@@ -537,7 +537,7 @@ def test_r1_a_barrier_after_one_that_failed_is_the_fold_of_what_precedes_it(stor
 @LANDS
 def test_r1_a_batch_after_a_failed_barrier_comes_behind_it(storage: Storage, lands: str) -> None:
     log = with_a_failed_barrier(storage, lands)
-    assert log.publish(batch(1)) == 3
+    assert log.append_batch(batch(1)) == 3
     log.barrier(1, 2)
     log.end_of_data("finish")
     assert barriers(loaded_log(storage)) == barriers(log) == [(1, 2), (2, 4)]
@@ -569,7 +569,7 @@ def test_r3_a_fence_behind_a_failed_barrier_holds(storage: Storage, lands: str) 
     with pytest.raises(LogFencedError):
         log.check_fenced()
     with pytest.raises(LogFencedError):
-        log.publish(batch(1))
+        log.append_batch(batch(1))
 
 
 def test_a_log_whose_barrier_cannot_be_settled_takes_nothing_else(storage: Storage) -> None:
@@ -581,8 +581,8 @@ def test_a_log_whose_barrier_cannot_be_settled_takes_nothing_else(storage: Stora
             log.barrier(1, 1)
     flaky.tries = 0
     with pytest.raises(StorageTransientError):
-        log.publish(batch(0))
-    assert log.publish(batch(0)) == 2
+        log.append_batch(batch(0))
+    assert log.append_batch(batch(0)) == 2
     assert barriers(loaded_log(storage)) == [(1, 1)]
 
 
@@ -593,7 +593,7 @@ def test_r1_a_crash_anywhere_around_a_failed_barrier_leaves_a_log_to_go_on_with(
 ) -> None:
     def life_of(storage: Storage) -> None:
         log = with_a_failed_barrier(storage, lands)
-        log.publish(batch(1))
+        log.append_batch(batch(1))
         log.barrier(1, 2)
 
     count = Verbs()
@@ -606,7 +606,7 @@ def test_r1_a_crash_anywhere_around_a_failed_barrier_leaves_a_log_to_go_on_with(
         log = opened(inner, epoch=2)
         last = log.state.last_batch
         for number in range(0 if last is None else last.batch_id, 3):
-            log.publish(batch(number))
+            log.append_batch(batch(number))
         log.barrier(2, 3)
         assert batch_ids(loaded_log(inner)) == [0, 1, 2]
         assert barriers(loaded_log(inner))[-1][0] == 3

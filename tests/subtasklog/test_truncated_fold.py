@@ -73,7 +73,7 @@ class World:
         if what == "batch" and not ended:
             files = (PartitionFile(f"{self.batch}/part", 1),) if rng.random() < 0.5 else ()
             one = Batch(self.batch, {"s": str(rng.random())}, files=files)
-            at = self.log.publish(one)
+            at = self.log.append_batch(one)
             self.batch += 1
             self.all.append((at, one))
         elif what == "barrier":

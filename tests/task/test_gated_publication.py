@@ -9,7 +9,6 @@ import pytest
 
 from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId, TaskId
-from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -17,8 +16,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.input_gate import InputGate
 from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
-from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
+from airflow_provider_ckpt.task.publication import Publication
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.support.single_channel_feed import SingleChannelFeed
 
@@ -66,15 +65,15 @@ def test_r7_nothing_is_fed_behind_what_could_not_be_fed(tmp_path: Path) -> None:
     )
     log = opened(storage, "v", OF_CONSUMER)
     task_id = TaskId(1, SubtaskId("v/0"), OF_CONSUMER)
-    publication = GatedPublication(log, task_id, inputs, plan=VertexPlan(0, ()), tell=ignored, notify=ignored)
+    publication = Publication(log, task_id, inputs, post=ignored, notify=ignored)
 
-    producer.publish(Batch(0, {}, files=(file(0),)))
+    producer.append_batch(Batch(0, {}, files=(file(0),)))
     publication.act_on_inputs()
     storage.failing = True
-    position = producer.publish(Batch(1, {}, files=(file(1),)))
+    position = producer.append_batch(Batch(1, {}, files=(file(1),)))
     with pytest.raises(StorageTransientError):
         publication.act_on_inputs()
-    producer.publish(Batch(2, {}, files=(file(2),)))
+    producer.append_batch(Batch(2, {}, files=(file(2),)))
     with pytest.raises(StorageTransientError):
         publication.act_on_inputs()
 

@@ -41,7 +41,7 @@ def make(request: pytest.FixtureRequest) -> Callable[[bytes], tuple[Publication,
             told.append(type(report).__name__)
 
         task_id = TaskId(1, SubtaskId("v/0"), AttemptId.first(1, "a"))
-        return Publication(log, task_id, tell=tell, notify=lambda: None), told
+        return Publication(log, task_id, post=tell, notify=lambda: None), told
 
     return made
 

@@ -36,7 +36,7 @@ class Subtask:
         self.log.load()
         self.log.open(attempt)
         task_id = TaskId(attempt.epoch, SubtaskId("parts/0"), attempt)
-        self.reading = SplitReading("parts", Publication(self.log, task_id, tell=self._tell, notify=lambda: None))
+        self.reading = SplitReading("parts", Publication(self.log, task_id, post=self._tell, notify=lambda: None))
 
     def _tell(self, report: Report) -> None:
         about = getattr(report, "splits", getattr(report, "checkpoint", None))
@@ -111,7 +111,7 @@ def test_r14_a_split_is_told_before_a_barrier_behind_it_is_acknowledged(subtask:
         answered.wait(0.5)  # this times out, because the barrier has to wait for the split's report
         return position
 
-    reading.publication.publish = publish_and_wait  # type: ignore[method-assign]
+    reading.publication.publish = publish_and_wait  # type: ignore[method-assign,assignment]
     reading.complete(Batch(0, {}, splits=("a",)))
     driver.join(60)
     assert subtask.told[1:] == [(SplitsCompleted, ("a",)), (BarrierAcknowledged, 3)]

@@ -138,7 +138,7 @@ def test_r14_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
     log.load()
     log.open(AttemptId.first(1, "a"))
     for number in range(3):
-        log.publish(Batch(number, {}, splits=(f"s{number}",)))
+        log.append_batch(Batch(number, {}, splits=(f"s{number}",)))
     LogTruncation(storage, "log", lambda: None).truncate(3, None)
     state = JobState(JOB)
     ev.SplitsCovered("parts", 1, ((0, 1), (1, 2))).apply(state)
@@ -155,8 +155,8 @@ def test_r14_all_splits_of_an_entry_are_found_by_the_next_driver() -> None:
     log = SubtaskLog(storage, "log")
     log.load()
     log.open(AttemptId.first(1, "a"))
-    log.publish(Batch(0, {}, splits=("s3",)))
-    log.publish(Batch(1, {}, splits=("s0", "s2", "of another list")))
+    log.append_batch(Batch(0, {}, splits=("s3",)))
+    log.append_batch(Batch(1, {}, splits=("s0", "s2", "of another list")))
     lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
     logs = {SubtaskId("parts/0"): log}
     found = restored_splits(JobState(JOB), graph("all_to_all"), logs, lists, {"parts": 1})["parts"]
@@ -183,7 +183,7 @@ class _GoesOn(SubtaskLog):
     def records(self, start: int = 0) -> list[Numbered]:
         found = list(super().records(start))
         if not self.has_ended:
-            self.publish(Batch(0, {}, splits=("s0",)))
+            self.append_batch(Batch(0, {}, splits=("s0",)))
             self.end_of_data("finish")
         return found
 

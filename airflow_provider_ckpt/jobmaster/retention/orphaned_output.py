@@ -10,7 +10,7 @@ The search needs no claim. A driver may claim the job at any moment, and never n
    an earlier one, and then no attempt is over.
 2. Staged output of an earlier attempt can still be published if Spark had committed it (R1). Its prepared record says
    so, and was written before the folder was complete. So the search reads the records after it has found the folder,
-   and the log once more after the records. A publisher deletes the record after it has appended the entry, so one of
+   and the log once more after the records. A task deletes the record after it has appended the entry, so one of
    the two shows the names.
 3. A void or truncated entry never counts again (R3, R4).
 4. Every name contains its attempt, and no two attempts have the same name (R5). So future output has other names.

@@ -1,24 +1,131 @@
-"""Checks of the files that a batch reads, for files that Spark would misread and for malformed rows."""
+"""Checks of the files that a batch reads, for files that Spark would misread and for malformed rows.
+
+Spark may fail at the content of a file: a malformed row, or a column of another type. Its own message has few details,
+so the file is read once more, alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DecimalType, StringType, StructType
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.spark.query.analysed_plan import analysed
+from airflow_provider_ckpt.spark.app.causes import jvm_text
+from airflow_provider_ckpt.spark.query.analysed_plan import analysed, each
+from airflow_provider_ckpt.spark.query.sources.file_index import index_of
+from airflow_provider_ckpt.spark.query.sources.malformed import malformed_only
+from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types, stored_schema
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.batch_files import refuse_unfit_files
+from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, UnfitRowError
+from airflow_provider_ckpt.spark.task.malformed_reason import UNKNOWN, malformed_reason
 from airflow_provider_ckpt.spark.task.malformed_rows import (
     Choose,
     MalformedRows,
     malformed_of_batch,
     malformed_of_frame,
 )
-from airflow_provider_ckpt.spark.task.unfit_rows import unfit_content
+from airflow_provider_ckpt.spark.task.terminal_errors import malformed_file
+from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob, normal_path
+from airflow_provider_ckpt.storage.redaction import redact_uri
+
+log = logging.getLogger(__name__)
+
+_COLUMN = "__ckpt_row"
+_OWN = "__ckpt_"
+_SHOWN = 80
+"""Characters of a malformed row that the driver's log shows."""
+_NAMED = 5
+"""Columns of a malformed row that are named."""
+_UNREADABLE = "java.lang.UnsupportedOperationException: org.apache.parquet.column.values."
+_UNSIGNED = DecimalType(20, 0)
+"""How Spark reads an unsigned number of 64 bits."""
+
+
+def unfit_content(spark: SparkSession, vertex: str, plan: Any, error: BaseException) -> CkptError | None:
+    """Return the error for a file whose content made Spark fail; None for any other failure.
+
+    The malformed row is only logged, because it must not reach the journal.
+
+    Args:
+        plan: the analysed plan that failed.
+        error: raised by Spark.
+    """
+    if isinstance(error, CkptError):
+        return None
+    malformed = malformed_file(error)
+    try:
+        if malformed is not None:
+            return next(_unfit_row(spark, vertex, plan, malformed), None)
+        if _UNREADABLE in jvm_text(error):
+            return next(_unfit_column(spark, vertex, plan), None)
+        return None
+    except PySparkException as again:  # then the caller reports the original failure
+        log.warning("the file that Spark failed at cannot be read again (%s)", type(again).__name__)
+        return None
+
+
+def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterator[UnfitRowError]:
+    reading = [relation for relation, files in _relations(plan) if normal_path(file) in map(normal_path, files)]
+    for relation in reading:
+        frame = _with_malformed(spark, relation, file)
+        reason = malformed_reason(spark, relation, _COLUMN, most=_NAMED)
+        for row, why in malformed_only(frame, _COLUMN).select(F.substring(_COLUMN, 1, _SHOWN), reason).take(1):
+            shown = redact_uri(file)
+            log.error("the row that does not fit the schema, in %s, begins with %s", shown, ascii(row))
+            yield UnfitRowError(vertex=vertex, file=shown, where="a row" if why == UNKNOWN else f"a row ({why})")
+
+
+def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[FileColumnTypeError]:
+    """Yield the error for a column of unsigned numbers that the source does not read as a decimal.
+
+    Spark fails at such a column, and names neither file nor column.
+    """
+    for relation, files in _relations(plan):
+        wanted = [field for field in _schema(relation).fields if not isinstance(field.dataType, DecimalType)]
+        for file in files if str(relation.fileFormat().toString()) == "Parquet" else ():
+            stored = {field.name.lower(): field.dataType for field in _read_parquet(spark, file).schema.fields}
+            for field in wanted:
+                if stored.get(field.name.lower()) == _UNSIGNED:
+                    about = {"column": field.name, "expected": field.dataType.simpleString(), "actual": "UINT64"}
+                    yield FileColumnTypeError(vertex=vertex, file=redact_uri(file), **about)
+
+
+def _relations(plan: Any) -> Iterator[tuple[Any, list[str]]]:
+    """Yield each relation of files with their URIs."""
+    for leaf in each(plan.collectLeaves()):
+        index = index_of(leaf)
+        if index is not None:
+            yield leaf.relation(), [str(uri) for uri in index.inputFiles()]
+
+
+def _with_malformed(spark: SparkSession, relation: Any, file: str) -> DataFrame:
+    given = {str(option._1()): str(option._2()) for option in each(relation.options().toSeq())}
+    options = {key: value for key, value in given.items() if key.lower() not in ("path", "paths")}
+    reader = spark.read.format(str(relation.fileFormat().toString()).lower()).options(**options)
+    fields = [field for field in _schema(relation).fields if not field.name.startswith(_OWN)]
+    reader = reader.schema(StructType(fields).add(_COLUMN, StringType()))
+    return reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", _COLUMN).load(_path(file))
+
+
+def _schema(relation: Any) -> StructType:
+    return stored_schema(str(relation.dataSchema().json()))
+
+
+def _read_parquet(spark: SparkSession, file: str) -> DataFrame:
+    return refuse_foreign_types(spark.read.parquet(_path(file)))
+
+
+def _path(uri: str) -> str:
+    return escaped_glob(unquote(uri))
 
 
 @dataclass(frozen=True)

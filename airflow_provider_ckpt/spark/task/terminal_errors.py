@@ -101,7 +101,7 @@ _HEADER_LENGTH = re.compile(
 )
 
 
-def hopeless(vertex: str, error: BaseException, files: Sequence[str] = ()) -> CkptError | None:
+def terminal_error(vertex: str, error: BaseException, files: Sequence[str] = ()) -> CkptError | None:
     """Return the error for a failure that every retry would repeat; None for any other failure.
 
     Args:

@@ -104,8 +104,8 @@ GARBAGE = (
     Mutant(
         "clock-set-back-unseen",
         "R10",
-        "StreamingRunner._look_at_the_clock",
-        "        self._submit(functools.partial(self._run_again, back))\n",
+        "StreamingRunner._check_clock",
+        "        self._submit(functools.partial(self._restart_query, back))\n",
         "        pass\n",
         ("tests/spark/test_clock.py::test_b8_a_query_that_waits_for_its_next_trigger_begins_again_behind_a_step_back",),
         "a query waits for its next trigger for as long as the machine's clock was set back",

@@ -95,7 +95,7 @@ _SUBTASK_LOG = (
     Mutant(
         "batch-with-other-offsets",
         "R1",
-        "SubtaskLog.publish",
+        "SubtaskLog.append_batch",
         "            if dict(batch.offsets) != dict(last.offsets):",
         "            if False:",
         _LOG,
@@ -104,7 +104,7 @@ _SUBTASK_LOG = (
     Mutant(
         "batch-published-twice",
         "R1",
-        "SubtaskLog.publish",
+        "SubtaskLog.append_batch",
         "        if last is not None and batch.batch_id == last.batch_id:",
         "        if False:",
         _LOG,
@@ -113,7 +113,7 @@ _SUBTASK_LOG = (
     Mutant(
         "batch-below-the-last-one",
         "R1",
-        "SubtaskLog.publish",
+        "SubtaskLog.append_batch",
         "        if last is not None and batch.batch_id < last.batch_id:",
         "        if False:",
         _LOG,
@@ -131,7 +131,7 @@ _SUBTASK_LOG = (
     Mutant(
         "batch-beside-a-barrier",
         "R1",
-        "SubtaskLog.publish",
+        "SubtaskLog.append_batch",
         "    with self._lock:\n        last = self.state.last_batch\n",
         "    if True:\n        last = self.state.last_batch\n",
         _LOG,

@@ -122,8 +122,8 @@ RECONFIGURING = (
     Mutant(
         "cut-taken-for-a-lost-batch",
         "R21",
-        "Publisher.recover",
-        " or self.folder.is_cut_anew(commit):",
+        "MicroBatches.recover",
+        " or self.folder.is_repartition(commit):",
         ":",
         _RUNS,
         "a job whose state was repartitioned cannot resume, because it looks for a batch that was never staged",
@@ -420,12 +420,12 @@ RECONFIGURING = (
         "cut-before-what-is-committed-is-published",
         "R21",
         "StreamingRunnerFactory.make",
-        "    publisher.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n"
+        "    batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n"
         "    if plan.settings is not None:\n"
-        "        cut_anew(context.spark, folder, plan.settings.state_partitions)\n",
+        "        repartition_state(context.spark, folder, plan.settings.state_partitions)\n",
         "    if plan.settings is not None:\n"
-        "        cut_anew(context.spark, folder, plan.settings.state_partitions)\n"
-        "    publisher.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n",
+        "        repartition_state(context.spark, folder, plan.settings.state_partitions)\n"
+        "    batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n",
         ("tests/spark/test_reconfiguring_beside.py",),
         "a batch that Spark had committed is never published, because the repartitioning is the newest batch",
     ),

@@ -6,35 +6,93 @@ run again. Otherwise the vertex runs again from its beginning, and the next ``Op
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from airflow_provider_ckpt.coordinator.protocol.reports import TaskReport
 from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.model.channel import Channel, channels
+from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.model.graph import JobVertex
-from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.ids import SubtaskId, TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
 from airflow_provider_ckpt.spark.plan.builder import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.query.edge_schema import plain
 from airflow_provider_ckpt.spark.query.sources.exchange_files import read_files
+from airflow_provider_ckpt.spark.query.sources.file_index import index_of, statuses
+from airflow_provider_ckpt.spark.query.sources.file_polls import listed
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
+from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.bounded.batch_sources import BatchSources
-from airflow_provider_ckpt.spark.task.bounded.bounded_runner import BoundedRunner, batch_of, publication_of
+from airflow_provider_ckpt.spark.task.bounded.bounded_runner import BoundedRunner, publication_of
 from airflow_provider_ckpt.spark.task.bounded.consumer_size import sized_for
 from airflow_provider_ckpt.spark.task.crashes import report_crash
+from airflow_provider_ckpt.spark.task.errors import FilesChangedWhileReadError
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
+from airflow_provider_ckpt.spark.task.streaming.source_watch import report_of
 from airflow_provider_ckpt.storage.layout import partition_path
 from airflow_provider_ckpt.subtasklog.errors import PartitionFilesDamagedError, ResultLostError
 from airflow_provider_ckpt.subtasklog.log_reader import LogReader
 from airflow_provider_ckpt.subtasklog.lost_entries import refuse_damaged
 from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 from airflow_provider_ckpt.task.bounded_reading import BoundedReading
+from airflow_provider_ckpt.task.read_files import ReadFiles
+
+_POLL = 0.1
+
+
+class BatchSources:
+    """The files of the sources at the time when the query was built. They are compared after they were read.
+
+    ``frames``: source -> its function's result.
+    """
+
+    def __init__(self, frames: Mapping[str, DataFrame], reads: Mapping[str, SourceReads]) -> None:
+        self._reads = {uid: read for uid, read in reads.items() if read.is_file and uid in frames}
+        self._frames = {uid: frames[uid] for uid in self._reads}
+        self._files = ReadFiles()
+        for uid, frame in self._frames.items():
+            self._files.add(uid, _files_of(frame), time.monotonic(), time.time())
+
+    def compare(
+        self,
+        job: Job,
+        task_id: TaskId,
+        post: Callable[[TaskReport], None],
+        is_over: Callable[[], bool],
+    ) -> None:
+        """Report files that have changed since the query was built. Young files are compared after a few seconds.
+
+        Raises FilesChangedWhileReadError.
+        """
+        until = self._files.settles_at(self._reads)
+        while time.monotonic() < until and not is_over():
+            time.sleep(_POLL)
+        for uid, read in self._reads.items():
+            changed = self._files.changed(uid, listed(self._frames[uid].sparkSession, read))
+            if not changed:
+                continue
+            short = next((file for file in changed if file.size != file.read), None)
+            if short is not None and job.operators[uid].on_unfinished == "fail":
+                raise FilesChangedWhileReadError(source=uid, count=len(changed), file=str(short))
+            post(report_of(task_id, uid, changed))
+
+
+def _files_of(frame: DataFrame) -> Iterator[FileStatus]:
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    leaves = plan.collectLeaves()
+    for index in map(index_of, map(leaves.apply, range(leaves.size()))):
+        if index is not None:
+            yield from statuses(index)
 
 
 class BatchRunner(BoundedRunner):
@@ -104,17 +162,17 @@ class BatchRunner(BoundedRunner):
     def _read(self, plan: VertexPlan) -> None:
         """Read, stage and publish the only batch of the vertex, and then its end."""
         self._channels = channels(self._run.graph.rescaled(plan.parallelism), self.subtask)
-        self._inputs = {one.producer: self._log_of(one.producer) for one in self._channels}
+        self._inputs = {channel.producer: self._log_of(channel.producer) for channel in self._channels}
         self._refuse_incomplete()
         if not self._reading.deploy(plan):
             return
-        with sized_for(self._run.spark, sum(file.size for one in self._inputs for file in self._files(one))):
+        with sized_for(self._run.spark, sum(file.size for producer in self._inputs for file in self._files(producer))):
             frame = self._frame()
             self._reading.begin()
             prepared = self._staged(lambda: self._outputs.stage(frame, 0, lambda: self._is_stopped))
         self._sources.compare(self._run.job, self._context.task_id, self._run.post, lambda: self._is_stopped)
         positions = {channel.key: self._inputs[channel.producer].position for channel in self._channels}
-        self._reading.publication.publish(batch_of(prepared, inputs=positions, ended=self.vertex.sources))
+        self._reading.publication.publish(replace(prepared.batch(), inputs=positions, ended=self.vertex.sources))
         self._reading.end()
 
     def _refuse_incomplete(self) -> None:

@@ -6,7 +6,7 @@ The driver's loop calls the commands. A thread of the runner reads, stages and p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from airflow_provider_ckpt.coordinator.protocol.reports import FilesChanged, ReconfigurationUnfit
 from airflow_provider_ckpt.model.graph import JobVertex
@@ -15,7 +15,6 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.subtasklog.prepared_store import Prepared
-from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.task.bounded_reading import BoundedReading
 from airflow_provider_ckpt.task.publication import Publication
 
@@ -82,29 +81,4 @@ class BoundedRunner:
 
 
 def publication_of(context: AttemptContext) -> Publication:
-    return Publication(context.log, context.task_id, tell=context.run.post, notify=context.notify_consumers)
-
-
-def batch_of(
-    prepared: Prepared,
-    *,
-    inputs: Mapping[str, int] | None = None,
-    ended: tuple[str, ...] = (),
-) -> Batch:
-    """Return the log entry for a staged batch. It has no offsets, because the input was read as a whole.
-
-    Args:
-        inputs: channel -> the position up to which it was read.
-        ended: sources that have ended with the batch.
-    """
-    handles = {uid: dict(handle) for uid, handle in prepared.handles.items()}
-    return Batch(
-        prepared.batch_id,
-        {},
-        inputs or {},
-        prepared.files,
-        handles,
-        ended=ended,
-        rows=prepared.rows,
-        malformed=prepared.malformed,
-    )
+    return Publication(context.log, context.task_id, post=context.run.post, notify=context.notify_consumers)

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.bounded.bounded_runner import BoundedRunner, batch_of, publication_of
+from airflow_provider_ckpt.spark.task.bounded.bounded_runner import BoundedRunner, publication_of
 from airflow_provider_ckpt.spark.task.bounded.split_stage import SplitStage
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.outputs import Outputs
@@ -128,7 +128,7 @@ class SplitRunner(BoundedRunner):
         else:
             count, prepared = staged
             self._size.took(count, time.monotonic() - begun)
-            entry = replace(batch_of(prepared), splits=tuple(split.id for split in splits[:count]))
+            entry = replace(prepared.batch(), splits=tuple(split.id for split in splits[:count]))
             self._reading.complete(entry, together=self._size.now)
         if self._size.now < before:
             self._reading.reads_fewer(self._size.now)

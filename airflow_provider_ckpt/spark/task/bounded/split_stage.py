@@ -19,7 +19,7 @@ from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, Functi
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
-from airflow_provider_ckpt.spark.task.terminal_errors import hopeless
+from airflow_provider_ckpt.spark.task.terminal_errors import terminal_error
 from airflow_provider_ckpt.subtasklog.prepared_store import Prepared
 from airflow_provider_ckpt.task.split_reading import SHORT
 
@@ -94,8 +94,8 @@ class SplitStage:
     def alone(self, split: Split, batch: int) -> Prepared:
         """Stage one split.
 
-        Raises TransientError for a failure of the user's function or of Spark. Raises the error of :func:`hopeless`
-        for a failure that every retry would repeat.
+        Raises TransientError for a failure of the user's function or of Spark. Raises what :func:`terminal_error`
+        returns for a failure that every retry would repeat.
         """
         self._running = self._begin(self._group, split.id)
         return self._staged(lambda: self._stage(split, batch))
@@ -118,7 +118,7 @@ class SplitStage:
             try:
                 count, frame = self._united(splits)
             except Exception as error:
-                self._tell(splits, error)
+                self._log_failure(splits, error)
                 return None
             try:
                 return count, self._staged(
@@ -127,10 +127,10 @@ class SplitStage:
             except Exception as error:
                 if isinstance(error, CkptError) and not limit.has_passed:
                     raise
-                self._tell(splits, error)
+                self._log_failure(splits, error)
                 return None
 
-    def _tell(self, splits: Sequence[Split], error: Exception) -> None:
+    def _log_failure(self, splits: Sequence[Split], error: Exception) -> None:
         log.info("%s of %s are read one by one: together they failed: %s", len(splits), self._operator.uid, error)
 
     def _united(self, splits: Sequence[Split]) -> tuple[int, DataFrame]:
@@ -158,7 +158,7 @@ class SplitStage:
             raise
         except Exception as error:
             raised = error
-        failed = hopeless(self._operator.uid, raised)
+        failed = terminal_error(self._operator.uid, raised)
         if failed is not None:
             raise failed from raised
         cause = find_cause(raised).in_file

@@ -39,7 +39,7 @@ class IdleSources:
         """Begin to watch a query that starts. No source counts as idle at that time. ``inputs``: those of the query."""
         self._inputs, self._since, self._raised = frozenset(inputs), self._clock(), 0
 
-    def look(self, times: TimesByInput) -> None:
+    def advance_watermark(self, times: TimesByInput) -> None:
         """Raise the watermark if idle sources hold it. ``times``: event times of the published batches."""
         if not self.timeouts:
             return

@@ -1,8 +1,4 @@
-"""The boundary between two micro-batches, and the detection of a clock that was set back.
-
-A query stops at the boundary before its plan changes, and at its end. The clock matters because Spark's triggers use
-it.
-"""
+"""The boundary between two micro-batches. A query stops there before its plan changes, and at its end."""
 
 from __future__ import annotations
 
@@ -27,7 +23,7 @@ class QueryBoundary:
     def __init__(self, query: RunningQuery, folder: SparkFolder, build: Callable[[bool], BuiltQuery]) -> None:
         self._query, self._folder, self._build = query, folder, build
 
-    def stand_still(self) -> None:
+    def stop_query(self) -> None:
         """Stop the query at a boundary: its newest planned batch is its newest committed one (R2)."""
         self._query.stop_after_batch()
         if not self._folder.at_boundary():
@@ -39,7 +35,7 @@ class QueryBoundary:
             self._query.stop_after_batch()
             self._finish_planned()
         else:
-            self.stand_still()
+            self.stop_query()
         self._fire_windows(built)
 
     def _finish_planned(self) -> None:
@@ -69,23 +65,3 @@ class QueryBoundary:
         With a hold, rows would have two watermarks, and Spark refuses that once event time has passed its start.
         """
         self._query.run_planned(self._build(not self._folder.is_final()))
-
-
-class WallClock:
-    """A watch for a clock that was set back.
-
-    Spark's trigger waits by this clock for the next interval. So no micro-batch would begin for the time by which the
-    clock was set back, and nothing would report that.
-    """
-
-    def __init__(self, wall: Callable[[], float] | None = None, steady: Callable[[], float] = time.monotonic) -> None:
-        self._wall, self._steady = wall or (lambda: time.time()), steady
-        self._ahead = self._now()
-
-    def set_back(self) -> float:
-        """Return by how many seconds the clock was set back since the last call; negative if it was set forward."""
-        before, self._ahead = self._ahead, self._now()
-        return before - self._ahead
-
-    def _now(self) -> float:
-        return self._wall() - self._steady()

@@ -27,7 +27,7 @@ from airflow_provider_ckpt.spark.plan.replacement_query import check_fits
 from airflow_provider_ckpt.spark.query.errors import UnfitQueryError
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.streaming.batch_function import BatchFunction
-from airflow_provider_ckpt.spark.task.streaming.state_repartition import cut_anew
+from airflow_provider_ckpt.spark.task.streaming.state_repartition import repartition_state
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.removal import best_effort
 
@@ -80,7 +80,7 @@ class QueryDryRuns:
         now: BuiltQuery,
         before: VertexSettings | None,
         make_builder: MakeBuilder,
-        tell: Callable[[Report], None],
+        post: Callable[[Report], None],
     ) -> None:
         """Try the query of a plan, and return at once.
 
@@ -91,7 +91,7 @@ class QueryDryRuns:
             now: the running query.
             before: the settings of the running query; None if requests have changed none.
             make_builder: returns the builder of a query with the given settings.
-            tell: called with ReconfigurationPrepared or ReconfigurationUnfit.
+            post: called with ReconfigurationPrepared or ReconfigurationUnfit.
         """
 
         def run() -> None:
@@ -99,9 +99,9 @@ class QueryDryRuns:
                 with self._turn():
                     digests = self._try(trial, plan, now, before or VertexSettings(), make_builder)
             except BaseException as error:  # a user's file may raise anything, and only this thread would see it
-                tell(ReconfigurationUnfit(*task_id, trial, told(error)))
+                post(ReconfigurationUnfit(*task_id, trial, told(error)))
             else:
-                tell(ReconfigurationPrepared(*task_id, trial, digests))
+                post(ReconfigurationPrepared(*task_id, trial, digests))
 
         if not self._is_stopped:
             # a daemon, so that a hanging trial delays neither the next attempt nor the end of the driver
@@ -152,7 +152,7 @@ class QueryDryRuns:
             if copy.newest_commit() is None:
                 return
             copy.call(str(uuid.uuid4()))
-            cut_anew(self._context.spark, copy, settings.state_partitions)
+            repartition_state(self._context.spark, copy, settings.state_partitions)
             copy.plan_empty_batch()
             self._run(copy, settings, other)
             self._check_parts(copy, settings.state_partitions)

@@ -27,16 +27,17 @@ class SparkProgress:
     @classmethod
     def of(cls, progress: Any) -> SparkProgress:
         """Read the measurements. ``progress``: Spark's object in the JVM."""
-        found = progress.stateOperators()
-        operators = [found[number] for number in range(len(found))]
+        listed = progress.stateOperators()
+        operators = [listed[number] for number in range(len(listed))]
         state = None
         if operators:
-            rows = sum(int(one.numRowsTotal()) for one in operators)
-            size = sum(int(one.memoryUsedBytes()) for one in operators)
-            state = rows, size, max(int(one.numShufflePartitions()) for one in operators)
+            rows = sum(int(operator.numRowsTotal()) for operator in operators)
+            size = sum(int(operator.memoryUsedBytes()) for operator in operators)
+            state = rows, size, max(int(operator.numShufflePartitions()) for operator in operators)
         return cls(int(progress.batchId()), progress.batchDuration() / 1000, int(progress.numInputRows()), state)
 
-    def told(self, interval: float, files: int, size: int, behind: int) -> BatchProgress:
+    def with_input(self, interval: float, files: int, size: int, behind: int) -> BatchProgress:
+        """Return the measurements with those of the input: files and bytes of the batch, and entries not read."""
         rows, state_bytes, partitions = self.state or (None, None, None)
         return BatchProgress(
             self.batch_id, self.duration, interval, self.rows, files, size, behind, rows, state_bytes, partitions

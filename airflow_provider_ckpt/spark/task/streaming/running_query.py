@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -24,13 +23,82 @@ from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import FilesSettledError, QueryFailedError
 from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
 from airflow_provider_ckpt.spark.task.streaming.batch_function import BatchFunction
-from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
-from airflow_provider_ckpt.spark.task.streaming.query_end import QueryEnd
-from airflow_provider_ckpt.spark.task.terminal_errors import hopeless
+from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
+from airflow_provider_ckpt.spark.task.terminal_errors import terminal_error
 
 _STOPPED_WITHIN = 10.0
 """Seconds that a batch of an overtaken driver waits until the driver's loop stops the query."""
 _POLL = 0.02
+
+
+class QueryEnd:
+    """The end of the current query of an attempt: whether this package ended it, and the error that a batch raised.
+
+    These threads set the facts, and all of them read the facts:
+
+    * the runner's own thread, which starts queries and stops them between two batches: ``begin``, ``must_run``,
+      ``expect``, ``interrupt``;
+    * the driver's loop, for a query that has read all of its input: ``expect``;
+    * the driver's loop or the thread of a restart, at the end of the run: ``end_run``;
+    * Spark's thread, for an error of a batch: ``batch_failed``.
+
+    No lock is needed. Each fact is one assignment, and ``begin`` resets two of them while no query runs. The end of the
+    run is a separate fact that is never reset, because it may be set while the next query starts.
+    """
+
+    def __init__(self) -> None:
+        self._run_over = False
+        self._expected = True
+        self._interrupted = False
+        self._failure: BaseException | None = None
+
+    # -- facts that are set
+
+    def begin(self) -> None:
+        """Reset the failure and the interruption before a query starts. The end of the query stays expected."""
+        self._failure = None
+        self._interrupted = False
+
+    def must_run(self) -> None:
+        """Note that the query runs and must continue. If it ends now, it has failed."""
+        self._expected = False
+
+    def expect(self) -> None:
+        """Note that an end of the query is no failure. Call this before the query is stopped."""
+        self._expected = True
+
+    def interrupt(self) -> None:
+        """Note that this package is about to stop the query. An error of a batch is an interruption from now on."""
+        self._interrupted = True
+
+    def end_run(self) -> None:
+        """Note that the run is over. This query, and any query that is starting, is expected to end."""
+        self._run_over = True
+
+    def batch_failed(self, error: BaseException) -> None:
+        """Keep the error that ``foreachBatch`` raised, because Spark reports it only in a wrapper."""
+        self._failure = error
+
+    # -- facts that are read
+
+    @property
+    def is_run_over(self) -> bool:
+        """True if the run is over."""
+        return self._run_over
+
+    @property
+    def is_expected(self) -> bool:
+        """True if an end of the query is no failure."""
+        return self._expected or self._run_over
+
+    @property
+    def is_interrupted(self) -> bool:
+        """True if an error of a batch is an interruption."""
+        return self._interrupted or self._run_over
+
+    @property
+    def failure(self) -> BaseException | None:
+        return self._failure
 
 
 def query_failed(vertex: str, error: BaseException, files: Sequence[str] = ()) -> BaseException:
@@ -43,12 +111,12 @@ def query_failed(vertex: str, error: BaseException, files: Sequence[str] = ()) -
     """
     if isinstance(error, CkptError):
         return error
-    failed = hopeless(vertex, error, files) or _may_pass(vertex, find_cause(error))
+    failed = terminal_error(vertex, error, files) or _passing_error(vertex, find_cause(error))
     failed.__cause__ = error
     return failed
 
 
-def _may_pass(vertex: str, cause: Cause) -> QueryFailedError:
+def _passing_error(vertex: str, cause: Cause) -> QueryFailedError:
     if cause.file is not None:
         return QueryFailedError(
             "the query of vertex {vertex!r} cannot read {file}: {cause}. Nothing of the batch was released. Another "
@@ -60,7 +128,7 @@ def _may_pass(vertex: str, cause: Cause) -> QueryFailedError:
     return QueryFailedError(vertex=vertex, cause=cause.message)
 
 
-def _another(error: CkptError) -> CkptError:
+def _copied(error: CkptError) -> CkptError:
     """Return a copy of the error, with its traceback and its causes."""
     other = copy.copy(error).with_traceback(error.__traceback__)
     other.__cause__, other.__context__ = error.__cause__, error.__context__
@@ -69,21 +137,20 @@ def _another(error: CkptError) -> CkptError:
 
 
 class RunningQuery:
-    """The queries of an attempt, at most one at a time, over the publisher's folder.
+    """The queries of an attempt, at most one at a time, over the folder of its micro-batches.
 
     The runner's own thread starts queries, and stops them at a boundary: ``run``, ``stop_after_batch``,
     ``run_planned``. The driver's loop polls them: ``wait_for_batch``, ``ended``, ``ran_out``, ``failure``. The loop
     or the thread of a restart ends them for good: ``stop``. Spark calls ``foreach_batch`` in a thread of its own. Any
-    thread may call ``publish_committed``, ``cause`` and ``is_stopped``.
+    thread may call ``cause`` and ``is_stopped``.
 
     Attributes:
         id: Spark's id of the last query; None before the first one starts.
     """
 
-    def __init__(self, context: RunContext, publisher: Publisher, after_publish: Callable[[], None]) -> None:
+    def __init__(self, context: RunContext, batches: MicroBatches) -> None:
         self.id: str | None = None
-        self._context, self._publisher, self._after_publish = context, publisher, after_publish
-        self._published = threading.Condition(publisher.lock)
+        self._context, self._batches = context, batches
         self._end = QueryEnd()
         self._query: StreamingQuery | None = None
         self._state_rows = 0
@@ -97,21 +164,21 @@ class RunningQuery:
     @property
     def is_stopped(self) -> bool:
         """True if the run is over, so that no query starts again."""
-        return self._end.is_for_good
+        return self._end.is_run_over
 
     def run(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> None:
         self._launch(built, trigger)
-        self._end.going_on()
+        self._end.must_run()
 
     def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
-        """Publish the previous batch and stage this one. An overtaken driver does neither (R8).
+        """Finish the previous batch and stage this one. An overtaken driver does neither (R8).
 
         Spark calls this in a thread of its own.
         """
         try:
-            self._publisher.check_fenced()
-            self.publish_committed()
-            self._publisher.stage(frame, batch_id, lambda: self._end.is_interrupted, only_final=self._only_final)
+            self._batches.check_fenced()
+            self._batches.finish_committed()
+            self._batches.stage(frame, batch_id, lambda: self._end.is_interrupted, only_final=self._only_final)
         except FilesSettledError:
             self._begins_again = True
             self._sleep_until_stopped()
@@ -131,20 +198,13 @@ class RunningQuery:
         The driver then logs one line that names the new owner of the job. If the batch raised the error earlier, Spark
         would log it with all stack traces.
         """
-        report_crash(self._context, self._publisher.subtask, self._publisher.attempt, error)
+        report_crash(self._context, self._batches.subtask, self._batches.attempt, error)
         self._sleep_until_stopped()
 
     def _sleep_until_stopped(self) -> None:
         until = time.monotonic() + _STOPPED_WITHIN
         while not self._end.is_interrupted and time.monotonic() < until:
             time.sleep(_POLL)
-
-    def publish_committed(self) -> None:
-        """Publish the batch that Spark has committed, if there is one."""
-        with self._publisher.lock:
-            if self._publisher.publish_committed():
-                self._published.notify_all()
-                self._after_publish()
 
     def wait_for_batch(self, until: float) -> None:
         """Wait for the time between two batches, when the previous batch is published.
@@ -154,20 +214,20 @@ class RunningQuery:
         Args:
             until: latest time to return, of ``time.monotonic``.
         """
-        query, publisher = self._query, self._publisher
+        query, batches = self._query, self._batches
         if query is None:
             return
-        with publisher.lock:
-            before = publisher.log.state.last_batch
+        with batches.lock:
+            before = batches.log.state.last_batch
             while time.monotonic() < until and query.isActive and query.status["isTriggerActive"]:
-                if publisher.log.state.last_batch is not before:
+                if batches.log.state.last_batch is not before:
                     return
-                self._published.wait(_POLL)
-            self.publish_committed()  # the event of the commit comes after the end of the trigger
+                batches.published.wait(_POLL)
+            batches.finish_committed()  # the event of the commit comes after the end of the trigger
 
     def stop(self) -> None:
         """Stop the query at once. An unpublished batch runs again in the next attempt."""
-        self._end.give_up()  # before the query is read, because a thread that starts a query checks this afterwards
+        self._end.end_run()  # before the query is read, because a thread that starts a query checks this afterwards
         query = self._query
         if query is not None and not is_gone() and query.isActive:
             query.stop()
@@ -213,36 +273,36 @@ class RunningQuery:
         progress = None if self._query is None else self._query.lastProgress
         operators = [] if progress is None else progress["stateOperators"]
         if operators:  # a query without new data lists none
-            self._state_rows = sum(int(one["numRowsTotal"]) for one in operators)
+            self._state_rows = sum(int(operator["numRowsTotal"]) for operator in operators)
         return self._state_rows
 
     def ran_out(self) -> None:
         """Note that the query has read all available data (``availableNow``) and ended."""
         self._end.expect()
-        self.publish_committed()
+        self._batches.finish_committed()
 
     def stop_after_batch(self) -> None:
         """Stop between two batches if possible: right after one is published, or while none runs."""
-        query, publisher = self._query, self._publisher
+        query, batches = self._query, self._batches
         if query is None:
             return
-        with publisher.lock:
+        with batches.lock:
             self.wait_for_batch(math.inf)
             self._end.expect()
         self._end.interrupt()
         query.stop()
-        self.publish_committed()
+        self._batches.finish_committed()
 
     def run_planned(self, built: BuiltQuery) -> None:
         """Run exactly the batch that is planned but not committed. ``built``: the query that it was planned for."""
-        folder = self._publisher.folder
+        folder = self._batches.folder
         planned = folder.newest_offsets()
         self._launch(built, {"once": True}).awaitTermination()
         self._end.expect()
-        self.publish_committed()
+        self._batches.finish_committed()
         if planned != folder.newest_commit():
             # the driver was stopped meanwhile; without this batch there is neither a boundary nor an end of data
-            uid = self._publisher.vertex.uid
+            uid = self._batches.vertex.uid
             raise QueryFailedError(vertex=uid, cause=f"it was stopped in the planned batch {planned}")
 
     def failure(self, query: StreamingQuery) -> BaseException:
@@ -250,22 +310,22 @@ class RunningQuery:
         ending = error if error is not None else RuntimeError("it ended without an exception")
         inside = self._end.failure
         before, failure = self._failed  # read this last, because it is set before the current failure is reset
-        return self._told(ending, failure if query is before else inside)
+        return self._without_wrapper(ending, failure if query is before else inside)
 
     def cause(self, error: BaseException) -> BaseException:
         """Return the original error for a failure: the error that ``foreachBatch`` raised, without Spark's wrapper."""
-        return self._told(error, self._end.failure)
+        return self._without_wrapper(error, self._end.failure)
 
-    def _told(self, error: BaseException, inside: BaseException | None) -> BaseException:
+    def _without_wrapper(self, error: BaseException, inside: BaseException | None) -> BaseException:
         if isinstance(inside, CkptError):
-            return _another(inside)  # a copy, because an error that is raised again keeps more and more frames alive
+            return _copied(inside)  # a copy, because an error that is raised again keeps more and more frames alive
         failure = error if inside is None else inside
-        return query_failed(self._publisher.vertex.uid, failure, self._publisher.being_read)
+        return query_failed(self._batches.vertex.uid, failure, self._batches.being_read)
 
     def _launch(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> StreamingQuery:
-        context, publisher = self._context, self._publisher
-        uid = publisher.vertex.uid
-        plan = publisher.publication.plan
+        context, batches = self._context, self._batches
+        uid = batches.vertex.uid
+        plan = batches.publication.plan
         settings = plan.settings or VertexSettings()
         pool = add_pool(context.spark, uid, settings.pool_weight)
         context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
@@ -275,22 +335,22 @@ class RunningQuery:
         self._failed = (None, None) if failure is None else (self._query, failure)
         self._end.begin()
         self._only_final = built.final
-        output_mode = "complete" if built.final and publisher.folder.is_final() else built.output_mode
+        output_mode = "complete" if built.final and batches.folder.is_final() else built.output_mode
         state_partitions = context.state_partitions_of(uid, settings) if built.stateful else None
-        is_consumer = not set(publisher.vertex.sources) - plan.without
+        is_consumer = not set(batches.vertex.sources) - plan.without
         folders = [path for read in built.reads.values() for path in read.paths]
         if context.graph.inputs(uid):
-            folders.append(publisher.folder.location)  # it lies under the same root as the result partitions
+            folders.append(batches.folder.location)  # it lies under the same root as the result partitions
         with starting(context.spark, state_partitions, is_consumer=is_consumer, folders=folders):
             query = (
                 built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
                 .outputMode(output_mode)
-                .option("checkpointLocation", publisher.folder.location)
+                .option("checkpointLocation", batches.folder.location)
                 .foreachBatch(BatchFunction(self.foreach_batch))
                 .trigger(**trigger)
                 .start()
             )
         self._query, self.id = query, str(query.id)
-        if self._end.is_for_good:  # the run ended while the query started
+        if self._end.is_run_over:  # the run ended while the query started
             query.stop()
         return query

@@ -1,20 +1,41 @@
-"""Watch for frozen input of a vertex's sources that is gone."""
+"""Watches over the sources of a query: frozen input that is gone, files that change, and input that stays unread.
+
+A producer may still write to a file that the query has read. A few young files are compared some seconds after they
+were read, and again after longer pauses. All files are compared when a bounded source has ended, and when the query
+ends.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 
+from pyspark.sql import SparkSession
+
+from airflow_provider_ckpt.coordinator.protocol.reports import FilesChanged
+from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.model.file_status import ChangedFile, FileStatus
 from airflow_provider_ckpt.model.graph import JobVertex
+from airflow_provider_ckpt.model.ids import TaskId
+from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery
 from airflow_provider_ckpt.spark.query.kafka.errors import KafkaRefusedError, KafkaUnreachableError
-from airflow_provider_ckpt.spark.query.kafka.freezing import why_endless, why_made_again
+from airflow_provider_ckpt.spark.query.kafka.freezing import ask_offsets, why_endless, why_made_again
+from airflow_provider_ckpt.spark.query.sources.file_polls import listed, statuses_now
 from airflow_provider_ckpt.spark.query.sources.frozen_files import list_files, unescaped_path
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.errors import KafkaRowsGoneError
+from airflow_provider_ckpt.spark.task.errors import KafkaRowsGoneError, UnfinishedFilesError
+from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
+from airflow_provider_ckpt.sparkfiles.errors import DamagedOffsetError
+from airflow_provider_ckpt.sparkfiles.seen_files import log_offset, planned_times
+from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
+from airflow_provider_ckpt.sparkfiles.spark_json import offset_object
+from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
 from airflow_provider_ckpt.task.inputs import BoundedInput, Inputs
+from airflow_provider_ckpt.task.read_files import key_of
 
 Stuck = tuple[BoundedInput | BoundedOffsets, SourceReads]
 
@@ -50,10 +71,10 @@ class SourceWatch:
             source.refuse_missing(unescaped_path(file) for file in list_files(self._context.spark, reads))
             return
         location = self._context.operators[source.uid].location
-        known = self._context.topics.get(source.uid, {})
+        ids = self._context.topics.get(source.uid, {})
         with suppress(KafkaUnreachableError, KafkaRefusedError):  # the query also notices, and may recover
-            why = why_endless(self._context.spark, source.uid, location, reads.options, known, source.remaining)
-            if source.is_hopeless(why):
+            why = why_endless(self._context.spark, source.uid, location, reads.options, ids, source.remaining)
+            if source.has_lost_rows(why):
                 raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=why)
 
     def refuse_made_again(self, built: BuiltQuery) -> None:
@@ -67,3 +88,122 @@ class SourceWatch:
             why = why_made_again(read.topics, self._context.topics.get(uid, {}))
             if why is not None:
                 raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=why)
+
+
+NAMED = 20
+"""Greatest number of files that a report names."""
+_POLL = 0.1
+
+
+class FileWatch:
+    """The watch of one attempt. The driver's loop calls ``is_due``; the runner's own thread calls the other methods."""
+
+    def __init__(self, context: RunContext, batches: MicroBatches, is_stopped: Callable[[], bool]) -> None:
+        self._context, self._batches, self._is_stopped = context, batches, is_stopped
+        self._files = batches.read_files
+        self._has_earlier = batches.log.state.last_batch is not None
+        """An earlier attempt has read files."""
+
+    def is_due(self, now: float) -> bool:
+        with self._batches.lock:
+            return self._files.is_due(now)
+
+    def compare_due(self, reads: Mapping[str, SourceReads]) -> None:
+        """Compare the files that are due. Raises UnfinishedFilesError."""
+        with self._batches.lock:
+            due = self._files.due(time.monotonic())
+        for uid, paths in due.items():
+            if uid in reads:
+                self._compare(uid, statuses_now(self._context.spark, paths))
+
+    def compare_all(self, reads: Mapping[str, SourceReads], *, wait: bool) -> None:
+        """Compare all files of these sources.
+
+        Args:
+            wait: compare young files no sooner than a few seconds after they were read.
+
+        Raises UnfinishedFilesError.
+        """
+        files = {uid: read for uid, read in reads.items() if read.is_file}
+        if wait:
+            self._settle(files)
+        for uid, read in files.items():
+            self._compare(uid, listed(self._context.spark, read), self._planned(uid))
+
+    def changes(self, reads: Mapping[str, SourceReads]) -> list[FilesChanged]:
+        """Compare all files of these sources. Return the reports, and do not send them."""
+        files = {uid: read for uid, read in reads.items() if read.is_file}
+        changed = {uid: self._changed(uid, listed(self._context.spark, read), {}) for uid, read in files.items()}
+        task_id = self._batches.publication.task_id
+        return [report_of(task_id, uid, files) for uid, files in changed.items() if files]
+
+    def _settle(self, uids: Collection[str]) -> None:
+        with self._batches.lock:
+            until = self._files.settles_at(uids)
+        while time.monotonic() < until and not self._is_stopped():
+            time.sleep(_POLL)
+
+    def _planned(self, uid: str) -> dict[str, int]:
+        """Return the modification times of files that earlier attempts have read, as of the plans of their batches."""
+        batches = self._batches
+        last = batches.log.state.last_batch
+        if not self._has_earlier or last is None:
+            return {}
+        folder = batches.folder
+        times = planned_times(folder.storage, f"{folder.path}/sources/{uid}", log_offset(last.offsets.get(uid)))
+        known = {key_of(path) for path in self._context.known_changed}
+        return {path: modified for path, modified in times.items() if path not in known}
+
+    def _changed(self, uid: str, there: Iterable[FileStatus], planned: Mapping[str, int] | None) -> list[ChangedFile]:
+        with self._batches.lock:
+            return self._files.changed(uid, there, planned)
+
+    def _compare(self, uid: str, there: Iterable[FileStatus], planned: Mapping[str, int] | None = None) -> None:
+        changed = self._changed(uid, there, planned)
+        if not changed:
+            return
+        publication = self._batches.publication
+        publication.post(report_of(publication.task_id, uid, changed))
+        operator = self._context.operators[uid]
+        short = next((file for file in changed if file.size != file.read), None)
+        if operator.on_unfinished == "fail" and short is not None:
+            raise UnfinishedFilesError(source=uid, count=len(changed), file=str(short))
+
+
+def report_of(task_id: TaskId, uid: str, changed: Collection[ChangedFile]) -> FilesChanged:
+    unread = sum(file.unread for file in changed)
+    return FilesChanged(*task_id, uid, tuple(changed)[:NAMED], len(changed), unread)
+
+
+def left_input(
+    spark: SparkSession, folder: SparkFolder, uid: str, reads: SourceReads, offset: str | None
+) -> str | None:
+    """Describe the input of a source after ``offset``, its last published offset. Return None if there is none.
+
+    Return None, too, for a source that reads neither files nor Kafka, and if the brokers do not answer.
+    """
+    if reads.is_file:
+        return _left_files(spark, folder, uid, reads, offset)
+    return _left_rows(spark, uid, reads, offset) if reads.is_kafka else None
+
+
+def _left_files(
+    spark: SparkSession, folder: SparkFolder, uid: str, reads: SourceReads, offset: str | None
+) -> str | None:
+    read = planned_times(folder.storage, f"{folder.path}/sources/{uid}", log_offset(offset))
+    left = [file for file in listed(spark, reads) if key_of(file.path) not in read]
+    size = counted(sum(file.size for file in left), "byte")
+    return f"{counted(len(left), 'file')} ({size}) unread" if left else None
+
+
+def _left_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | None) -> str | None:
+    try:
+        partitions = ask_offsets(spark, uid, uid, reads.options).partitions
+        read = offset_object(offset) or {}
+        with refused_as(lambda why: DamagedOffsetError(offset=uid, problem=why)):
+            ends = {part: int(read.get(part.topic, {}).get(str(part.partition), part.end)) for part in partitions}
+    except CkptError:  # the description is for information only
+        return None
+    left = {part: part.end - end for part, end in ends.items()}
+    count = sum(rows for rows in left.values() if rows > 0)
+    return f"{counted(count, 'row')} unread" if count else None

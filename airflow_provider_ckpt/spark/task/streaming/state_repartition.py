@@ -8,14 +8,14 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 
-WHILE_CUT = {
+WHILE_REPARTITIONING = {
     # with this setting Spark looks up each key before it writes the key, which takes a third of the time. Without it,
     # the next query counts the keys once, when it first loads the state (0.1 s for a million)
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
 
 
-def cut_anew(spark: SparkSession, folder: SparkFolder, wanted: int | None) -> bool:
+def repartition_state(spark: SparkSession, folder: SparkFolder, wanted: int | None) -> bool:
     """Repartition the state into ``wanted`` parts. Return False if it already has that number.
 
     The folder must be the attempt's own, its query must not run, and all of its committed batches must be published.
@@ -24,14 +24,14 @@ def cut_anew(spark: SparkSession, folder: SparkFolder, wanted: int | None) -> bo
     If the attempt dies meanwhile, the next attempt repeats this. A batch that is planned and not committed is forgotten
     first. It is either a half-done repartitioning or a batch of the query, whose input is planned again.
     """
-    there = folder.state_partitions()
-    if wanted is None or there is None or there == wanted:
+    current = folder.state_partitions()
+    if wanted is None or current is None or current == wanted:
         return False
     folder.forget_planned()
-    folder.name_shuffle_partitions(there)
+    folder.name_shuffle_partitions(current)
     _ = spark.streams  # registers the coordinator of state, which in a new driver no query has done
-    apart: Any = spark._jsparkSession.cloneSession()  # queries that start meanwhile must not see its settings
-    for key, value in WHILE_CUT.items():
-        apart.conf().set(key, value)
-    apart.streamingCheckpointManager().repartition(folder.location, wanted, True)
+    session: Any = spark._jsparkSession.cloneSession()  # queries that start meanwhile must not see its settings
+    for key, value in WHILE_REPARTITIONING.items():
+        session.conf().set(key, value)
+    session.streamingCheckpointManager().repartition(folder.location, wanted, True)
     return True

@@ -6,8 +6,8 @@ The machine (``task.machine``) decides the next step, and this runner carries it
 * Spark's callback threads: ``on_progress``, and the query's ``foreach_batch``;
 * one thread of its own for long work: building, stopping at a boundary, restarting and ending a query.
 
-:class:`RunningQuery` holds the query, :class:`QueryBoundary` stops it, and :class:`Publisher` publishes its
-micro-batches.
+:class:`RunningQuery` holds the query, :class:`QueryBoundary` stops it, and :class:`MicroBatches` takes its
+micro-batches to the log.
 """
 
 from __future__ import annotations
@@ -40,15 +40,13 @@ from airflow_provider_ckpt.spark.query.analysed_plan import leaf_ids, watermark_
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
-from airflow_provider_ckpt.spark.task.streaming.file_watch import FileWatch
 from airflow_provider_ckpt.spark.task.streaming.idle_sources import IdleSources
-from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
-from airflow_provider_ckpt.spark.task.streaming.query_boundary import QueryBoundary, WallClock
+from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
+from airflow_provider_ckpt.spark.task.streaming.query_boundary import QueryBoundary
 from airflow_provider_ckpt.spark.task.streaming.query_dry_run import QueryDryRuns
 from airflow_provider_ckpt.spark.task.streaming.query_progress import SparkProgress
 from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
-from airflow_provider_ckpt.spark.task.streaming.source_watch import SourceWatch
-from airflow_provider_ckpt.spark.task.streaming.unread_input import left_input
+from airflow_provider_ckpt.spark.task.streaming.source_watch import FileWatch, SourceWatch, left_input
 from airflow_provider_ckpt.subtasklog.records import EndMode
 from airflow_provider_ckpt.task.actions import (
     Action,
@@ -71,6 +69,26 @@ LEAST_SET_BACK = 1.0
 """Seconds. A clock that is set back by less delays a micro-batch by less, which is acceptable."""
 
 
+class WallClock:
+    """A watch for a clock that was set back.
+
+    Spark's trigger waits by this clock for the next interval. So no micro-batch would begin for the time by which the
+    clock was set back, and nothing would report that.
+    """
+
+    def __init__(self, wall: Callable[[], float] | None = None, steady: Callable[[], float] = time.monotonic) -> None:
+        self._wall, self._steady = wall or (lambda: time.time()), steady
+        self._ahead = self._now()
+
+    def set_back(self) -> float:
+        """Return by how many seconds the clock was set back since the last call; negative if it was set forward."""
+        before, self._ahead = self._ahead, self._now()
+        return before - self._ahead
+
+    def _now(self) -> float:
+        return self._wall() - self._steady()
+
+
 class StreamingRunner:
     """One attempt of one subtask.
 
@@ -79,42 +97,43 @@ class StreamingRunner:
         trials: tries queries that may replace the current one.
         forget_earlier: deletes Spark folders of earlier attempts. It is called once, after the first published batch.
             Until then a person may need them, for example if Spark refuses the query or its schema.
-        widen: adds inputs that the plan has and the attempt lacks. It is called with the lock held before a query is
-            built.
+        add_channels: adds inputs that the plan has and the attempt lacks. It is called with the lock held before a
+            query is built.
         idle_timeouts: source -> its ``idle_timeout``; see :class:`IdleSources`.
     """
 
     def __init__(
         self,
         context: RunContext,
-        publisher: Publisher,
+        batches: MicroBatches,
         make_builder: Callable[[VertexSettings | None], QueryBuilder],
         trials: QueryDryRuns,
         forget_earlier: Callable[[], None] | None = None,
         add_channels: Callable[[VertexPlan], None] = lambda plan: None,
         idle_timeouts: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        self.vertex, self.subtask, self.attempt = publisher.vertex, publisher.subtask, publisher.attempt
-        self._publisher = publisher
+        self.vertex, self.subtask, self.attempt = batches.vertex, batches.subtask, batches.attempt
+        self._batches = batches
         self._context, self._make_builder, self._trials = context, make_builder, trials
         self._builder: QueryBuilder | None = None
         self._settings: VertexSettings | None = None
-        self._log, self._folder, self._inputs = publisher.log, publisher.folder, publisher.inputs
-        self._lock, self._publication = publisher.lock, publisher.publication
+        self._log, self._folder, self._inputs = batches.log, batches.folder, batches.inputs
+        self._lock, self._publication = batches.lock, batches.publication
         self._machine = TaskMachine(self._publication.task_id, self._inputs.names)
-        self._forget_earlier, self._widen = forget_earlier, add_channels
-        self._query = RunningQuery(context, publisher, self._published)
+        self._forget_earlier, self._add_channels = forget_earlier, add_channels
+        batches.after_publish = self._published
+        self._query = RunningQuery(context, batches)
         self._idle = IdleSources(idle_timeouts, self._query.raise_watermark)
         self._with_event_time: frozenset[str] = frozenset()
-        self._boundary = QueryBoundary(self._query, self._folder, self._build_anew)
+        self._boundary = QueryBoundary(self._query, self._folder, self._rebuild)
         self._built: BuiltQuery | None = None
         self._sources = SourceWatch(context, self.vertex, self._inputs)
-        self._files = FileWatch(context, publisher, lambda: self._query.is_stopped)
+        self._files = FileWatch(context, batches, lambda: self._query.is_stopped)
         self._reads: dict[str, SourceReads] = {}
         """Source -> its files, for all queries of this attempt, because files of ended sources are compared, too."""
-        self._looks_at_files = False
+        self._compares_files = False
         self._wall = WallClock()
-        self._told_published: bool | None = None
+        self._reported_published: bool | None = None
         """The value of the last ReadingBegun; None before the first one."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
 
@@ -163,9 +182,9 @@ class StreamingRunner:
         with self._lock:
             now, before, task_id = self._built, self._publication.plan.settings, self._publication.task_id
         if now is None:
-            self._publication.tell(ReconfigurationUnfit(*task_id, trial, "it has not started yet"))
+            self._publication.post(ReconfigurationUnfit(*task_id, trial, "it has not started yet"))
             return
-        self._trials.submit(task_id, trial, plan, now, before, self._make_builder, self._publication.tell)
+        self._trials.submit(task_id, trial, plan, now, before, self._make_builder, self._publication.post)
 
     def drain(self, *, at_once: bool = False) -> None:
         with self._lock:
@@ -207,13 +226,13 @@ class StreamingRunner:
         Spark's queue of events drops events when it is full.
         """
         if not self._query.is_stopped:
-            self._query.publish_committed()
-        self._look_at_sources(time.monotonic())
-        self._look_at_files(time.monotonic())
-        self._look_at_the_clock()
+            self._batches.finish_committed()
+        self._check_sources(time.monotonic())
+        self._check_files(time.monotonic())
+        self._check_clock()
         if self._query.stop_to_begin_batch_again():
             self._submit(self._begin_batch_again)
-        self._look_for_idle_sources()
+        self._check_idle_sources()
         ended = self._query.ended()
         if ended is None:
             return
@@ -224,28 +243,28 @@ class StreamingRunner:
             return
         raise self._query.failure(ended)
 
-    def _look_at_the_clock(self) -> None:
+    def _check_clock(self) -> None:
         """Restart the query if the machine's clock was set back. Spark's trigger would wait until the old time is
         reached.
         """
         back = self._wall.set_back()
         if self._trigger_interval and not self._ends_by_itself and back > max(self._trigger_interval, LEAST_SET_BACK):
-            self._submit(functools.partial(self._run_again, back))
+            self._submit(functools.partial(self._restart_query, back))
 
-    def _look_for_idle_sources(self) -> None:
+    def _check_idle_sources(self) -> None:
         if self._machine.phase is TaskPhase.RUNNING:
-            self._idle.look(self._publication.times)
+            self._idle.advance_watermark(self._publication.times)
 
-    def _look_at_sources(self, now: float) -> None:
+    def _check_sources(self, now: float) -> None:
         built = self._built
         if built is None or self._machine.phase not in (TaskPhase.WAITING, TaskPhase.RUNNING):
             return
         for source, reads in self._sources.stuck(built, now):
             self._submit(functools.partial(self._sources.refuse, source, reads))
 
-    def _look_at_files(self, now: float) -> None:
-        if not self._looks_at_files and self._machine.phase is TaskPhase.RUNNING and self._files.is_due(now):
-            self._looks_at_files = True
+    def _check_files(self, now: float) -> None:
+        if not self._compares_files and self._machine.phase is TaskPhase.RUNNING and self._files.is_due(now):
+            self._compares_files = True
             self._submit(self._compare_due_files)
 
     def changed_files(self) -> list[FilesChanged]:
@@ -261,24 +280,24 @@ class StreamingRunner:
     def on_progress(self) -> None:
         """Publish the committed batch. After the end of the run, leave that to the next attempt."""
         if not self._query.is_stopped:
-            self._guard(self._query.publish_committed)
+            self._guard(self._batches.finish_committed)
 
     def on_idle(self) -> None:
         """Report once that the query has nothing to read, unless it has published a batch before."""
         if not self._query.is_stopped:
-            self._tell_begun(published=False)
+            self._report_begun(published=False)
 
     def measured(self, progress: SparkProgress | None) -> None:
         """Report measurements, after :meth:`on_progress`. None: the query has had nothing to do for a while."""
         if self._query.is_stopped:
             return
-        found = None
+        measured = None
         if progress is not None:
-            files, size = self._publisher.taken(progress.batch_id)
+            files, size = self._batches.taken(progress.batch_id)
             with self._lock:
                 behind = self._inputs.behind()
-            found = progress.told(self._trigger_interval, files, size, behind)
-        self._publication.tell(QueryMeasured(*self._publication.task_id, found))
+            measured = progress.with_input(self._trigger_interval, files, size, behind)
+        self._publication.post(QueryMeasured(*self._publication.task_id, measured))
 
     # ---- from facts to actions; the lock is held
 
@@ -286,18 +305,18 @@ class StreamingRunner:
         forget, self._forget_earlier = self._forget_earlier, None
         if forget is not None:
             self._submit(forget)
-        self._tell_begun(published=True)
+        self._report_begun(published=True)
         if self._hastens_checkpoints:
-            self._publication.tell(BatchPublished(*self._publication.task_id))
+            self._publication.post(BatchPublished(*self._publication.task_id))
         if self._inputs.has_grown():
-            self._publication.tell(SourceLogGrown(*self._publication.task_id))
+            self._publication.post(SourceLogGrown(*self._publication.task_id))
         self._advance()
 
-    def _tell_begun(self, *, published: bool) -> None:
-        is_news = self._told_published is None or (published and not self._told_published)
+    def _report_begun(self, *, published: bool) -> None:
+        is_news = self._reported_published is None or (published and not self._reported_published)
         if self._context.in_master_process and is_news:
-            self._told_published = published
-            self._publication.tell(ReadingBegun(*self._publication.task_id, published))
+            self._reported_published = published
+            self._publication.post(ReadingBegun(*self._publication.task_id, published))
 
     @property
     def _hastens_checkpoints(self) -> bool:
@@ -341,20 +360,20 @@ class StreamingRunner:
                 case RunQuery():
                     self._submit(self._run)
                 case PauseQuery():
-                    self._submit(self._stand_still)
+                    self._submit(self._pause)
                 case ReadWhatIsThere():
-                    self._submit(self._read_what_is_there)
+                    self._submit(self._restart_query)
                 case EndData(mode):
                     self._submit(functools.partial(self._end, mode))
                 case EndPartition():
                     self._publication.end_of_partition()
                     self._carry_out(self._machine.partition_ended())
                 case AnnounceEnd(uid, batch_id):
-                    self._submit(functools.partial(self._look_at_ended, uid))
+                    self._submit(functools.partial(self._compare_files_of, uid))
                     droppable = can_drop(self._current_builder(), uid, self._publication.plan.without)
-                    self._publication.tell(SourceAtEnd(*self._publication.task_id, uid, batch_id, droppable))
+                    self._publication.post(SourceAtEnd(*self._publication.task_id, uid, batch_id, droppable))
                 case PostReport(report):
-                    self._publication.tell(report)
+                    self._publication.post(report)
 
     # ---- the runner's own thread
 
@@ -366,8 +385,8 @@ class StreamingRunner:
 
     def _build(self, plan: VertexPlan) -> None:
         with self._lock:
-            self._publication.resumes(plan)
-            self._widen(plan)
+            self._publication.plan = plan
+            self._add_channels(plan)
         tried = self._trials.take(plan)
         if tried is not None:
             self._builder, self._settings, built = tried.builder, plan.settings, tried.built
@@ -403,25 +422,19 @@ class StreamingRunner:
         interval = f"{int(self._trigger_interval * 1000)} milliseconds"
         self._query.run(self._built, {"availableNow": True} if self._ends_by_itself else {"processingTime": interval})
 
-    def _run_again(self, back: float) -> None:
+    def _restart_query(self, back: float = 0.0) -> None:
         """Restart the query at a boundary. Pauses and ends run in this thread, too, so they cannot interfere.
 
         Args:
-            back: seconds by which the machine's clock was set back.
+            back: seconds by which the machine's clock was set back, if that is the reason.
         """
         with self._lock:
-            if self._machine.phase is not TaskPhase.RUNNING:
+            if self._machine.phase is not TaskPhase.RUNNING:  # a paused query starts again when it resumes
                 return
-        log.warning("the machine's clock was set back by %.0f s: the query of %s is restarted", back, self.subtask)
-        self._boundary.stand_still()
-        self._begin()
-
-    def _read_what_is_there(self) -> None:
-        with self._lock:
-            if self._machine.phase is not TaskPhase.RUNNING:  # a paused query does so when it resumes
-                return
+        if back:
+            log.warning("the machine's clock was set back by %.0f s: the query of %s is restarted", back, self.subtask)
         self._query.state_rows()  # keep the number, because the next query has none before its first batch
-        self._boundary.stand_still()
+        self._boundary.stop_query()
         self._begin()
 
     def _begin_batch_again(self) -> None:
@@ -431,8 +444,8 @@ class StreamingRunner:
         if not self._query.is_active:  # a drain may have restarted it already
             self._begin()
 
-    def _stand_still(self) -> None:
-        self._boundary.stand_still()
+    def _pause(self) -> None:
+        self._boundary.stop_query()
         commit = self._folder.newest_commit()
         with self._lock:
             self._carry_out(self._machine.paused_at(-1 if commit is None else commit))
@@ -440,20 +453,20 @@ class StreamingRunner:
     def _end(self, mode: EndMode) -> None:
         """End the data: read nothing more, fire the windows, and append the end to the log (R11)."""
         if self._built is None:
-            self._built = self._build_anew()
+            self._built = self._rebuild()
             self._reads = {**self._reads, **self._built.reads}
         self._boundary.end(mode, self._built)
-        self._look_back(mode, self._built)
+        self._report_lost_input(mode, self._built)
         with self._lock:
             self._publication.end_of_data(mode)
             self._carry_out(self._machine.data_ended())
 
-    def _look_back(self, mode: EndMode, built: BuiltQuery) -> None:
+    def _report_lost_input(self, mode: EndMode, built: BuiltQuery) -> None:
         """Report unread input, and state that is lost with the end.
 
         Raises UnfitInputError.
         """
-        self._files.look_at_all(self._reads, wait=True)
+        self._files.compare_all(self._reads, wait=True)
         if mode == "drain":
             self._report_left()
         self._report_timers(built)
@@ -464,27 +477,27 @@ class StreamingRunner:
             offset = None if last is None else last.offsets.get(uid)
             left = left_input(self._context.spark, self._folder, uid, self._reads[uid], offset)
             if left is not None:
-                self._leave(f"the drain has ended source {uid}, and left {left}")
+                self._report_lost(f"the drain has ended source {uid}, and left {left}")
 
     def _report_timers(self, built: BuiltQuery) -> None:
         """Report state that waits for processing time, because the end discards it."""
         rows = self._query.state_rows() if built.stateful else 0
-        if rows and any(one.has_timers for one in kept_state(built.frame)):
-            self._leave(
+        if rows and any(state.has_timers for state in kept_state(built.frame)):
+            self._report_lost(
                 f"the end of {self.subtask} discards {counted(rows, 'row')} of state that waited for processing time"
             )
 
-    def _leave(self, what: str) -> None:
-        self._publication.tell(InputLeftUnread(*self._publication.task_id, what))
+    def _report_lost(self, what: str) -> None:
+        self._publication.post(InputLeftUnread(*self._publication.task_id, what))
 
     def _compare_due_files(self) -> None:
-        self._looks_at_files = False
-        self._files.look(self._reads)
+        self._compares_files = False
+        self._files.compare_due(self._reads)
 
-    def _look_at_ended(self, uid: str) -> None:
+    def _compare_files_of(self, uid: str) -> None:
         """Compare the files of a bounded source that has ended while its query continues."""
         if uid in self._reads:
-            self._files.look_at_all({uid: self._reads[uid]}, wait=False)
+            self._files.compare_all({uid: self._reads[uid]}, wait=False)
 
     @property
     def _trigger_interval(self) -> float:
@@ -499,7 +512,7 @@ class StreamingRunner:
             self._builder, self._settings = self._make_builder(settings), settings
         return self._builder
 
-    def _build_anew(self, hold: bool = True) -> BuiltQuery:
+    def _rebuild(self, hold: bool = True) -> BuiltQuery:
         """Build the query of the current plan again. ``hold``: history holds event time."""
         return self._current_builder().build(self._publication.plan.without, hold=hold)
 

@@ -40,9 +40,9 @@ from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.spark.task.source_content import SourceContent
-from airflow_provider_ckpt.spark.task.streaming.publisher import Publisher
+from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
 from airflow_provider_ckpt.spark.task.streaming.query_dry_run import QueryDryRuns
-from airflow_provider_ckpt.spark.task.streaming.state_repartition import cut_anew
+from airflow_provider_ckpt.spark.task.streaming.state_repartition import repartition_state
 from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.sparkfiles.attempt_folders import (
     AttemptFolders,
@@ -61,8 +61,7 @@ from airflow_provider_ckpt.subtasklog.prepared_store import PreparedStore
 from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
-from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs
-from airflow_provider_ckpt.task.past_inputs import past_inputs
+from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs, past_inputs
 from airflow_provider_ckpt.task.read_files import key_of
 
 
@@ -136,10 +135,10 @@ class StreamingRunnerFactory:
         last = log.state.last_batch
         folders.refuse_lost(previous, last, restores=restores)  # before anything is fed, published or deleted
         # before the folder is complete, because an interrupted restore is repeated until every folder is complete
-        anew = restores or previous is None  # otherwise an earlier query of the subtask has read batches that count
+        fresh = restores or previous is None  # otherwise an earlier query of the subtask has read batches that count
         edges = {
             key: e
-            for key, e in self._edges(subtask, attempt, plan, anew=anew).items()
+            for key, e in self._edges(subtask, attempt, plan, fresh=fresh).items()
             if e.edge.uid not in plan.without
         }
         folder = folders.create(
@@ -152,7 +151,7 @@ class StreamingRunnerFactory:
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, subtask.vertex, subtask.number))
         of_attempt = AttemptContext(context, subtask, attempt, log, plan.parallelism)
-        publisher = Publisher(
+        batches = MicroBatches(
             of_attempt,
             vertex,
             folder=folder,
@@ -164,21 +163,21 @@ class StreamingRunnerFactory:
             strict=self._strict_inputs(vertex),
             waits=frozenset(uid for uid in vertex.sources if context.operators[uid].on_unfinished == "wait"),
         )
-        gone_on = published_last(log.records())
-        publisher.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))
+        continued = published_last(log.records())
+        batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))
         if plan.settings is not None:
-            cut_anew(context.spark, folder, plan.settings.state_partitions)
+            repartition_state(context.spark, folder, plan.settings.state_partitions)
         of_attempt.check_fenced()  # so far no append has shown whether the attempt is fenced
-        folders.delete_before(attempt, keep=gone_on)
+        folders.delete_before(attempt, keep=continued)
         prepared.delete_before(attempt)
         forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
-        add_channels = functools.partial(self._widen, subtask, publisher.inputs)
+        add_channels = functools.partial(self._add_channels, subtask, batches.inputs)
         # trials of an attempt that died; an overtaken attempt must not delete trials of a later attempt
         delete_trials_before(context.storage, f"{home}/trial", attempt)
         trials = QueryDryRuns(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
         return StreamingRunner(
             context,
-            publisher,
+            batches,
             functools.partial(self.builder, vertex, edges),
             trials,
             forget_earlier,
@@ -199,20 +198,20 @@ class StreamingRunnerFactory:
         sources = {uid: {uid} for uid in vertex.sources}
         sources |= {edge.uid: {*graph.upstream_sources(edge.producer)} for edge in graph.inputs(vertex.uid)}
         strict = {
-            one: sorted(uid for uid in uids if operators[uid].late_rows == "fail") for one, uids in sources.items()
+            key: sorted(uid for uid in uids if operators[uid].late_rows == "fail") for key, uids in sources.items()
         }
-        return {one: uids[0] for one, uids in strict.items() if uids}
+        return {key: uids[0] for key, uids in strict.items() if uids}
 
-    def _widen(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
+    def _add_channels(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
         """Add channels to ``inputs`` that the plan has and they lack. See :meth:`Inputs.read_also`."""
-        known = {one.edge.uid: one for one in inputs.edges.values() if one.edge.uid not in plan.without}
+        siblings = {edge.edge.uid: edge for edge in inputs.edges.values() if edge.edge.uid not in plan.without}
         new: dict[str, EdgeInput] = {}
         for channel in self._channels(subtask, plan):
-            beside = known.get(channel.edge.uid)
-            if beside is not None and channel.key not in inputs.edges:
+            sibling = siblings.get(channel.edge.uid)
+            if sibling is not None and channel.key not in inputs.edges:
                 partition = partition_path(self._context.job_id, channel.producer.vertex, channel.producer.number)
                 log = self._log_for(channel)
-                new[channel.key] = EdgeInput(channel.edge, log, beside.feed.beside(partition), source=beside.source)
+                new[channel.key] = EdgeInput(channel.edge, log, sibling.feed.beside(partition), source=sibling.source)
         inputs.read_also(new)
 
     def _log_for(self, channel: Channel) -> LogReader:
@@ -221,12 +220,12 @@ class StreamingRunnerFactory:
     def _channels(self, subtask: SubtaskId, plan: VertexPlan) -> tuple[Channel, ...]:
         return channels(self._context.graph.rescaled(plan.parallelism), subtask)
 
-    def _edges(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, anew: bool) -> dict[str, EdgeInput]:
-        """Make the inputs from other vertices, by channel. ``anew``: start their feeds from scratch."""
+    def _edges(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, fresh: bool) -> dict[str, EdgeInput]:
+        """Make the inputs from other vertices, by channel. ``fresh``: start their feeds from scratch."""
         last = self._logs[subtask].state.last_batch
-        found: dict[str, EdgeInput] = {}
+        inputs: dict[str, EdgeInput] = {}
         of_subtask = self._channels(subtask, plan)
-        feeds = self._feeds(of_subtask, subtask.vertex, attempt, anew=anew)
+        feeds = self._feeds(of_subtask, subtask.vertex, attempt, fresh=fresh)
         for channel in of_subtask:
             read = 0 if last is None else last.inputs.get(channel.key, 0)
             feed = feeds[channel.key]
@@ -236,26 +235,26 @@ class StreamingRunnerFactory:
                 if number == read - 1 and isinstance(record, Batch):
                     feed.may_feed_again(record)
             edge = channel.edge
-            found[channel.key] = EdgeInput(edge, log, feed, offered=start, read=read, passed=start, source=edge.uid)
-        return found
+            inputs[channel.key] = EdgeInput(edge, log, feed, offered=start, read=read, passed=start, source=edge.uid)
+        return inputs
 
     def _feeds(
-        self, of_subtask: Iterable[Channel], vertex: str, attempt: AttemptId, *, anew: bool
+        self, of_subtask: Iterable[Channel], vertex: str, attempt: AttemptId, *, fresh: bool
     ) -> dict[str, ChannelFeed]:
         """Make the feeds, by channel. The channels of an edge share one feed, in the first producer's partition."""
         context = self._context
-        found: dict[str, ChannelFeed] = {}
+        feeds: dict[str, ChannelFeed] = {}
         for edge in context.graph.inputs(vertex):
             of_edge = [channel for channel in of_subtask if channel.edge == edge]
             partitions = [partition_path(context.job_id, c.producer.vertex, c.producer.number) for c in of_edge]
             location = f"{partitions[0]}/{context.graph.edge_folder(edge)}"
             feed = EdgeFeed(context.storage, location, *partitions, attempt=attempt)
-            if anew:
+            if fresh:
                 feed.reset()
             feed.forget_earlier()
             for channel, partition in zip(of_edge, partitions, strict=True):
-                found[channel.key] = ChannelFeed(feed, partition)
-        return found
+                feeds[channel.key] = ChannelFeed(feed, partition)
+        return feeds
 
     def _inputs(
         self, vertex: JobVertex, edges: Mapping[str, EdgeInput], plan: VertexPlan, folder: SparkFolder

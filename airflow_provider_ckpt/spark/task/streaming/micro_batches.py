@@ -1,15 +1,14 @@
-"""Publication of micro-batches: each batch that Spark has committed becomes an entry of the subtask's log (R1).
+"""Micro-batches of a subtask: each batch that Spark has committed becomes an entry of the subtask's log (R1).
 
-A micro-batch is published in this order:
+The order for a micro-batch is:
 
 1. ``stage`` stages outputs under fresh names and writes the *prepared* record;
 2. Spark commits the batch (``commits/<b>``);
-3. ``publish_committed`` appends the only entry that makes the batch count. It runs after the query's progress
+3. ``finish_committed`` publishes the batch, by the only entry that makes it count. It runs after the query's progress
    event, and at the latest before the next batch stages anything.
 
 Before and after it stages a batch, the attempt checks that no later driver or attempt has fenced it (R8).
-:class:`GatedPublication` decides what is appended, and in which order. :class:`RunningQuery` decides when it is
-appended, and how the query ends.
+:class:`Publication` decides what is appended, and in which order. :class:`RunningQuery` decides how the query ends.
 """
 
 from __future__ import annotations
@@ -30,7 +29,11 @@ from airflow_provider_ckpt.model.progress import SourceTimes
 from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
-from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
+from airflow_provider_ckpt.spark.task.batch_execution import (
+    execution_of_batch,
+    late_rows_of_batch,
+    source_times_of_batch,
+)
 from airflow_provider_ckpt.spark.task.batch_files import (
     files_of_batch,
     largest_of_batch,
@@ -41,23 +44,21 @@ from airflow_provider_ckpt.spark.task.batch_files import (
 )
 from airflow_provider_ckpt.spark.task.errors import UnfitInputError, unfit_event_time
 from airflow_provider_ckpt.spark.task.outputs import Outputs
-from airflow_provider_ckpt.spark.task.streaming.late_rows import late_rows_of_batch
-from airflow_provider_ckpt.spark.task.streaming.source_times import source_times_of_batch
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path, shown_path
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.subtasklog.errors import PreparedLostError
 from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
-from airflow_provider_ckpt.task.gated_publication import GatedPublication
 from airflow_provider_ckpt.task.inputs import Inputs
+from airflow_provider_ckpt.task.publication import Publication
 from airflow_provider_ckpt.task.read_files import ReadFiles
 
 
-class Publisher:
-    """The publisher of one attempt of a subtask.
+class MicroBatches:
+    """The micro-batches of one attempt of a subtask.
 
-    It keeps the batch that is staged and not published. ``recover`` sets this batch when the attempt is made, and
-    ``stage`` sets it in Spark's thread. Any thread may publish it, under ``lock``.
+    They keep the batch that is staged and not published. ``recover`` sets this batch when the attempt is made, and
+    ``stage`` sets it in Spark's thread. Any thread may finish it, under ``lock``.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Publisher:
         strict: Mapping[str, str] = MappingProxyType({}),
         waits: frozenset[str] = frozenset(),
     ) -> None:
-        """Make the publisher.
+        """Make the micro-batches.
 
         Args:
             folder: the Spark folder of the attempt.
@@ -84,15 +85,14 @@ class Publisher:
             waits: sources whose files must have settled before they are read (``unfinished_files="wait"``).
         """
         self.vertex, self.subtask, self.attempt = vertex, context.subtask, context.attempt
-        self.folder = folder
-        self.publication = GatedPublication(
-            context.log,
-            context.task_id,
-            inputs,
-            plan=plan,
-            tell=context.run.post,
-            notify=context.notify_consumers,
+        self.folder, self.inputs = folder, inputs
+        self.publication = Publication(
+            context.log, context.task_id, inputs, plan=plan, post=context.run.post, notify=context.notify_consumers
         )
+        self.published = threading.Condition(self.lock)
+        """Notified after each published batch."""
+        self.after_publish: Callable[[], None] = lambda: None
+        """Called after each published batch, with the lock held. The runner of the query sets it."""
         self._context, self._outputs, self._prepared = context, outputs, prepared
         self._stateful = stateful
         self._strict = strict
@@ -115,10 +115,6 @@ class Publisher:
     def log(self) -> SubtaskLog:
         return self.publication.log
 
-    @property
-    def inputs(self) -> Inputs:
-        return self.publication.inputs
-
     def recover(self, before: Iterable[Prepared | None]) -> None:
         """Publish the batch that Spark committed and the previous attempt did not publish (R1). Catch up with the logs.
 
@@ -132,15 +128,15 @@ class Publisher:
         """
         with self.lock:
             commit = self.folder.newest_commit()
-            self.publication.resume()
-            if commit is None or commit <= self.publication.last_batch() or self.folder.is_cut_anew(commit):
+            self.publication.restore()
+            if commit is None or commit <= self.publication.last_batch() or self.folder.is_repartition(commit):
                 return
-            prepared = next((one for one in before if one is not None and one.batch_id == commit), None)
+            prepared = next((note for note in before if note is not None and note.batch_id == commit), None)
             if prepared is None:
                 uri = f"{self._prepared.uri}/<attempt>.json"
                 raise PreparedLostError(uri=uri, problem=f"of batch {commit} is gone")
             self._pending = prepared
-            self.publish_committed()
+            self.finish_committed()
 
     def check_fenced(self) -> None:
         """Check that the attempt is not fenced, before it handles a batch (R8).
@@ -172,32 +168,22 @@ class Publisher:
             self._pending = prepared
         self._context.check_fenced()
 
-    def publish_committed(self) -> bool:
-        """Append the entry of the prepared batch if Spark has committed it. Return whether it was appended.
-
-        Any thread may call this.
-        """
+    def finish_committed(self) -> None:
+        """Publish the staged batch if Spark has committed it. Any thread may call this."""
         with self.lock:
             prepared = self._pending
             if prepared is None or not self.folder.is_committed(prepared.batch_id):
-                return False
-            self.publication.publish_batch(
-                prepared.batch_id,
-                self.folder.offsets(prepared.batch_id),
-                files=prepared.files,
-                handles=prepared.handles,
-                watermark=self._watermark(prepared.batch_id),
-                rows=prepared.rows,
-                late_rows=prepared.late_rows,
-                times=prepared.times,
-                malformed=prepared.malformed,
-                follows=self._follows(prepared.batch_id),
-            )
+                return
+            number = prepared.batch_id
+            offsets, watermark = self.folder.offsets(number), self._watermark(number)
+            batch = replace(prepared.batch(), offsets=offsets, watermark=watermark)
+            self.publication.publish(batch, follows=self._follows(number))
             self._pending = None
             batch_id, read = self._reading
-            for uid, files in read.items() if batch_id == prepared.batch_id else ():
+            for uid, files in read.items() if batch_id == number else ():
                 self.read_files.add(uid, files, time.monotonic(), time.time())
-            return True
+            self.published.notify_all()
+            self.after_publish()
 
     def _late_rows(self) -> int:
         """Return the number of late rows of the current batch.
@@ -253,8 +239,8 @@ class Publisher:
             planned = {uid: [*map(normal_path, files)] for uid, files in uris.items()}
             self.being_read = tuple(file for uid in sorted(planned) for file in planned[uid])
             self._refuse_unfit_files()
-            there = files_of_batch(self._context.run.spark, self.vertex.uid)
-            read = refuse_other_files(self.vertex.uid, uris, there)
+            files_read = files_of_batch(self._context.run.spark, self.vertex.uid)
+            read = refuse_other_files(self.vertex.uid, uris, files_read)
             self.inputs.refuse_damaged(planned)
             for uid in self._waits & read.keys():
                 self._await_settled(batch_id, uid, read[uid], is_over)
@@ -277,7 +263,7 @@ class Publisher:
         refuse_unsettled(self._context.run.spark, self.vertex.uid, files, is_over, report, waited=waited)
 
     def _report_awaited(self, uid: str, file: FileStatus, seconds: float) -> None:
-        self.publication.tell(FileAwaited(*self.publication.task_id, uid, shown_path(file.path), seconds))
+        self.publication.post(FileAwaited(*self.publication.task_id, uid, shown_path(file.path), seconds))
 
     def _refuse_unfit_files(self) -> None:
         """Refuse files that Spark would misread.
