@@ -35,7 +35,7 @@ def is_surely_changed(state: JobState, changes: Changes) -> bool:
 def is_rescaled(state: JobState, asked: RescaleRequest) -> bool:
     if state.plan is None:
         return False
-    source = None if state.plan.definition is None else state.plan.definition.sources.get(asked.uid)
+    source = state.plan.definition.sources.get(asked.uid)
     declared = None if source is None else source.parallelism
     return state.plan.rescaled.get(asked.uid, declared) == asked.parallelism
 

@@ -104,7 +104,7 @@ class RollForward:
         done anyway.
 
         Raises JobHasDriverError, JobHasWorkersError, JobDeletedError, SinksMissingError, DefinitionChangedError,
-        DefinitionNotRecordedError, OutputLostError, OutputAheadError, CorruptJournalError, SubtaskLogLostError or
+        OutputLostError, OutputAheadError, CorruptJournalError, SubtaskLogLostError or
         FencedError. After the other sinks were released it raises ReleaseHeldError, or the error of a sink.
         """
         journal = Journal(self._storage, self._job_id)
