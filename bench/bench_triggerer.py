@@ -27,6 +27,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -101,6 +102,7 @@ def play_workers(work: Path, count: int) -> None:
 
 
 def triggers(work: Path, count: int) -> Iterator[Any]:
+    from airflow_provider_ckpt.remote.timing import Timing
     from airflow_provider_ckpt.triggers.job_master import JobMasterTrigger
 
     for folder in folders(work, count):
@@ -112,6 +114,7 @@ def triggers(work: Path, count: int) -> Iterator[Any]:
             root=str(folder),
             group_id="orders",
             tasks={},
+            timing=asdict(Timing.of(str(folder))),
         )
         made._task_instance = SimpleNamespace(dag_id="shop", run_id="r", task_id="coordinate", map_index=-1)
         yield made

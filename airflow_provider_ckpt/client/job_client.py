@@ -164,11 +164,10 @@ class JobClient(JobView):
         return self.send(UpgradeRequest(job, allow_non_restored_state))
 
     def _refuse_upgrade(self, state: JobState) -> None:
-        definition = None if state.plan is None else state.plan.definition
         problem = None
         if state.deployment:
             problem = "workers run it, each with a file of its own"
-        elif definition is not None and definition.mode == "batch":
+        elif state.is_batch:
             problem = "it is in batch mode, and takes no savepoint before its end"
         if problem is not None:
             raise NotUpgradableError(job_id=self.job_id, problem=problem)

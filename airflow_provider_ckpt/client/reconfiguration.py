@@ -76,14 +76,13 @@ def preview(state: JobState, changes: Mapping[str, VertexSettings]) -> Reconfigu
         change = by_vertex(state.graph(), changes)
     except ReconfigurationRefusedError as error:
         raise NotReconfigurableError(uid=", ".join(changes) or "nothing", problem=error.data["why"]) from None
-    definition = None if state.plan is None else state.plan.definition
     queries = of_queries(change)
-    if queries and definition is not None and definition.mode == "batch":
+    if queries and state.is_batch:
         problem = "the job is in batch mode, and its queries read all there is and end"
         raise NotReconfigurableError(uid=", ".join(queries), problem=problem)
     found = []
     for uid, one in queries.items():
-        known = None if definition is None else definition.vertices.get(uid)
+        known = None if state.plan is None else state.plan.definition.vertices.get(uid)
         if one.state_partitions is not None and known is not None and not known.stateful:
             raise NotReconfigurableError(uid=uid, problem="it keeps no state that could be repartitioned")
         parts = None if known is None else known.shuffle_partitions
@@ -107,8 +106,7 @@ def _differences(settings: Settings, uid: str, change: VertexSettings) -> tuple[
 
 
 def _rescaled(state: JobState, uid: str, wanted: int) -> RescaledSource:
-    definition = None if state.plan is None else state.plan.definition
-    source = None if definition is None else definition.sources.get(uid)
+    source = None if state.plan is None else state.plan.definition.sources.get(uid)
     declared = None if source is None else source.parallelism
     before = declared if state.plan is None else state.plan.rescaled.get(uid, declared)
     grows = before is None or wanted > before

@@ -22,8 +22,7 @@ def sinks_of_job(job: Job | None, root: Location) -> Callable[[JobState], dict[s
     def of_state(state: JobState) -> dict[str, BoundSink]:
         if state.plan is None:
             return {}
-        definition = state.plan.definition
-        recorded = {} if definition is None else recorded_sinks(definition, state.job_id, root)
+        recorded = recorded_sinks(state.plan.definition, state.job_id, root)
         return recorded if job is None else {**recorded, **bind_sinks(job, state.job_id, root)}
 
     return of_state

@@ -40,7 +40,7 @@ def is_decided(state: JobState, request: JobRequest) -> bool:
 def is_rescaled(state: JobState, uid: str, parallelism: int) -> bool:
     if state.plan is None:
         return False
-    source = None if state.plan.definition is None else state.plan.definition.sources.get(uid)
+    source = state.plan.definition.sources.get(uid)
     declared = None if source is None else source.parallelism
     return state.plan.rescaled.get(uid, declared) == parallelism
 

@@ -122,7 +122,6 @@ class NextRunLogic:
                     f"only be taken back: {name}=declared"
                 )
                 raise NotForNextRunError(job_id=self._job_id, why=why)
-        definition = None if state.plan is None else state.plan.definition
-        known = None if definition is None else definition.vertices.get(uid)
+        known = None if state.plan is None else state.plan.definition.vertices.get(uid)
         if change.state_partitions is not None and (known is None or not known.stateful):
             raise NotForNextRunError(job_id=self._job_id, why=f"{uid} keeps no state that could be repartitioned")

@@ -104,7 +104,7 @@ class RollForward:
         done anyway.
 
         Raises JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError,
-        DefinitionNotRecordedError, OutputLostError, OutputLostError, CorruptJournalError, SubtaskLogLostError or
+        OutputLostError, OutputLostError, CorruptJournalError, SubtaskLogLostError or
         FencedError. After the other sinks were released it raises ReleaseHeldError, or the error of a sink.
         """
         journal = Journal(self._storage, self._job_id)

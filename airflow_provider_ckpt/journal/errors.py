@@ -21,15 +21,6 @@ class UnknownEventError(TerminalError):
     )
 
 
-class DefinitionNotRecordedError(InvalidInputError):
-    """A journal from before definitions were recorded. The job can be shown but not resumed."""
-
-    template = (
-        "the journal of job {job_id!r} is from before release 0.1 recorded what a job reads and writes: nothing says "
-        "whether the job is still the same; run it under another id"
-    )
-
-
 class JobDeletedError(InvalidInputError):
     """A job that is deleted, or whose deletion has begun.
 

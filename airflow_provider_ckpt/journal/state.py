@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError, JobDeletedError
+from airflow_provider_ckpt.journal.errors import JobDeletedError
 from airflow_provider_ckpt.journal.kinds.reconfiguration import Reconfigurations
 from airflow_provider_ckpt.journal.sink_progress import SinkProgress
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
@@ -56,15 +56,13 @@ class JobState(Reconfigurations):
 
     @property
     def definition(self) -> JobDefinition | None:
-        """The definition of the last run, with which a later run is compared; None if no run has recorded a plan.
-
-        Code that resumes the job or releases for it reads this. Code that only shows the job does not.
-
-        Raises DefinitionNotRecordedError.
-        """
-        if self.plan is not None and self.plan.definition is None:
-            raise DefinitionNotRecordedError(job_id=self.job_id)
+        """The definition of the last run, with which a later run is compared; None if no run has recorded a plan."""
         return None if self.plan is None else self.plan.definition
+
+    @property
+    def is_batch(self) -> bool:
+        """True if the last run was in batch mode."""
+        return self.plan is not None and self.plan.definition.mode == "batch"
 
     def refuse_deleted(self) -> None:
         """Refuse a deleted job. Each claim that resumes the job, or releases for it, calls this with the state that the
@@ -191,7 +189,7 @@ class JobState(Reconfigurations):
     def with_timers(self) -> list[str]:
         """Return the unfinished vertices whose state may wait for timers of processing time, by the recorded plan. A
         drain discards such state."""
-        recorded = None if self.plan is None else self.plan.definition
+        recorded = self.definition
         vertices = {} if recorded is None else recorded.vertices
         ended = {subtask.vertex for subtask in self.end_of_data}
         return sorted(uid for uid, one in vertices.items() if uid not in ended and any(k.has_timers for k in one.kept))
@@ -247,7 +245,7 @@ class JobState(Reconfigurations):
         return added(*(snapshot.malformed for snapshot in ({} if done is None else done.subtasks).values()))
 
     def _with_event_time(self) -> set[str]:
-        recorded = None if self.plan is None else self.plan.definition
+        recorded = self.definition
         if recorded is None or any(one.lags for one in recorded.vertices.values()):
             return set()
         return {uid for uid, one in recorded.vertices.items() if one.event_time}

@@ -65,18 +65,18 @@ class UnionDefinition:
 
 @dataclass(frozen=True)
 class VertexDefinition:
-    """The definition of a vertex. ``unions`` is empty in journals that do not record them."""
+    """The definition of a vertex."""
 
     output_mode: str
     stateful: bool
     watermark: EventTime | None = None
     shuffle_partitions: int | None = field(default=None, metadata=OMIT_EMPTY)
-    """State partitions of the query; None if it has no state, or in journals that do not record them."""
+    """State partitions of the query; None if it has no state."""
     unions: tuple[UnionDefinition, ...] = field(default=(), metadata=OMIT_EMPTY)
     event_time: bool = field(default=False, compare=False, metadata=OMIT_EMPTY)
-    """True if the query has a watermark; False in journals that do not record it."""
+    """True if the query has a watermark."""
     kept: tuple[KeptState, ...] = field(default=(), compare=False, metadata=OMIT_EMPTY)
-    """State of the query, from its output downwards; empty in journals that do not record it."""
+    """State of the query, from its output downwards."""
     lags: bool = field(default=False, compare=False, metadata=OMIT_EMPTY)
     """True if results come out later than the watermark shows, because a row of a stream join waits for its partner."""
 
@@ -105,7 +105,7 @@ class JobDefinition:
     params: Mapping[str, str] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """The parameters of the last run (``job.params``), without secrets."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Operator → the operators whose rows are its inputs, in order. Empty in a journal that does not record them."""
+    """Operator → the operators whose rows are its inputs, in order."""
     session: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=OMIT_EMPTY)
     """Spark's settings and time zones that change values, from the first run. Later runs use them."""
 

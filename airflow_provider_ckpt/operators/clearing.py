@@ -37,5 +37,4 @@ def was_cleared(before: Pointer, ti: Try, retries: int, clear_number: int | None
     """
     if ti.max_tries != before.max_tries or ti.try_number > ti.max_tries + 1:
         return True
-    cleared_something = None not in (clear_number, before.clear_number) and clear_number != before.clear_number
-    return cleared_something and ti.max_tries == ti.try_number - 1 + retries
+    return clear_number != before.clear_number and ti.max_tries == ti.try_number - 1 + retries

@@ -118,8 +118,7 @@ def may_run_again(state: JobState) -> bool:
     It may in batch mode, for two reasons. A lost result is produced again, and a job without ``batch_recovery``
     restarts from scratch. In streaming mode it may not, because checkpoints cover the effects of the result.
     """
-    definition = None if state.plan is None else state.plan.definition
-    return definition is not None and definition.mode == "batch"
+    return state.is_batch
 
 
 def subtasks_of(state: JobState, name: str) -> tuple[SubtaskId, ...]:

@@ -104,8 +104,7 @@ class Pointer:
     outputs: Mapping[str, str] = field(default_factory=dict)
     """Sink -> URI of its folder, without secrets. Sinks without a folder are left out."""
     clear_number: int | None = None
-    """How often a user cleared something in the Dag run. None in a pointer of a release that did not keep it."""
-
+    """How often a user cleared something in the Dag run. None if Airflow does not count it."""
     submission: Submission | None = None
     """Submission of the driver that a deferred task waits for."""
     is_deferred: bool = False

@@ -89,8 +89,7 @@ def hosting(options: RunOptions, location: Location, state: JobState) -> Trigger
     if job.controllers:
         names = ", ".join(one.name for one in job.controllers)
         return TriggererSupport(f"the JobMaster runs its controllers ({names}), which are in the job's file", outputs)
-    definition = None if state.plan is None else state.plan.definition
-    recorded = () if definition is None else recorded_job(definition, location).sinks
+    recorded = () if state.definition is None else recorded_job(state.definition, location).sinks
     known = {one.uid for one in recorded if given.get(one.uid) == (one.release, one.sink.definition())}
     unknown |= {uid for vertex in state.graph().vertices for uid in vertex.sinks} - known
     if not unknown:

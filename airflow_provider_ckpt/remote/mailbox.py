@@ -36,7 +36,6 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "outbox"
 VERSION = 1
-_SUBTASKS = "subtasks"
 Message = TaskReport | Command
 
 
@@ -57,8 +56,8 @@ class Outbox:
     """Receiver -> (number, message), ascending; numbers begin with 1 for each receiver."""
     read: Mapping[str, int] = field(default_factory=dict)
     left: str | None = None
-    subtasks: frozenset[SubtaskId] | None = None
-    """The subtasks that a worker runs; they never change. None for a JobMaster."""
+    subtasks: frozenset[SubtaskId] = frozenset()
+    """The subtasks that a worker runs; they never change. Empty for a JobMaster."""
 
     def behind(self, receiver: str, number: int) -> Iterable[tuple[int, Message]]:
         """Return the messages for ``receiver`` with numbers above ``number``."""
@@ -70,7 +69,6 @@ def write_outbox(storage: Storage, path: str, outbox: Outbox) -> None:
         receiver: [{"number": number, "message": wire.to_json(message)} for number, message in several]
         for receiver, several in outbox.messages.items()
     }
-    told = {} if outbox.subtasks is None else {_SUBTASKS: sorted(outbox.subtasks)}
     document = encode_document(
         KIND,
         VERSION,
@@ -79,7 +77,7 @@ def write_outbox(storage: Storage, path: str, outbox: Outbox) -> None:
         read=dict(outbox.read),
         left=outbox.left,
         messages=messages,
-        **told,
+        subtasks=sorted(outbox.subtasks),
     )
     storage.replace(path, document)
 
@@ -103,7 +101,7 @@ def read_outbox(storage: Storage, path: str) -> Outbox | None:
             {receiver: tuple(map(_numbered, several)) for receiver, several in given.items()},
             read_field(body, "read", reader(Mapping[str, Count])),
             read_field(body, "left", reader(str | None)),
-            read_field(body, _SUBTASKS, reader(frozenset[SubtaskId])) if _SUBTASKS in body else None,
+            read_field(body, "subtasks", reader(frozenset[SubtaskId])),
         )
 
 
@@ -134,7 +132,7 @@ class Mailbox:
     Args:
         deployment: The epoch in which the job was prepared for workers.
         clock: Returns seconds that never decrease.
-        subtasks: The subtasks of the process if it is a worker, else None.
+        subtasks: The subtasks of the process if it is a worker.
     """
 
     def __init__(
@@ -145,14 +143,14 @@ class Mailbox:
         name: str,
         process: Worker,
         clock: Callable[[], float],
-        subtasks: Iterable[SubtaskId] | None = None,
+        subtasks: Iterable[SubtaskId] = (),
     ) -> None:
         self.name = self._own_name = name
         self._former: list[str] = []
         """Previous names of this process. Their outboxes are deleted after the next write."""
         self._storage, self._folder = storage, deployment_path(job_id, deployment)
         self._process, self._clock = process, clock
-        self._subtasks = None if subtasks is None else frozenset(subtasks)
+        self._subtasks = frozenset(subtasks)
         self._queues: dict[str, list[tuple[int, Message]]] = {}
         self._posted: dict[str, int] = {}
         self._read: dict[str, int] = {}

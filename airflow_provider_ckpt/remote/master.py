@@ -259,7 +259,6 @@ class Master:
         name = master_name(state.epoch)
         unfinished = [one for one in state.graph().subtasks if one not in state.finished]
         tell = functools.partial(self._tell_vacant, journal)
-        in_batch = state.definition is not None and state.definition.mode == "batch"
         self._vacancies = UnassignedSubtasks(unfinished, tell, time.monotonic())
         return RemoteGateway(
             Mailbox(self._storage, self._job_id, state.deployment, name, self._remote.process, time.monotonic),
@@ -269,7 +268,7 @@ class Master:
             look_interval=timing.poll,
             longest_interval=timing.rest,
             lost_after=timing.lost_after,
-            previous_after=self._remote.options.previous_worker_timeout if in_batch else None,
+            previous_after=self._remote.options.previous_worker_timeout if state.is_batch else None,
             vacancies=self._vacancies,
             check_fenced=journal.check_fenced,
             turns=self._remote.turns,
@@ -279,11 +278,10 @@ class Master:
         """Report subtasks without a worker, by the names that `--subtask` accepts."""
         state = journal.state
         subtasks = list(dict.fromkeys(state.hosts.get(one, one) for one in vacant))
-        is_batch = state.definition is not None and state.definition.mode == "batch"
         options = self._remote.options
         flags = [part for subtask in subtasks for part in ("--subtask", subtask)]
         worker = run_command("worker", self._job_id, self._storage.uri, options.job or JOB_FILE, *flags)
-        message = told_of_vacant(subtasks, options.checkpoint_timeout, is_batch=is_batch, worker=worker)
+        message = told_of_vacant(subtasks, options.checkpoint_timeout, is_batch=state.is_batch, worker=worker)
         self._status.say(LineKind.WAITING, message, state, subtasks=subtasks)
 
     def _see_to_the_rest(self, journal: OwnedJournal, outcome: Outcome) -> None:

@@ -42,10 +42,8 @@ class _Other:
     """The last outbox that was read. None if it is unreadable, for example because a later version wrote it."""
 
     def may_run(self, *any_of: SubtaskId) -> bool:
-        """Return True if this worker may run any of the subtasks. A worker with an unknown part may run all of them."""
-        if self.outbox is None or self.outbox.subtasks is None:
-            return True
-        return not self.outbox.subtasks.isdisjoint(any_of)
+        """Return True if this worker may run any of the subtasks. With an unreadable outbox it may run all of them."""
+        return self.outbox is None or not self.outbox.subtasks.isdisjoint(any_of)
 
 
 class Standby:

@@ -118,8 +118,7 @@ def _has_watermark(state: JobState, uid: str) -> bool:
 
     For another query's rows only the rows themselves show it.
     """
-    recorded = None if state.plan is None else state.plan.definition
-    source = None if recorded is None else recorded.sources.get(uid)
+    source = None if state.plan is None else state.plan.definition.sources.get(uid)
     return source is not None and source.watermark is not None
 
 

@@ -68,8 +68,7 @@ def _going(state: JobState) -> set[str]:
 
 def _has_windows(state: JobState, vertex: str) -> bool:
     """Return whether the query outputs each group once, when event time has passed it."""
-    recorded = None if state.plan is None else state.plan.definition
-    query = None if recorded is None else recorded.vertices.get(vertex)
+    query = None if state.plan is None else state.plan.definition.vertices.get(vertex)
     if query is None or query.output_mode != "append" or not query.event_time:
         return False
     return any(one.kind == "Aggregate" for one in query.kept)
@@ -99,7 +98,7 @@ def _awaited(state: JobState, vertex: str) -> tuple[str, ...]:
 
 def _holding(state: JobState, vertex: str) -> dict[str, str]:
     """Return the bounded inputs that hold the watermark of the query while they are read: uid -> producer."""
-    graph, recorded = state.graph(), None if state.plan is None else state.plan.definition
+    graph, recorded = state.graph(), state.definition
     of_vertex = next((one for one in graph.vertices if one.uid == vertex), None)
     if of_vertex is None:
         return {}

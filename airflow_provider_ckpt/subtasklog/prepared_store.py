@@ -29,8 +29,8 @@ class Prepared:
     batch_id: int
     files: tuple[PartitionFile, ...]
     handles: Mapping[str, Mapping[str, Any]]
-    rows: int | None = None
-    """Rows in ``files``; None without files."""
+    rows: int = 0
+    """Rows in ``files``."""
     late_rows: int = 0
     """Rows of the batch that the query has dropped as late."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class PreparedStore:
             batch_id=prepared.batch_id,
             files=[{"path": file.path, "size": file.size} for file in prepared.files],
             handles={uid: dict(handle) for uid, handle in prepared.handles.items()},
-            **({} if prepared.rows is None else {"rows": prepared.rows}),
+            **({"rows": prepared.rows} if prepared.rows else {}),
             **({"late_rows": prepared.late_rows} if prepared.late_rows else {}),
             **({"times": to_json(prepared.times)} if prepared.times else {}),
             **({"malformed": dict(prepared.malformed)} if prepared.malformed else {}),
@@ -93,7 +93,7 @@ class PreparedStore:
                 read_field(body, "batch_id", reader(Count)),
                 read_field(body, "files", reader(tuple[PartitionFile, ...])),
                 read_field(body, "handles", reader(Mapping[str, Mapping[str, Any]])),
-                read_field({"rows": None, **body}, "rows", reader(Count | None)),
+                read_field({"rows": 0, **body}, "rows", reader(Count)),
                 read_field({"late_rows": 0, **body}, "late_rows", reader(Count)),
                 read_field({"times": {}, **body}, "times", reader(Mapping[str, SourceTimes])),
                 read_field({"malformed": {}, **body}, "malformed", reader(Mapping[str, Count])),

@@ -76,8 +76,8 @@ class Batch:
     """
     ended: tuple[str, ...] = ()
     """Sources and edges read to their end by this batch or an earlier one (R2)."""
-    rows: Count | None = field(default=None, metadata=OMIT_EMPTY)
-    """Rows in ``files``; None without files."""
+    rows: Count = field(default=0, metadata=OMIT_EMPTY)
+    """Rows in ``files``."""
     late_rows: Count = field(default=0, metadata=OMIT_EMPTY)
     """Rows that the query has dropped as late since its first micro-batch, including this one."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=OMIT_EMPTY)

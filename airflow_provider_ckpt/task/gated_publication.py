@@ -95,7 +95,7 @@ class GatedPublication(Publication):
         files: tuple[PartitionFile, ...] = (),
         handles: Mapping[str, Mapping[str, Any]],
         watermark: int | None = None,
-        rows: int | None = None,
+        rows: int = 0,
         late_rows: int = 0,
         times: TimesByInput = MappingProxyType({}),
         malformed: Mapping[str, int] | None = None,

@@ -70,7 +70,7 @@ class JobMasterTrigger(BaseTrigger):
         root: URI of the root.
         group_id: Airflow's id of the group.
         tasks: Subtask or vertex of each task, by its key in :meth:`Siblings.states`.
-        timing: A :class:`Timing` as JSON. Defaults to :meth:`Timing.of` the root.
+        timing: A :class:`Timing` as JSON.
     """
 
     _sleep = staticmethod(asyncio.sleep)
@@ -84,7 +84,7 @@ class JobMasterTrigger(BaseTrigger):
         root: str,
         group_id: str,
         tasks: Mapping[str, str],
-        timing: Mapping[str, float] | None = None,
+        timing: Mapping[str, float],
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.job_id = job_id
@@ -149,7 +149,7 @@ class JobMasterTrigger(BaseTrigger):
 
     @property
     def _timing(self) -> Timing:
-        return Timing.of(self.root) if self.timing is None else Timing(**self.timing)
+        return Timing(**self.timing)
 
     @property
     def _turns(self) -> FairSemaphore:

@@ -44,18 +44,18 @@ def prepared(
     journal: Journal,
     attempt: str = f"{JOB_ID}~t1.plan",
     sink: FileSink | None = None,
-    mode: RuntimeMode | None = None,
+    mode: RuntimeMode = "streaming",
     again: Sequence[str] = (),
 ) -> Journal:
     """Write the entries of a planner.
 
-    The definition is recorded only with ``sink``, the sink called "out", or ``mode``. Otherwise the journal is like
-    that of an earlier release. ``again``: subtasks whose results are gone.
+    Args:
+        sink: the sink called "out".
+        again: subtasks whose results are gone.
     """
     epoch = journal.claim(attempt, Worker(), 1.0)
     sinks = {} if sink is None else {"out": SinkDefinition("every_checkpoint", sink.definition())}
-    definition = None if sink is None and mode is None else JobDefinition(mode or "streaming", {}, {}, sinks)
-    journal.write(PlanRecorded(GRAPH, {}, 1.0, definition))
+    journal.write(PlanRecorded(GRAPH, {}, 1.0, JobDefinition(mode, {}, {}, sinks)))
     if again:
         resets = tuple(Reset(SubtaskId(one), ((0, 1),), SubtaskId("rows/0")) for one in again)
         journal.write(JobReconciled(epoch, (), {}, resets, 1.5))

@@ -8,7 +8,7 @@ from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.pointer import Pointer
 
 
-def before(try_number: int, max_tries: int, clear_number: int | None = 0) -> Pointer:
+def before(try_number: int, max_tries: int, clear_number: int = 0) -> Pointer:
     return Pointer("orders", "/root", try_number, max_tries, clear_number=clear_number)
 
 
@@ -24,8 +24,6 @@ def before(try_number: int, max_tries: int, clear_number: int | None = 0) -> Poi
         ("a clear after retries were lowered by the tries so far", before(1, 2), 2, 2, 1, 1, True),
         ("a retry while another task of the run was cleared", before(1, 2), 2, 2, 2, 1, False),
         ("a clear of the running last try", before(3, 2), 4, 2, 2, 1, True),
-        ("a retry with a pointer of an older version", before(1, 2, None), 2, 2, 1, 1, False),
-        ("a clear with a pointer of an older version", before(1, 2, None), 2, 3, 2, 1, True),
     ],
 )
 def test_a_clear_is_told_from_a_retry(

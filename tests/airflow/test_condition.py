@@ -13,6 +13,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.progress import Snapshot
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
+from tests.support.definitions import STREAMING
 
 
 def state(status: str | None, completed: int = 0, released: int | None = None, **fields: Any) -> JobState:
@@ -122,7 +123,7 @@ GRAPH = JobGraph(
 
 
 def planned(found: JobState) -> JobState:
-    found.plan = PlanRecorded(GRAPH, {}, 1.0)
+    found.plan = PlanRecorded(GRAPH, {}, 1.0, STREAMING)
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -82,7 +82,7 @@ def trigger(root: Storage, task_states: FakeTaskStates) -> JobMasterTrigger:
     return built(root)
 
 
-def built(root: Storage, attempt: str = ATTEMPT, timing: dict[str, float] | None = None) -> JobMasterTrigger:
+def built(root: Storage, attempt: str = ATTEMPT, timing: Mapping[str, float] = TIMING) -> JobMasterTrigger:
     options = RunOptions("orders.py:job", root.uri, JOB_ID, attempt=attempt)
     tasks = {f"orders.subtask_{number}": name for number, name in enumerate(SUBTASKS)}
     first = JobMasterTrigger(
@@ -289,15 +289,10 @@ def beats(root: Storage, orders: Journal, beat: int) -> None:
 def test_the_jobmaster_looks_as_often_as_the_group_said_when_it_was_deferred(
     root: Storage, task_states: FakeTaskStates, played: PlayedMasters, orders: Journal
 ) -> None:
-    given: list[dict[str, float] | None] = [None, {**TIMING, "poll": 0.5, "lost_after": 9.0}]
-    for timing in given:
-        trigger = built(root, timing=timing)
-        played.plays = [says(ExitCode.FINISHED, "finished", "all sources have ended")]
-        event_of(trigger)
-    assert [(run.timing.poll, run.timing.lost_after, run.timing.rest) for run in played.runs] == [
-        (0.1, 30.0, 1.0),  # default for a trigger that an earlier release has deferred
-        (0.5, 9.0, 1.0),
-    ]
+    trigger = built(root, timing={**TIMING, "poll": 0.5, "lost_after": 9.0})
+    played.plays = [says(ExitCode.FINISHED, "finished", "all sources have ended")]
+    event_of(trigger)
+    assert [(run.timing.poll, run.timing.lost_after, run.timing.rest) for run in played.runs] == [(0.5, 9.0, 1.0)]
 
 
 def test_one_that_was_overtaken_by_another_triggerer_stands_by_and_fires_the_end_of_the_job(

@@ -34,6 +34,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 from tests.airflow.driver_journal import complete, end, start_driver
 from tests.airflow.support import StateStore, context
 from tests.journal.samples import plan_with_timers
+from tests.support.definitions import STREAMING
 
 KINDS = {"stop": CheckpointedJobStopOperator, "drain": CheckpointedJobDrainOperator}
 JobOf = Callable[[str], Journal]
@@ -187,7 +188,7 @@ def rescale(root: Storage, parallelism: int | str = 8, source: str = "history") 
 
 def by_split(journal: JobOf) -> Journal:
     job = start_driver(journal("orders"))
-    job.write(PlanRecorded(JobGraph((HISTORY,), ()), {}, 5.0))
+    job.write(PlanRecorded(JobGraph((HISTORY,), ()), {}, 5.0, STREAMING))
     return job
 
 
@@ -224,7 +225,7 @@ DAILY = JobVertex("daily", ("live", "daily"), ("live",), (), (), bounded=False)
 
 def streaming(journal: JobOf) -> Journal:
     job = start_driver(journal("orders"))
-    job.write(PlanRecorded(JobGraph((DAILY,), ()), {}, 5.0))
+    job.write(PlanRecorded(JobGraph((DAILY,), ()), {}, 5.0, STREAMING))
     return job
 
 

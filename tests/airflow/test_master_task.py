@@ -531,9 +531,9 @@ def test_a_job_file_that_cannot_be_loaded_is_told_and_not_tried_again(
 def test_a_real_jobmaster_refuses_what_is_not_the_recorded_job(
     coordinate: Any, orders: Journal, task_states: FakeTaskStates
 ) -> None:
-    """Only the plan is fake here. It has recorded no definition."""
-    prepared(orders)
-    with pytest.raises(AirflowFailException, match="nothing says whether the job is still the same"):
+    """Only the plan is fake here. It has recorded a sink that the job lacks."""
+    prepared(orders, sink=FileSink("/lake/out"))
+    with pytest.raises(AirflowFailException, match="ran with the sinks out, which the given definition lacks"):
         coordinate().execute(context(StateStore()))
 
 

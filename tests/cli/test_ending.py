@@ -22,6 +22,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.cli.conftest import NOON, claim
+from tests.support.definitions import STREAMING
 from tests.support.journals import write_events
 from tests.support.waiting import wait_until
 
@@ -150,7 +151,7 @@ HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bou
 
 
 def by_split(journal: Journal) -> None:
-    write_events(journal, PlanRecorded(JobGraph((HISTORY,), ()), {}, NOON))
+    write_events(journal, PlanRecorded(JobGraph((HISTORY,), ()), {}, NOON, STREAMING))
 
 
 def test_a_rescale_reaches_the_driver(

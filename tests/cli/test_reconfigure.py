@@ -20,6 +20,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from tests.cli.conftest import NOON
+from tests.support.definitions import STREAMING
 from tests.support.journals import write_events
 
 
@@ -33,7 +34,7 @@ OTHER = JobVertex("other", ("other",), (), (), (), bounded=False)
 
 
 def streaming(journal: Journal) -> None:
-    write_events(journal, PlanRecorded(JobGraph((DAILY, OTHER), ()), {}, NOON))
+    write_events(journal, PlanRecorded(JobGraph((DAILY, OTHER), ()), {}, NOON, STREAMING))
 
 
 def test_a_reconfiguration_reaches_the_driver(
@@ -181,7 +182,7 @@ def test_a_plan_of_a_change_of_queries_and_sources_says_who_stands_still_for_whi
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     graph = JobGraph((PARTS, DAILY, OTHER), (JobEdge("parts__other", "parts", "other", "other"),))
-    write_events(running, PlanRecorded(graph, {}, NOON))
+    write_events(running, PlanRecorded(graph, {}, NOON, STREAMING))
     changes = ["parts.parallelism=4", "daily.pool_weight=2"]
     assert main(["reconfigure", "orders", *changes, "--plan", "--root", empty_root]) == 0
     assert capsys.readouterr().out.splitlines() == [

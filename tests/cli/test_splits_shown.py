@@ -10,13 +10,14 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from tests.journal.samples import of_splits
+from tests.support.definitions import STREAMING
 
 HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, splits=True)
 
 
 def state() -> JobState:
     found = JobState("orders")
-    for event in [ev.PlanRecorded(JobGraph((HISTORY,), ()), {}, 0.0), *of_splits()]:
+    for event in [ev.PlanRecorded(JobGraph((HISTORY,), ()), {}, 0.0, STREAMING), *of_splits()]:
         event.apply(found)
     return found
 

@@ -31,6 +31,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from tests.client.ended_job import ELSEWHERE, GONE, GRAPH, HERE, EndedJob
 from tests.client.release_log_sink import ReleaseLogSink
 from tests.support.books import books
+from tests.support.definitions import STREAMING
 
 Make = Callable[..., EndedJob]
 FINISHED, STOPPED, FAILED = JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED
@@ -236,7 +237,7 @@ def test_a_sink_of_another_kind_is_named_and_cleaned_up_with_the_definition(make
 def test_of_a_journal_that_does_not_tell_its_sinks_what_is_staged_is_left_and_named(make: Make) -> None:
     job = make(None)
     journal = job.claimed("t2")
-    journal.write(ev.PlanRecorded(GRAPH, {}, 6.0))
+    journal.write(ev.PlanRecorded(GRAPH, {}, 6.0, STREAMING))
     journal.write(ev.StatusChanged(FINISHED, 7.0))
     assert job.client.delete().left == ("lake",)
     assert (job.parts(), len(job.staged())) == (["journal"], 1)

@@ -53,9 +53,7 @@ class Place:
         self.now += seconds
         self.then()
 
-    def publishes(
-        self, subtask: SubtaskId, split: str, sizes: tuple[int, ...], rows: int | None, *also: str
-    ) -> list[str]:
+    def publishes(self, subtask: SubtaskId, split: str, sizes: tuple[int, ...], rows: int, *also: str) -> list[str]:
         files = tuple(PartitionFile(f"e/data/{split}/part-{number}", size) for number, size in enumerate(sizes))
         paths = [f"{partition_path('orders', subtask.vertex, subtask.number)}/{file.path}" for file in files]
         for path, size in zip(paths, sizes, strict=True):
@@ -76,7 +74,7 @@ def place(tmp_path: Path) -> Place:
 
 def test_what_is_published_is_counted_and_who_is_read_by_nobody_has_no_partition(place: Place) -> None:
     place.publishes(FIRST, "a", (3, 4), 10)
-    place.publishes(FIRST, "b", (), None)
+    place.publishes(FIRST, "b", (), 0)
     place.publishes(SECOND, "c", (5,), 7)
     place.publishes(SubtaskId.of("out", 0), "none", (9,), 1)
     place.ends(FIRST)
@@ -94,13 +92,6 @@ def test_all_splits_of_an_entry_are_counted(place: Place) -> None:
     assert (found.splits, found.files) == (4, 2)
 
 
-def test_rows_that_an_earlier_release_did_not_count_are_not_known(place: Place) -> None:
-    place.publishes(FIRST, "a", (3,), 10)
-    place.publishes(FIRST, "b", (3,), None)
-    (found,) = place.client.get_partition_with_metrics()
-    assert (found.rows, found.bytes) == (None, 6)
-
-
 @pytest.mark.parametrize("how", ["gone", "emptied"])
 def test_a_partition_of_which_a_file_is_gone_is_not_there(place: Place, how: str) -> None:
     path, _ = place.publishes(FIRST, "a", (3, 4), 10)
@@ -110,7 +101,7 @@ def test_a_partition_of_which_a_file_is_gone_is_not_there(place: Place, how: str
 
 
 def test_a_finished_job_has_given_all_of_them_back(place: Place) -> None:
-    place.publishes(FIRST, "b", (), None)
+    place.publishes(FIRST, "b", (), 0)
     place.ends(FIRST)
     place.journal.write(ev.StatusChanged(JobStatus.FINISHED, 1.0))
     assert place.client.get_partition_with_metrics(["parts"], timeout=60.0) == ()

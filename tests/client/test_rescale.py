@@ -24,6 +24,7 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.opening import open_storage
 from tests.client.running_job import client, write_running_job
+from tests.support.definitions import STREAMING
 
 HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
 GRAPH = JobGraph((HISTORY, JobVertex("daily", ("daily",), (), (), (), bounded=False)), ())
@@ -31,7 +32,7 @@ GRAPH = JobGraph((HISTORY, JobVertex("daily", ("daily",), (), (), (), bounded=Fa
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Journal:
-    return write_running_job(tmp_path, ev.PlanRecorded(GRAPH, {}, 1.0))
+    return write_running_job(tmp_path, ev.PlanRecorded(GRAPH, {}, 1.0, STREAMING))
 
 
 def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_a_driver_that_was_lost_behind_the_commit_has_served_it(driver: Journal,
         driver.write(ev.GraphChanged(1, graph, {"history": 8}, 2.0))
     after = Journal(open_storage(str(tmp_path)), "orders")
     after.claim("t2", identify(), 3.0)
-    after.write(ev.PlanRecorded(graph if decided else GRAPH, {}, 3.0, None, {"history": 8} if decided else {}))
+    after.write(ev.PlanRecorded(graph if decided else GRAPH, {}, 3.0, STREAMING, {"history": 8} if decided else {}))
     if decided:
         answer = one.answer(asked, 5.0)
         assert (answer.outcome, answer.is_served) == (None, True)

@@ -160,7 +160,10 @@ def _of_definition(definition: bytes) -> bytes:
 
 
 def _of_graph(graph: bytes) -> bytes:
-    return _entry(b'[{"type": "PlanRecorded", "schemas": {}, "at": 1.0, "graph": ' + graph + b"}]")
+    return _entry(
+        b'[{"type": "PlanRecorded", "schemas": {}, "at": 1.0, "definition": '
+        b'{"mode": "streaming", "sources": {}, "vertices": {}, "sinks": {}}, "graph": ' + graph + b"}]"
+    )
 
 
 def _of_options(options: bytes) -> bytes:
@@ -398,7 +401,6 @@ _RECORDS = (
     *("splits-v1/batch.json", "splits-v1/batch-of-several.json"),
     *("subtask-log-open-try-v1.json", "subtask-log-open-voids-v1.json"),
 )
-_DEFINITIONS = ("", "-with-event-time", "-with-gates", "-with-kept-state", "-with-topics", "-with-unions")
 
 
 def _formats() -> Iterator[Format]:
@@ -417,8 +419,7 @@ def _formats() -> Iterator[Format]:
         yield _part(golden, _entry, JOURNAL, _journal)
     for golden in ("job-state-v1/state.json", "job-state-v1/state-with-outcomes.json", "deletion-v1/state.json"):
         yield _part(golden, _of_state, JOURNAL, _journal)
-    for kind in _DEFINITIONS:
-        yield _part(f"job-definition-v1{kind}.json", _of_definition, JOURNAL, _journal)
+    yield _part("job-definition-v1.json", _of_definition, JOURNAL, _journal)
     yield _graph("execution-graph-v1.json")
     yield _graph("execution-graph-v1-consumers.json")
     for kind in ("", "-params", "-recovery", "-restarts"):
@@ -456,10 +457,7 @@ def _formats() -> Iterator[Format]:
     for name in ("request", "leaving", "reconfigure", "upgrade"):
         asked = lambda storage: pending_requests(storage, "orders", 7, ())  # noqa: E731
         yield _file(f"request-v1/{name}.json", REQUEST, asked, "")
-    for kind in ("", "-namespace", "-subtasks"):
-        yield _file(
-            f"outbox-v1{kind}.json", "orders/outbox.json", lambda storage: read_outbox(storage, "orders/outbox.json")
-        )
+    yield _file("outbox-v1.json", "orders/outbox.json", lambda storage: read_outbox(storage, "orders/outbox.json"))
     yield _file("frozen-offsets-v1.json", "frozen.json", lambda storage: read_end(storage, "frozen.json"))
     yield _file("splits-v1/frozen.json", "frozen.json", lambda storage: read_frozen_splits(storage, "frozen.json"))
     frozen = "orders/frozen/history.json"

@@ -21,6 +21,7 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.worker import Worker
+from tests.support.definitions import STREAMING
 
 GRAPH = JobGraph(
     vertices=(
@@ -53,7 +54,7 @@ def one_event_of_each() -> list[ev.Event]:
     return [
         ev.EpochClaimed(1, "manual~t1", WORKER, 100.0),
         ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions({"checkpoint_interval": 30}), 100.25),
-        ev.PlanRecorded(GRAPH, {"history": '{"type":"struct","fields":[]}'}, 101.0),
+        ev.PlanRecorded(GRAPH, {"history": '{"type":"struct","fields":[]}'}, 101.0, STREAMING),
         ev.SourceFrozen("history", "frozen/history.json", 12, 101.5),
         ev.SourceFrozen("rates", None, 0, 101.5),
         ev.StatusChanged(JobStatus.RUNNING, 102.0),
@@ -123,10 +124,10 @@ def of_rescaling() -> list[ev.Event]:
     before = JobGraph((two,), ())
     after = before.rescaled({"history": 4})
     return [
-        ev.PlanRecorded(before, {}, 101.0),
+        ev.PlanRecorded(before, {}, 101.0, STREAMING),
         ev.GraphChanged(1, after, {"history": 4}, 110.0),
         ev.RequestAnswered("r-2", "rescale", RequestOutcome.parse("completed: history is read by 4"), 111.0),
-        ev.PlanRecorded(after, {}, 120.0, None, {"history": 4}),
+        ev.PlanRecorded(after, {}, 120.0, STREAMING, {"history": 4}),
     ]
 
 
@@ -143,7 +144,7 @@ def of_rescaled_workers() -> list[ev.Event]:
     return [
         first,
         replace(second, hosts=hosts),
-        ev.PlanRecorded(second.graph, {}, 111.0, None, {"history": 4}, hosts=hosts, waiting=(new[1],)),
+        ev.PlanRecorded(second.graph, {}, 111.0, STREAMING, {"history": 4}, hosts=hosts, waiting=(new[1],)),
         ev.SubtasksAdded((new[1],), 112.0),
         *after[2:],
     ]
@@ -190,7 +191,7 @@ def of_code() -> list[ev.Event]:
     """Return a plan of workers with the code that they must have. One module's source is unknown."""
     modules = {"shapes": "0f1e2d3c4b5a6978", "compiled": WITHOUT_SOURCE}
     code = JobCode("89ab45cd01ef2367", {"history": "fedcba9876543210"}, modules)
-    return [ev.PlanRecorded(GRAPH, {}, 101.0, code=code)]
+    return [ev.PlanRecorded(GRAPH, {}, 101.0, STREAMING, code=code)]
 
 
 def of_earlier_rows() -> list[ev.Event]:

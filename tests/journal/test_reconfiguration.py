@@ -13,6 +13,7 @@ from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_j
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings, merged
 from tests.journal.samples import GRAPH, of_composed, of_executors, of_reconfiguration
+from tests.support.definitions import STREAMING
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "reconfiguration-v1.json"
 EXECUTORS = GOLDEN.with_name("reconfiguration-v1-executors.json")
@@ -39,7 +40,7 @@ def test_golden_events_of_changes_of_executors_still_read_and_write_the_same() -
 
 def test_r21_one_entry_says_all_of_a_change() -> None:
     state = JobState("job")
-    ev.PlanRecorded(GRAPH, {}, 101.0).apply(state)
+    ev.PlanRecorded(GRAPH, {}, 101.0, STREAMING).apply(state)
     of_composed()[0].apply(state)
     assert (state.reconfigured, state.reconfigured_at, sorted(state.settings)) == (1, 110.0, ["daily"])
     assert state.graph().vertex("rates").parallelism == 4

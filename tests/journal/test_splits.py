@@ -17,6 +17,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.split import numbers, ranges, size, union
 from airflow_provider_ckpt.model.worker import Worker
 from tests.journal.samples import folded, of_splits
+from tests.support.definitions import STREAMING
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "splits-v1"
 HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bounded=True, parallelism=2, splits=True)
@@ -25,7 +26,7 @@ GRAPH = JobGraph((HISTORY,), ())
 
 def planned(*events: ev.Event) -> JobState:
     """Return the state of a job that is planned, after these events."""
-    claim, plan = ev.EpochClaimed(1, "t", Worker(), 0.0), ev.PlanRecorded(GRAPH, {}, 0.0)
+    claim, plan = ev.EpochClaimed(1, "t", Worker(), 0.0), ev.PlanRecorded(GRAPH, {}, 0.0, STREAMING)
     return folded(claim, plan, *events, job_id="job")
 
 
@@ -78,7 +79,7 @@ def test_a_job_that_begins_anew_has_read_nothing() -> None:
 
 
 def test_a_source_that_is_given_up_leaves_nothing_behind() -> None:
-    state = planned(*of_splits(), completed(2), ev.PlanRecorded(JobGraph((), ()), {}, 9.0))
+    state = planned(*of_splits(), completed(2), ev.PlanRecorded(JobGraph((), ()), {}, 9.0, STREAMING))
     assert (state.splits_assigned, state.splits_done, state.splits_covered) == ({}, {}, {})
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
-from airflow_provider_ckpt.journal.errors import DefinitionNotRecordedError, UnknownEventError
+from airflow_provider_ckpt.journal.errors import UnknownEventError
 from airflow_provider_ckpt.journal.kinds.event import HISTORY
 from airflow_provider_ckpt.journal.kinds.sources import REMEMBERED
 from airflow_provider_ckpt.journal.state import JobState
@@ -45,6 +45,7 @@ from tests.journal.samples import (
     plan_with_timers,
     random_events,
 )
+from tests.support.definitions import STREAMING
 
 told = RequestOutcome.parse
 
@@ -72,7 +73,7 @@ def test_every_event_survives_its_json() -> None:
 
 
 def test_a_mapping_that_is_no_dict_is_encoded() -> None:
-    event = ev.PlanRecorded(GRAPH, types.MappingProxyType({"daily": "{}"}), 1.0)
+    event = ev.PlanRecorded(GRAPH, types.MappingProxyType({"daily": "{}"}), 1.0, STREAMING)
     assert json.loads(encode(event))["schemas"] == {"daily": "{}"}
 
 
@@ -249,7 +250,7 @@ def test_a_restore_from_a_forgotten_checkpoint_can_be_replayed() -> None:
 
 def test_what_an_epoch_brought_and_gave_up_survives_the_json_of_the_state() -> None:
     later = JobGraph((replace(GRAPH.vertices[0], operators=("history", "weekly")),), ())
-    state = folded(*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), ev.PlanRecorded(later, {}, 2.0))
+    state = folded(*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), ev.PlanRecorded(later, {}, 2.0, STREAMING))
     assert (state.anew_epoch, state.introduced) == (1, {"weekly": (1, state.last_completed)})
     assert state.abandoned == {"live", "daily", "rates"}
     assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
@@ -333,15 +334,6 @@ def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading()
     state.reconciled = ev.JobReconciled(2, (), {}, (), 1.0)
     names = {field.name for field in fields(JobState)} - {"damage", "position", "taken_again"}
     assert state_to_json(state).keys() == names | {"format", "version"}
-
-
-def test_a_journal_from_before_definitions_were_recorded_is_shown_and_not_gone_on_from() -> None:
-    assert folded().definition is None
-    state = folded(*one_event_of_each())
-    assert [one.status for one in state.checkpoint_views()] == ["aborted", "released", "in progress"]
-    assert state.graph() == GRAPH
-    with pytest.raises(DefinitionNotRecordedError, match=r"'orders'.*another id"):
-        _ = state.definition
 
 
 def test_a_state_of_another_format_or_version_is_refused() -> None:

@@ -32,6 +32,7 @@ from tests.remote.worker_bench import (
     V,
     WorkerBench,
 )
+from tests.support.definitions import STREAMING
 
 GUEST, OTHER = SubtaskId("v/2"), SubtaskId("v/1")
 SPLIT = JobVertex("v", ("v",), ("v",), ("v",), (), bounded=True, parallelism=2, splits=True)
@@ -46,7 +47,7 @@ WIDER = replace(PLAN, parallelism={"parts": 3})
 def bench(tmp_path: Path) -> WorkerBench:
     """The worker of v/0. The job also has v/1, and v reads by split."""
     bench = WorkerBench(tmp_path, by_split=True)
-    bench.happened(PlanRecorded(GRAPH, {}, 1.0))
+    bench.happened(PlanRecorded(GRAPH, {}, 1.0, STREAMING))
     bench.claim()
     bench.turn(OPENED)
     bench.turn(cm.DeploySubtask(*WORLD, PLAN), RUNNING)

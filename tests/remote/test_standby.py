@@ -31,6 +31,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.remote.cluster import FakeClock
+from tests.support.definitions import STREAMING
 
 A, B, C = map(SubtaskId, ("a/0", "b/0", "c/0"))
 LOST_AFTER = 30.0
@@ -72,9 +73,8 @@ class Room:
         DeploymentPrepared(1, 1.0).apply(self.state)
         self._alive: list[Mailbox] = []
 
-    def worker(self, name: str, *subtasks: SubtaskId, tells: bool = True) -> Mailbox:
-        given = subtasks if tells else None
-        one = Mailbox(self.storage, "job", 1, f"worker-{name}", Place(name), self.clock, given)
+    def worker(self, name: str, *subtasks: SubtaskId) -> Mailbox:
+        one = Mailbox(self.storage, "job", 1, f"worker-{name}", Place(name), self.clock, subtasks)
         one.deliver()
         self._alive.append(one)
         return one
@@ -167,14 +167,6 @@ def test_one_that_has_come_in_its_place_is_left_alone(room: Room) -> None:
     ]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now == 90.0
-
-
-def test_one_that_does_not_tell_what_it_runs_may_run_anything(room: Room) -> None:
-    """Outboxes of earlier versions do not list subtasks."""
-    room.worker("old", tells=False)
-    room.then = [(50.0, lambda: room.gone.add("old"))]
-    room.standby(A).wait()
-    assert room.clock.now == 50.0
 
 
 def test_one_that_the_jobmaster_has_buried_runs_nothing(room: Room) -> None:
@@ -287,7 +279,7 @@ WIDER = JobGraph((JobVertex("a", ("a",), ("a",), ("a",), (), bounded=True, paral
 
 def rescaled(room: Room) -> None:
     """Rescale a: a/1 runs in the worker of a/0."""
-    PlanRecorded(WIDER, {}, 1.0, hosts={GUEST: A}).apply(room.state)
+    PlanRecorded(WIDER, {}, 1.0, STREAMING, hosts={GUEST: A}).apply(room.state)
 
 
 def test_r21_what_was_put_beside_a_subtask_is_run_by_whoever_runs_that(room: Room) -> None:

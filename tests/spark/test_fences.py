@@ -57,6 +57,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.phase import TaskPhase
 from tests.coordinator.harness import graph, vertex
 from tests.spark.runner_parts import A0, ATTEMPT, GRAPH, NOTHING, V0, RunnerParts, end_log
+from tests.support.definitions import STREAMING
 
 
 @pytest.fixture
@@ -205,7 +206,7 @@ def test_r23_a_batch_attempt_counts_under_its_end_of_data(tmp_path: Path, ended:
         before.log.end_of_data("finish")
     journal = Journal(storage, "job")
     journal.claim("t", Worker(), 0.0)
-    journal.write(PlanRecorded(graph(vertex("v")), {}, 0.0))
+    journal.write(PlanRecorded(graph(vertex("v")), {}, 0.0, STREAMING))
     log = SubtaskLog(storage, "log-v")
     log.load()
     open_logs(OwnedJournal(journal), {V0: log}, 2, "batch", None)

@@ -40,6 +40,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.records import Batch, EndOfPartition
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
+from tests.support.definitions import STREAMING
 
 GRAPH = JobGraph(tuple(JobVertex(uid, (uid,), (uid,), (), (), bounded=False) for uid in ("a", "b")), ())
 NO_SPARK: Any = None
@@ -53,7 +54,7 @@ class House:
         self.journal = Journal(storage, "job")
         self.journal.claim("t", Worker(), 0.0)
         self.journal.write(ev.JobCreated("job", GRAPH, "streaming", SubmittedOptions(), 0.0))
-        self.journal.write(ev.PlanRecorded(GRAPH, {}, 0.0))
+        self.journal.write(ev.PlanRecorded(GRAPH, {}, 0.0, STREAMING))
         for uid in ("a", "b"):
             self.attempt(uid, 1)
             self.log(uid).append_batch(Batch(4, {}))
@@ -183,7 +184,7 @@ def test_r21_a_log_of_before_the_job_began_anew_that_a_rescale_brings_back_is_no
     house.journal.claim("t2", Worker(), 1.0)
     house.journal.write(ev.Restored(0, {}, 2.0, anew=True))
     vertices = (GRAPH.vertex("a"), replace(GRAPH.vertex("b"), splits=splits))
-    house.journal.write(ev.PlanRecorded(JobGraph(vertices, ()), {}, 2.0))
+    house.journal.write(ev.PlanRecorded(JobGraph(vertices, ()), {}, 2.0, STREAMING))
     back(house, "a")
     assert (house.interrupted() is None) is splits
 

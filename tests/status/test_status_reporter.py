@@ -18,6 +18,7 @@ from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.status.status_line import LineKind
 from airflow_provider_ckpt.status.status_reporter import IDLE_SECONDS, StatusReporter
+from tests.support.definitions import STREAMING
 
 
 class Run:
@@ -44,7 +45,7 @@ class Run:
             JobVertex("clean", ("clean",), (), (), ("lake",), bounded=False),
         )
         graph = JobGraph(vertices, (JobEdge("history__clean", "history", "clean", "clean"),))
-        PlanRecorded(graph, {}, 1000.0).apply(self.state)
+        PlanRecorded(graph, {}, 1000.0, STREAMING).apply(self.state)
 
     def source_ended(self, vertex: str, uid: str, batch_id: int) -> None:
         self._tell(SourceEnded(vertex, uid, batch_id, self.now))

@@ -37,7 +37,6 @@ class PersistedResult:
 
     Args:
         files: URIs of the files for Spark, ordered by subtask and then as published; empty without rows.
-        rows: Number of rows; None if an entry of an earlier release does not record it.
         bytes: Size of the files.
         schema: Spark's schema as JSON text.
     """
@@ -45,7 +44,7 @@ class PersistedResult:
     job_id: str
     operator: str
     files: tuple[str, ...]
-    rows: int | None
+    rows: int
     bytes: int
     schema: str
 
@@ -89,12 +88,11 @@ def read_persisted_result(storage: Storage, job_id: str, operator: str) -> Persi
                 **error.data,
             ) from None
     batches = [(one.partition, batch) for one in of_subtasks for batch in one.batches]
-    counts = [batch.rows if batch.files else 0 for _, batch in batches]
     return PersistedResult(
         job_id,
         operator,
         tuple(storage.spark_uri(f"{place}/{file.path}") for place, batch in batches for file in batch.files),
-        None if None in counts else sum(count or 0 for count in counts),
+        sum(batch.rows for _, batch in batches),
         sum(file.size for _, batch in batches for file in batch.files),
         state.plan.schemas[operator],
     )

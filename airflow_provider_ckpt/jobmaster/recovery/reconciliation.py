@@ -132,7 +132,7 @@ class Reconciler:
         Raises FrozenSplitsLostError, SubtaskLogLostError, and the storage's errors: a partition that cannot be
         listed does not count as lost.
         """
-        if state.plan is None or state.definition is None or state.definition.mode != "batch":
+        if not state.is_batch:
             return None
         if not nothing_is_covered(state):  # after a restart from scratch earlier checkpoints remain, and cover nothing
             return None

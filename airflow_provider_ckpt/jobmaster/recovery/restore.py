@@ -109,10 +109,8 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
             f"checkpoint {state.last_completed} was completed after it and the sinks cannot take back what it released"
         )
     graph = state.graph()
-    definition = None if state.plan is None else state.plan.definition
-    is_batch = definition is not None and definition.mode == "batch"
     for subtask in graph.subtasks:  # the graph of the last run, because a new vertex has nothing to go back to
-        if is_batch or graph.vertex(subtask.vertex).splits:
+        if state.is_batch or graph.vertex(subtask.vertex).splits:
             continue  # no Spark query runs there, so the log is its only state
         if (problem := _purged(storage, job_id, subtask, completed.subtasks.get(subtask))) is not None:
             refuse(problem)

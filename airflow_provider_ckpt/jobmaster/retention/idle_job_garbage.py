@@ -36,8 +36,7 @@ class IdleJobGarbage:
     def __init__(self, storage: Storage, state: JobState, sinks: Mapping[str, BoundSink]) -> None:
         self._storage, self._state, self._sinks = storage, state, sinks
         self._graph = state.graph()
-        definition = None if state.plan is None else state.plan.definition
-        self._is_batch = definition is not None and definition.mode == "batch"
+        self._is_batch = state.is_batch
         by_split = {vertex.uid for vertex in self._graph.vertices if vertex.splits}
         self._looks = {
             subtask: look_at_subtask(

@@ -21,14 +21,13 @@ class PartitionWithMetrics:
     """The published part of a subtask's result partition that still exists.
 
     Args:
-        rows: Number of rows; None if an earlier release wrote some of it.
         bytes: Size of the files in storage.
         splits: Number of published splits; None if the subtask reads none.
         is_finished: True if the producer is at its end of data.
     """
 
     subtask: SubtaskId
-    rows: int | None
+    rows: int
     bytes: int
     files: int
     splits: int | None
@@ -62,10 +61,9 @@ def _partition(storage: Storage, state: JobState, subtask: SubtaskId) -> Partiti
     partition = partition_path(state.job_id, subtask.vertex, subtask.number)
     if not (batches or log.has_ended) or lost_entries(storage, partition, records):
         return None
-    counts = [batch.rows if batch.files else 0 for batch in batches]
     return PartitionWithMetrics(
         subtask,
-        None if None in counts else sum(count or 0 for count in counts),
+        sum(batch.rows for batch in batches),
         sum(file.size for batch in batches for file in batch.files),
         sum(len(batch.files) for batch in batches),
         sum(len(batch.splits) for batch in batches) if state.graph().vertex(subtask.vertex).splits else None,

@@ -91,22 +91,21 @@ class PlanRecorded(JournalEvent):
 
     Args:
         schemas: Vertex uid → output schema as Spark's JSON text.
-        definition: Definition with which a later start is compared; None in journals from before it was recorded
-            (``JobState.definition``).
+        definition: Definition with which a later start is compared.
     """
 
     graph: JobGraph
     schemas: Mapping[str, str]
     at: Instant
-    definition: JobDefinition | None = field(default=None, metadata=OMIT_EMPTY)
+    definition: JobDefinition
     rescaled: Mapping[str, int] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source with splits → number of its subtasks, if a user rescaled it while the job ran. Later runs keep it while
     the job declares the same ``parallelism`` as then."""
     settings: Mapping[str, VertexSettings] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Settings by vertex that users changed while the job ran. Each holds until it is changed again."""
     code: JobCode | None = field(default=None, metadata=OMIT_EMPTY)
-    """Digests of the job's file, as the planner read it. Workers must run the same code. None in older journals, and
-    where there was no source file."""
+    """Digests of the job's file, as the planner read it. Workers must run the same code. None if there
+    was no source file."""
     hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Subtask that a rescale added while workers ran the job → subtask in whose process it runs. The process of that
     subtask runs both, because the number of Airflow tasks is fixed when they are planned."""

@@ -72,14 +72,13 @@ class Reconfigured(JournalEvent):
             self.graph.apply(state)
         if state.plan is not None:
             definition = state.plan.definition
-            if definition is not None:
-                vertices = {
-                    uid: replace(one, shuffle_partitions=parts)
-                    if (parts := _state_partitions(self.settings, uid)) is not None and one.stateful
-                    else one
-                    for uid, one in definition.vertices.items()
-                }
-                definition = replace(definition, vertices=vertices)
+            vertices = {
+                uid: replace(one, shuffle_partitions=parts)
+                if (parts := _state_partitions(self.settings, uid)) is not None and one.stateful
+                else one
+                for uid, one in definition.vertices.items()
+            }
+            definition = replace(definition, vertices=vertices)
             state.plan = replace(state.plan, settings=self.settings, definition=definition)
         _remember(state, ReconfigurationEnded(self.number, self.request, _DECIDED, {}, self.at, self.by))
 

@@ -258,11 +258,11 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         )
 
     def _problems_now(self, connection: C, waiting: Sequence[Handle]) -> Iterable[Problem]:
-        """Return the problems of the table for the rows of these handles. Handles of earlier versions have no types."""
+        """Return the problems of the table for the rows of these handles."""
         seen: list[Columns] = []
         for handle in waiting:
-            columns = list(zip(handle["columns"], handle.get("types", ()), strict=False))
-            if columns and columns not in seen:
+            columns = list(zip(handle["columns"], handle["types"], strict=True))
+            if columns not in seen:
                 seen.append(columns)
                 yield from self._problems(connection, columns) or ()
 

@@ -17,6 +17,7 @@ _FIELDS = {
     "table": reader(str),
     "staged": reader(str),
     "columns": reader(list[str]),
+    "types": reader(list[Any]),
     "parts": reader(list[Count]),
     "ledger": reader(str),
     "since": reader(Count),

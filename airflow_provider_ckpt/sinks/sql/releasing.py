@@ -93,8 +93,8 @@ def _parts_of(staging: Table, handle: Handle) -> Select[Any]:
 
 def _guard(handle: Handle, key: Sequence[str]) -> str | None:
     """Return the first key column that is no TIMESTAMP, because MariaDB stores the current time for a NULL in one."""
-    types = dict(zip(handle["columns"], handle.get("types", ()), strict=False))
-    return next((name for name in key if types.get(name, "timestamp") != "timestamp"), None)
+    types = dict(zip(handle["columns"], handle["types"], strict=True))
+    return next((name for name in key if types[name] != "timestamp"), None)
 
 
 def _newest(staging: Table, handle: Handle, key: Sequence[ColumnElement[Any]]) -> Select[Any]:

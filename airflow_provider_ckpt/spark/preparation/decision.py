@@ -103,7 +103,7 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         split_lists={
             one.uid: state.frozen[one.uid] for one in graph.vertices if one.splits and one.uid in state.frozen
         },
-        compared=(None if state.plan is None else state.plan.definition, state.anew_epoch),
+        compared=(state.definition, state.anew_epoch),
         state=state,
     )
 
@@ -114,7 +114,7 @@ def _not_recovered(options: RunOptions, state: JobState) -> str | None:
     Return None for a job with a checkpoint that covers something, because its output may be released. Return None for a
     stopped job, too, because its user wants to resume it.
     """
-    if options.batch_recovery or state.plan is None or state.definition is None or state.definition.mode != "batch":
+    if options.batch_recovery or not state.is_batch:
         return None
     if state.status is JobStatus.STOPPED or not nothing_is_covered(state):
         return None

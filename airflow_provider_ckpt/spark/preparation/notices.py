@@ -113,7 +113,7 @@ def suggests_fewer_partitions(
     """
     context = spark.sparkContext
     is_set = _SHUFFLE_PARTITIONS in conf or context.getConf().contains(_SHUFFLE_PARTITIONS)
-    known = {} if before.plan is None or before.plan.definition is None else before.plan.definition.vertices
+    known = {} if before.plan is None else before.plan.definition.vertices
     state = {uid: number for uid, number in plan.state_partitions().items() if uid not in known}
     cores = context.defaultParallelism
     if is_set or not str(context.master).startswith("local") or not state or max(state.values()) <= _PER_CORE * cores:

@@ -158,7 +158,7 @@ class Outputs:
 
         def consume() -> Prepared:
             frame.write.format("noop").mode("overwrite").save()
-            return Prepared(self._attempt, batch_id, (), {}, None)
+            return Prepared(self._attempt, batch_id, (), {})
 
         return self._with_content(frame, is_over, consume)
 
@@ -179,12 +179,12 @@ class Outputs:
     def _stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool]) -> Prepared:
         nonce = uuid.uuid4().hex[:12]
         files: tuple[PartitionFile, ...] = ()
-        copy, rows = None, None
+        copy, rows = None, 0
         if self._partition is not None:
             copy = f"{self._partition.data}/{self._attempt}-{batch_id}-{nonce}"
             frame, count = counted(frame)
             files = self._write(frame, copy)
-            rows = count() if files else None
+            rows = count() if files else 0
         elif len(self._main) != 1:
             copy = f"{self._scratch}/{self._attempt}-{batch_id}-{nonce}"
             self._write(frame, copy)

@@ -9,7 +9,7 @@ KEPT = (
         "kept-green-too-early",
         "R23",
         "may_run_again",
-        '    return definition is not None and definition.mode == "batch"\n',
+        "    return state.is_batch\n",
         "    return False\n",
         (
             "tests/airflow/test_finished_subtask.py::"
@@ -21,8 +21,8 @@ KEPT = (
         "kept-in-streaming",
         "R23",
         "may_run_again",
-        '    return definition is not None and definition.mode == "batch"\n',
-        "    return definition is not None\n",
+        "    return state.is_batch\n",
+        "    return state.plan is not None\n",
         (
             "tests/airflow/test_finished_subtask.py::"
             "test_in_streaming_mode_a_subtask_that_has_finished_succeeds_at_once",

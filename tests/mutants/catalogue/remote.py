@@ -512,7 +512,7 @@ REMOTE = (
         "remote-previous-workers",
         "W13",
         "Master._gateway",
-        "previous_worker_timeout if in_batch else None",
+        "previous_worker_timeout if state.is_batch else None",
         "previous_worker_timeout if False else None",
         (
             "tests/remote/test_taking_over.py::"
