@@ -18,7 +18,7 @@ from airflow_provider_ckpt.model.counts import added
 from airflow_provider_ckpt.model.ids import TaskId
 from airflow_provider_ckpt.model.progress import TimesByInput, combined
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.subtasklog.errors import BatchGapError
+from airflow_provider_ckpt.subtasklog.errors import BatchConflictError
 from airflow_provider_ckpt.subtasklog.input_gate import TakeSnapshot
 from airflow_provider_ckpt.subtasklog.records import Batch, EndMode
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
@@ -81,7 +81,7 @@ class Publication:
             follows: number of the previous batch, if that is not ``batch_id - 1`` because the state was repartitioned
                 in between (R21).
 
-        Raises BatchGapError if an entry between this batch and the last published one is missing.
+        Raises BatchConflictError if an entry between this batch and the last published one is missing.
         """
         with self.lock:
             self._refuse_gap(batch.batch_id, batch.batch_id - 1 if follows is None else follows)
@@ -177,7 +177,9 @@ class Publication:
         """Refuse a batch if an earlier one has no entry, because Spark numbers the batches of a folder without gaps."""
         last = self.log.state.last_batch
         if follows > self.last_batch():
-            raise BatchGapError(batch_id=batch_id, log=self.log.path, last="none" if last is None else last.batch_id)
+            raise BatchConflictError(
+                batch_id=batch_id, log=self.log.path, last="none" if last is None else last.batch_id
+            )
 
     def _positions(self, inputs: Inputs) -> dict[str, int]:
         """Return the positions of all edges.

@@ -25,7 +25,7 @@ from airflow_provider_ckpt.spark.query.sources.malformed import malformed_only
 from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types, stored_schema
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.batch_files import refuse_unfit_files
-from airflow_provider_ckpt.spark.task.errors import FileColumnTypeError, UnfitRowError
+from airflow_provider_ckpt.spark.task.errors import UnfitInputError
 from airflow_provider_ckpt.spark.task.malformed_reason import UNKNOWN, malformed_reason
 from airflow_provider_ckpt.spark.task.malformed_rows import (
     Choose,
@@ -33,7 +33,7 @@ from airflow_provider_ckpt.spark.task.malformed_rows import (
     malformed_of_batch,
     malformed_of_frame,
 )
-from airflow_provider_ckpt.spark.task.terminal_errors import malformed_file
+from airflow_provider_ckpt.spark.task.terminal_errors import malformed_file, unfit_column
 from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob, normal_path
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
@@ -73,7 +73,7 @@ def unfit_content(spark: SparkSession, vertex: str, plan: Any, error: BaseExcept
         return None
 
 
-def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterator[UnfitRowError]:
+def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterator[UnfitInputError]:
     reading = [relation for relation, files in _relations(plan) if normal_path(file) in map(normal_path, files)]
     for relation in reading:
         frame = _with_malformed(spark, relation, file)
@@ -81,10 +81,17 @@ def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterat
         for row, why in malformed_only(frame, _COLUMN).select(F.substring(_COLUMN, 1, _SHOWN), reason).take(1):
             shown = redact_uri(file)
             log.error("the row that does not fit the schema, in %s, begins with %s", shown, ascii(row))
-            yield UnfitRowError(vertex=vertex, file=shown, where="a row" if why == UNKNOWN else f"a row ({why})")
+            yield UnfitInputError(
+                "the query of vertex {vertex!r} cannot read {file}: {where} does not fit the schema. Nothing of the "
+                "batch was released. Correct the file under its name, or give the source on_malformed='count', which "
+                "reads such values as nulls and counts the rows. Then start the job with --resume-failed",
+                vertex=vertex,
+                file=shown,
+                where="a row" if why == UNKNOWN else f"a row ({why})",
+            )
 
 
-def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[FileColumnTypeError]:
+def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[UnfitInputError]:
     """Yield the error for a column of unsigned numbers that the source does not read as a decimal.
 
     Spark fails at such a column, and names neither file nor column.
@@ -95,8 +102,7 @@ def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[FileC
             stored = {field.name.lower(): field.dataType for field in _read_parquet(spark, file).schema.fields}
             for field in wanted:
                 if stored.get(field.name.lower()) == _UNSIGNED:
-                    about = {"column": field.name, "expected": field.dataType.simpleString(), "actual": "UINT64"}
-                    yield FileColumnTypeError(vertex=vertex, file=redact_uri(file), **about)
+                    yield unfit_column(vertex, redact_uri(file), field.name, field.dataType.simpleString(), "UINT64")
 
 
 def _relations(plan: Any) -> Iterator[tuple[Any, list[str]]]:

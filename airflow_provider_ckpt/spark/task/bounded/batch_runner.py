@@ -35,7 +35,6 @@ from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.bounded.bounded_runner import BoundedRunner, publication_of
 from airflow_provider_ckpt.spark.task.bounded.consumer_size import sized_for
 from airflow_provider_ckpt.spark.task.crashes import report_crash
-from airflow_provider_ckpt.spark.task.errors import FilesChangedWhileReadError
 from airflow_provider_ckpt.spark.task.outputs import Outputs
 from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
 from airflow_provider_ckpt.spark.task.streaming.source_watch import report_of
@@ -72,7 +71,7 @@ class BatchSources:
     ) -> None:
         """Report files that have changed since the query was built. Young files are compared after a few seconds.
 
-        Raises FilesChangedWhileReadError.
+        Raises TransientError.
         """
         until = self._files.settles_at(self._reads)
         while time.monotonic() < until and not is_over():
@@ -83,7 +82,15 @@ class BatchSources:
                 continue
             short = next((file for file in changed if file.size != file.read), None)
             if short is not None and job.operators[uid].on_unfinished == "fail":
-                raise FilesChangedWhileReadError(source=uid, count=len(changed), file=str(short))
+                raise TransientError(
+                    "source {source!r}: {file}. So it was still being written, or was replaced. Files of the source "
+                    "that changed while they were read: {count}. Nothing was released; another try reads them again. "
+                    "Have the producer write under a hidden name (.name or _name), and rename the file when it is "
+                    "complete",
+                    source=uid,
+                    count=len(changed),
+                    file=str(short),
+                )
             post(report_of(task_id, uid, changed))
 
 

@@ -26,7 +26,7 @@ from airflow_provider_ckpt.spark.query.sources.file_polls import listed, statuse
 from airflow_provider_ckpt.spark.query.sources.frozen_files import list_files, unescaped_path
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
-from airflow_provider_ckpt.spark.task.errors import KafkaRowsGoneError, UnfinishedFilesError
+from airflow_provider_ckpt.spark.task.errors import KafkaRowsGoneError, UnfitInputError
 from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
 from airflow_provider_ckpt.sparkfiles.errors import DamagedOffsetError
 from airflow_provider_ckpt.sparkfiles.seen_files import log_offset, planned_times
@@ -109,7 +109,7 @@ class FileWatch:
             return self._files.is_due(now)
 
     def compare_due(self, reads: Mapping[str, SourceReads]) -> None:
-        """Compare the files that are due. Raises UnfinishedFilesError."""
+        """Compare the files that are due. Raises UnfitInputError."""
         with self._batches.lock:
             due = self._files.due(time.monotonic())
         for uid, paths in due.items():
@@ -122,7 +122,7 @@ class FileWatch:
         Args:
             wait: compare young files no sooner than a few seconds after they were read.
 
-        Raises UnfinishedFilesError.
+        Raises UnfitInputError.
         """
         files = {uid: read for uid, read in reads.items() if read.is_file}
         if wait:
@@ -167,7 +167,16 @@ class FileWatch:
         operator = self._context.operators[uid]
         short = next((file for file in changed if file.size != file.read), None)
         if operator.on_unfinished == "fail" and short is not None:
-            raise UnfinishedFilesError(source=uid, count=len(changed), file=str(short))
+            raise UnfitInputError(
+                "source {source!r}: {file}. So it was still being written, or was replaced. Files of the source that "
+                "changed after they were read: {count}. Have the producer write under a hidden name (.name or _name), "
+                "and rename the file when it is complete. To resume without the missing rows, run with "
+                "--resume-failed; to include them, run the job under another job id. unfinished_files='warn' only "
+                "reports such files",
+                source=uid,
+                count=len(changed),
+                file=str(short),
+            )
 
 
 def report_of(task_id: TaskId, uid: str, changed: Collection[ChangedFile]) -> FilesChanged:
