@@ -146,7 +146,7 @@ def test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked(
     assert state.outcomes[name].took_place, state.outcomes[name]
     assert (state.reconfigured, state.reconfigured_for) == (1, name)
     before = moment == "decided"
-    assert state.outcomes[name].detail.startswith("it was decided before" if before else "b stood still"), moment
+    assert state.outcomes[name].detail.startswith("it was decided before" if before else "b was paused"), moment
 
 
 @pytest.mark.slow

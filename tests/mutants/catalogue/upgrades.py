@@ -55,6 +55,15 @@ UPGRADES = (
         "a job that a user has stopped runs on as another version",
     ),
     Mutant(
+        "open-request-left-at-the-end",
+        "R22",
+        "JobLifecycle._answer_all",
+        '    self._answer(None, RequestOutcome.failed(f"the job became {ending.status} first"), now)\n',
+        "",
+        (f"{_COORDINATOR}test_who_stops_the_job_meanwhile_has_it_stopped",),
+        "the sender of a request waits for ever, because the job ended before the answer",
+    ),
+    Mutant(
         "upgrade-forgets-what-was-asked",
         "R22",
         "RunAttempt._run_claimed",
