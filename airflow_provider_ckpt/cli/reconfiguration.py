@@ -26,8 +26,7 @@ def read_changes(given: Iterable[str]) -> Reconfiguration:
     Raises:
         InvalidInputError: a text is no change.
         NotReconfigurableError: a setting cannot be changed, or is given twice.
-        BadOptionError: a size cannot be read.
-        BadOptionError: a duration cannot be read.
+        BadOptionError: a size or a duration cannot be read.
     """
     found, seen = Reconfiguration(), set[tuple[str, str]]()
     for text in given:

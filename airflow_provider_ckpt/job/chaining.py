@@ -48,8 +48,7 @@ def build_graph(
             vertex.
 
     Raises:
-        InvalidJobError: ``parallelism`` names no vertex.
-        InvalidJobError: a subclass of it, as from ``job.validate()``, for bad operators.
+        InvalidJobError: ``parallelism`` names no vertex, or ``job.validate()`` would refuse the operators.
     """
     check_job(job.name, job.operators)
     chaining = _Chaining(job.operators)

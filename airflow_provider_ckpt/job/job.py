@@ -111,8 +111,8 @@ class Job:
             default: Value if the run gives none.
 
         Raises:
-            InvalidJobError: there is neither a value nor a default.
-            InvalidJobError: a function reads a name that the file did not read.
+            InvalidJobError: there is neither a value nor a default, or a function reads a name that the file did not
+                read.
         """
         return self._params.read(self.name, name, default)
 

@@ -30,8 +30,7 @@ class Reconfiguration:
 
     Raises:
         RequestFailedError: the change is never possible (NOT_RECONFIGURABLE).
-        BadOptionError: a size cannot be read.
-        BadOptionError: a duration cannot be read.
+        BadOptionError: a size or a duration cannot be read.
     """
 
     def __init__(self, why: str | None = None) -> None:

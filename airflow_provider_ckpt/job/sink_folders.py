@@ -18,8 +18,7 @@ def check_sink_folders(sinks: Sequence[Operator]) -> None:
     """Refuse sinks whose folders overlap. Storage options do not count, because Spark takes one name for one store.
 
     Raises:
-        InvalidJobError: a sink writes inside the folder of another.
-        InvalidJobError: two sinks write to one folder in different ways.
+        InvalidJobError: a sink writes inside the folder of another, or two write to one folder in different ways.
     """
     for one, other in combinations(sinks, 2):
         for mine in one.sink.spark_folders({}):

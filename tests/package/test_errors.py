@@ -153,8 +153,11 @@ def test_a_failed_request_keeps_its_reason_when_it_is_pickled() -> None:
     assert str(copy) == "the next run of job 'orders' cannot have this change: it is FINISHED"
 
 
-@pytest.mark.parametrize("name", sorted(ERRORS))
-def test_an_error_survives_pickling_with_a_message_of_its_raise(name: str) -> None:
-    error = ERRORS[name]("{uri}: {reason}", uri="file:///lake", reason="no room")
-    copy = pickle.loads(pickle.dumps(error))
-    assert (type(copy), str(copy), copy.data) == (type(error), "file:///lake: no room", error.data)
+def test_an_error_survives_pickling_with_the_message_of_its_raise() -> None:
+    changed = []
+    for name, kind in ERRORS.items():
+        error = kind("{uri}: {reason}", uri="file:///lake", reason="no room")
+        copy = pickle.loads(pickle.dumps(error))
+        if (type(copy), str(copy), copy.data) != (kind, "file:///lake: no room", error.data):
+            changed.append(name)
+    assert changed == []

@@ -121,5 +121,5 @@ def test_an_error_inside_a_trigger_says_where(world: World) -> None:
 def test_a_problem_of_the_table_comes_with_its_advice(world: World) -> None:
     found = refused(world.table(), f"ALTER TABLE {world.named('orders')} ADD day date NOT NULL")
     assert (
-        "its column 'day' is NOT NULL and has no default, and the job does not give it. Select it, too. Noth" in found
+        "its column 'day' is NOT NULL and has no default, and the job has no such column. Select it, too. Noth" in found
     )

@@ -117,5 +117,5 @@ def test_numbers_that_are_used_up(maria: MariaDBWorld) -> None:
 def test_a_problem_of_the_table_comes_with_its_advice(maria: MariaDBWorld) -> None:
     found = refused(maria.table(), f"ALTER TABLE {maria.schema}orders ADD day date NOT NULL")
     assert (
-        "its column 'day' is NOT NULL and has no default, and the job does not give it. Select it, too. Noth" in found
+        "its column 'day' is NOT NULL and has no default, and the job has no such column. Select it, too. Noth" in found
     )
