@@ -6,7 +6,10 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
 
 
 class IllegalGraphChangeError(InvalidInputError):
-    """Error for a graph that cannot be restored from the checkpoint (rules: ``coordinator.vertex_finished_state``)."""
+    """Error for a graph that cannot be restored from the checkpoint.
+
+    The rules: ``coordinator.checkpoints.vertex_finished_state``.
+    """
 
 
 class MixedFinishedStateError(IllegalGraphChangeError):

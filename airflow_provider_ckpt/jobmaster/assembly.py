@@ -35,7 +35,7 @@ class ClaimedJobParts:
         attempts: First attempt of each subtask that is not finished.
         policies: Release policies of the sinks.
         slots: See :class:`Coordinator`.
-        is_awaiting: See :class:`Coordinator`.
+        has_workers: See :class:`Coordinator`.
         controllers: See :class:`Coordinator`.
     """
 

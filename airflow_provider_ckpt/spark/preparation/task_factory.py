@@ -80,7 +80,7 @@ class SparkTaskFactory:
 
         Args:
             plan: of the vertex.
-            rewinds: the attempt restores a checkpoint.
+            restores: the attempt restores a checkpoint.
         """
         runner = self._make(subtask, attempt, plan, restores)
         if attempt.number:  # for the first attempt of an epoch, the driver collects for all subtasks at once

@@ -79,8 +79,8 @@ class StreamingRunner:
         trials: tries queries that may replace the current one.
         forget_earlier: deletes Spark folders of earlier attempts. It is called once, after the first published batch.
             Until then a person may need them, for example if Spark refuses the query or its schema.
-        widen: adds inputs that the plan has and the attempt lacks. It is called with the lock held before a query is
-            built.
+        add_channels: adds inputs that the plan has and the attempt lacks. It is called with the lock held before a
+            query is built.
         idle_timeouts: source -> its ``idle_timeout``; see :class:`IdleSources`.
     """
 

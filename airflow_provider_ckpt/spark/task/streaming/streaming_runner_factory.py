@@ -125,7 +125,7 @@ class StreamingRunnerFactory:
         Args:
             plan: of the vertex.
             since: the first epoch whose attempts of the vertex count.
-            rewinds: go back to the batches that a checkpoint covers, as the log shows them; otherwise resume after the
+            restores: go back to the batches that a checkpoint covers, as the log shows them; otherwise resume after the
                 published batches.
         """
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
