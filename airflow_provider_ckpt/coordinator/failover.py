@@ -1,6 +1,6 @@
 """The consequence of a failed subtask: its next attempt, or the end of the run (Flink: ExecutionFailureHandler).
 
-The module also restarts paused subtasks whose read logs have grown. :mod:`~.replacement_state` explains why.
+The module also restarts paused subtasks whose read logs have grown. :mod:`~.state.replacement_state` explains why.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The changes that a user may make in a job between two runs, and those that are refused. A pure comparison of fields.
 
 :data:`RULES` has all rules for single fields. ``docs/changes.md`` shows them to users, and a test compares the two.
-``spark.query.resumable.check_resumable`` decides about operators that are added, removed or moved.
+``spark.plan.resumable.check_resumable`` decides about operators that are added, removed or moved.
 """
 
 from __future__ import annotations

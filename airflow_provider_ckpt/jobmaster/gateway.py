@@ -15,8 +15,8 @@ from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 class TaskGateway(Protocol):
     """The tasks of one epoch, as the JobMaster sees them. The JobMaster calls it only from the thread of its loop.
 
-    No method returns an answer: a task answers with a report (``coordinator.reports``) in the JobMaster's inbox. A
-    method raises only fences, which end the JobMaster itself. The failure of a task is always a report.
+    No method returns an answer: a task answers with a report (``coordinator.protocol.reports``) in the JobMaster's
+    inbox. A method raises only fences, which end the JobMaster itself. The failure of a task is always a report.
     """
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""Names in the folders of a :class:`~.file_sink.FileSink`: pure functions, no I/O.
+"""Names in the folders of a :class:`~.file.file_sink.FileSink`: pure functions, no I/O.
 
 All names are the real names in the store. Spark escapes partition values (the folder is really named ``city=a%2Fb``),
 and neither these functions nor the store escape or unescape them again.

@@ -51,7 +51,7 @@ class AttemptFolders:
         Args:
             previous: Attempt whose folder is to be copied.
             last: Last published batch that counts.
-            rewinds: True if the attempt goes back to ``last``.
+            restores: True if the attempt goes back to ``last``.
 
         Raises SparkFolderLostError.
         """

@@ -10,7 +10,7 @@ resets, at any moment (R4, R8).
 
 The data of a partition with several consumers are below one folder for each edge (``partition/<edge>/<edge>/data``).
 The feeds were there, too, before each driver had its own. A feed need not be in a folder above its files, because Spark
-searches for them recursively: :meth:`.JobGraph.edge_folder` names its folder.
+searches for them recursively: :meth:`~..model.graph.JobGraph.edge_folder` names its folder.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class FolderCheck:
 
     Args:
         last: Last published batch that counts.
-        rewinds: True if the attempt goes back to ``last``. Later plans and commits are not checked then.
+        restores: True if the attempt goes back to ``last``. Later plans and commits are not checked then.
     """
 
     def __init__(self, folder: SparkFolder, last: Batch | None, *, restores: bool) -> None:

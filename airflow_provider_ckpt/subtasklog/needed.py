@@ -31,7 +31,7 @@ def log_head(
     does not need batches without rows, such as those of a filter that lets no row through for weeks. A closed gate may
     keep a few batches unreleased while barriers of weeks follow. The head then passes these batches, and the truncation
     keeps them. The truncation also keeps the entries that the log is folded from, and the batch at a consumer's
-    position (:func:`.kept_below`).
+    position (:func:`~.log_state.kept_below`).
 
     Args:
         records: The live entries of the log, at least from its current head on.

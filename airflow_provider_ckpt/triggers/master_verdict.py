@@ -23,7 +23,7 @@ class MasterVerdict:
         code: Name of an :class:`ExitCode`.
         kind: Kind of the last status line.
         message: Message of the last status line.
-        given_up: Why the JobMaster had to give up the run. None if it did not.
+        abandoned: Why the JobMaster had to give up the run. None if it did not.
     """
 
     code: str

@@ -155,7 +155,7 @@ def test_history_whose_log_was_cut_off_behind_what_was_read_is_told_with_its_off
 
 
 def test_a_topic_that_nobody_knows_is_named_before_anything_is_written(world: World, topics: Topics) -> None:
-    with pytest.raises(KafkaTopicMissingError, match=r"source 'history' .* reads nowhere, .* make it"):
+    with pytest.raises(KafkaTopicMissingError, match=r"source 'history' .* reads nowhere, .* create it"):
         world.run(jobs.of_history(world, topics, "nowhere"), mode="streaming")
     assert world.everything_under_root() == []
 

@@ -214,6 +214,7 @@ def test_the_airflow_side_and_the_command_line_read_a_job_through_the_client() -
         (path, line, module) for path, line, module in all_imports() if folder_of(module_of(path)) in FROM_OUTSIDE
     ]
     assert outside
+    assert set(MODULES) >= INSIDE
     assert [f"{path}:{line} imports {module}" for path, line, module in outside if module in INSIDE] == []
 
 

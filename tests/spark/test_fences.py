@@ -437,6 +437,15 @@ def test_r8_a_part_that_was_fenced_ends_the_driver_and_does_not_have_it_started_
     assert Journal(storage, "job").replay().status is None
 
 
+def test_r8_a_fenced_part_names_the_later_driver(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    journal = claimed(storage)
+    claimed(storage)
+    fenced = SubtaskFenced(1, V0, ATTEMPT, "log was taken over by attempt 0002-b")
+    with pytest.raises(FencedError, match="epoch 2"):
+        master(storage, journal, [fenced]).run()
+
+
 def test_r22_a_part_that_its_next_attempt_has_fenced_does_not_end_the_driver(tmp_path: Path) -> None:
     """The next attempt reports for the subtask. Every later message of the previous attempt is dropped."""
     storage = open_storage(tmp_path)

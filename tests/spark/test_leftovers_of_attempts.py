@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.model.ids import AttemptId
+from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
+from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
+from airflow_provider_ckpt.spark.preparation.task_factory import SparkTaskFactory
 from airflow_provider_ckpt.spark.task.outputs import delete_leftovers
 from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
 from airflow_provider_ckpt.storage.location import Location
@@ -19,6 +24,8 @@ from airflow_provider_ckpt.subtasklog.errors import LogFencedError
 from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
+V = SubtaskId("v/0")
+GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), ("v",), (), bounded=True),), ())
 DATA = "p/a__b/data"
 STAGING = "job/out/staging"
 FIRST, SECOND, THIRD = (AttemptId(3, number, "aaaa") for number in range(3))
@@ -124,3 +131,23 @@ def test_r8_whoever_is_overtaken_in_it_deletes_no_more(sinks: Sinks) -> None:
     with pytest.raises(LogFencedError):
         sinks.delete(first=Refusing(LogFencedError(log="log", attempt="0004-x", epoch=4)))
     assert LEFT in sinks.target.list(STAGING)
+
+
+def test_r8_an_overtaken_attempt_deletes_no_leftovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = open_storage(f"memory://{tmp_path}")
+    log, successor = SubtaskLog(storage, "log"), SubtaskLog(storage, "log")
+    log.load()
+    log.open(SECOND)
+    successor.load()
+    successor.open(THIRD)
+    deleted: list[SubtaskLog] = []
+    context: Any = SimpleNamespace(epoch=3, graph=GRAPH, check_fenced=lambda: None)
+    streaming: Any = SimpleNamespace(outputs=lambda attempt: SimpleNamespace(delete_leftovers=deleted.append))
+    nothing: Any = None
+    factory = SparkTaskFactory(
+        context, streaming, {V: log}, {}, {}, {}, {}, nothing, log_of=nothing, batch=False, produces_again=False
+    )
+    monkeypatch.setattr(SparkTaskFactory, "_make", lambda *given: None)
+    with pytest.raises(LogFencedError):
+        factory.make(V, SECOND, VertexPlan(0, ()), restores=False)
+    assert deleted == []

@@ -1,7 +1,7 @@
 """The commands that the JobMaster sends to subtasks.
 
 A command names its epoch, subtask and attempt, and is dropped if they are not current (R22). It has a JSON form
-(``coordinator.wire``). Its first fields are the task's id: ``FinishSubtask(*task_id)``.
+(``coordinator.protocol.wire``). Its first fields are the task's id: ``FinishSubtask(*task_id)``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The reports that subtasks send to the JobMaster, most of them for the coordinator.
 
 A report names its epoch, subtask and attempt, and is dropped if they are not current (R22). It has a JSON form
-(``coordinator.wire``). Its first fields are the task's id: ``SubtaskDone(*task_id)``.
+(``coordinator.protocol.wire``). Its first fields are the task's id: ``SubtaskDone(*task_id)``.
 """
 
 from __future__ import annotations

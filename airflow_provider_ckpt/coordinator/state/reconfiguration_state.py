@@ -1,6 +1,6 @@
 """The state of a reconfiguration in progress, and of all changes before it (R21).
 
-:class:`~.reconfigurer.Reconfigurer` has the rules.
+:class:`~..reconfigurer.Reconfigurer` has the rules.
 """
 
 from __future__ import annotations

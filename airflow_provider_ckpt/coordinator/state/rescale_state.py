@@ -1,6 +1,6 @@
 """The state of rescalings: the changes so far, and the subtasks that must still learn of the current one (R21).
 
-:class:`~.rescaler.Rescaler` has the rules.
+:class:`~..rescaler.Rescaler` has the rules.
 """
 
 from __future__ import annotations

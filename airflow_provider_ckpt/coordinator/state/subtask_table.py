@@ -86,7 +86,7 @@ class SubtaskTable:
         graph: the job's graph.
         restored: the state of earlier epochs.
         attempts: unfinished subtask -> its attempt, the only one whose reports count (R22).
-        is_awaiting: True if the attempts have not begun. Workers begin the attempts that follow the given ones.
+        has_workers: True if the attempts have not begun. Workers begin the attempts that follow the given ones.
     """
 
     def __init__(

@@ -94,7 +94,7 @@ class FileWriter:
     partition_by: Sequence[str]
     options: Mapping[str, Any] = field(repr=False)
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Spark settings, and the values that will do, as in :func:`.session_settings.writing`."""
+    """Spark settings, and the values that will do, as in :func:`..session_settings.writing`."""
 
     def write(self, frame: DataFrame, uri: str) -> None:
         """Write to a new folder, whose URI is spelled as Hadoop expects."""

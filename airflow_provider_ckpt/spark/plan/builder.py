@@ -80,7 +80,7 @@ class BuiltQuery:
     stateful: bool
     joins_streams: bool = False
     final: bool = False
-    """Only the last micro-batch is published, in output mode "complete" (:mod:`.final_answer`)."""
+    """Only the last micro-batch is published, in output mode "complete" (:mod:`..query.final_answer`)."""
     changes_rows: bool = False
     """A published row may replace an earlier one."""
 

@@ -818,6 +818,15 @@ _FORGOTTEN = (
         "an overtaken JobMaster deletes files in the folder that its successor copies",
     ),
     Mutant(
+        "cleared-by-a-fenced-driver",
+        "R7",
+        "Retention._clear",
+        "    self._journal.check_fenced()\n",
+        "    pass\n",
+        ("tests/spark/test_finished_subtasks.py",),
+        "an overtaken JobMaster deletes files of a subtask that its successor runs again",
+    ),
+    Mutant(
         "purged-by-the-newest-checkpoint",
         "R6",
         "Retention._purge.lowest",
