@@ -11,7 +11,6 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
-    RescaleRequested,
     RunGivenUp,
     StopRequested,
     UpgradeRequested,
@@ -50,7 +49,7 @@ class Admission:
     def refuse(self, message: Message) -> str | None:
         if isinstance(message, RunGivenUp):
             return None
-        if isinstance(message, (StopRequested, RescaleRequested, ReconfigureRequested, UpgradeRequested)):
+        if isinstance(message, (StopRequested, ReconfigureRequested, UpgradeRequested)):
             return None if self._requests.is_new(message.request) else "stale"
         if isinstance(message, UpgradeTried):
             return None if self._requests.trying == message.request else "stale"

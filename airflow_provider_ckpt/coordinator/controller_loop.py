@@ -17,7 +17,6 @@ from airflow_provider_ckpt.coordinator.protocol.effects import Notice
 from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import QueryMeasured
 from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
-from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.coordinator.state.reconfiguration_state import ReconfigurationInProgress
 from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
@@ -78,12 +77,11 @@ class ControllerLoop:
         parts: CoordinatorState,
         job: JobLifecycle,
         reconfigurer: Reconfigurer,
-        rescaler: Rescaler,
         controllers: Sequence[Controller],
         changed_at: float,
     ) -> None:
         self._parts, self._job = parts, job
-        self._reconfigurer, self._rescaler = reconfigurer, rescaler
+        self._reconfigurer = reconfigurer
         self._watches = [_Watch(one) for one in controllers]
         self._changed_at = changed_at
         self._asked: tuple[_Watch, str, ReconfigurationInProgress] | None = None
@@ -91,7 +89,8 @@ class ControllerLoop:
 
         The text shows the settings that the controller returned, because it returns the same ones when it asks again.
         """
-        self._seen = self._changes()
+        self._seen = parts.reconfiguring.last_begun
+        """The number of the last change. It also shows a change that took no time."""
 
     def start(self, now: float) -> None:
         for watch in self._watches:
@@ -113,8 +112,9 @@ class ControllerLoop:
 
     def advance(self, now: float) -> None:
         self._note_outcome(now)
-        if self._is_changing() or self._seen != self._changes():
-            self._seen = self._changes()
+        last_begun = self._parts.reconfiguring.last_begun
+        if self._is_changing() or self._seen != last_begun:
+            self._seen = last_begun
             for watch in self._watches:
                 watch.rest(now)
         for watch in self._watches:
@@ -129,13 +129,7 @@ class ControllerLoop:
         return self._job.status is JobStatus.RUNNING and not ending and not self._is_changing()
 
     def _is_changing(self) -> bool:
-        parts = self._parts
-        changes = (parts.reconfiguring.current, parts.rescaling.current, parts.requests.upgrade)
-        return any(one is not None for one in changes)
-
-    def _changes(self) -> tuple[int, int]:
-        """Return the numbers of changes of both kinds so far. They also show changes that took no time."""
-        return self._parts.graph.number, self._parts.reconfiguring.last_begun
+        return self._parts.reconfiguring.current is not None or self._parts.requests.upgrade is not None
 
     # -- polling
 
@@ -192,7 +186,7 @@ class ControllerLoop:
                 continue
             if vertex.splits:
                 total, done, left = parts.splits.progress(vertex.uid)
-                sources[vertex.uid] = SplitMetrics(total, done, left, len(self._rescaler.readers(vertex.uid)))
+                sources[vertex.uid] = SplitMetrics(total, done, left, len(parts.rescaling.readers(vertex.uid)))
                 continue
             found = watch.measured.get(vertex.uid, _Measured())
             declared = settings.get(vertex.uid, VertexSettings())

@@ -22,7 +22,6 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
-    RescaleRequested,
     RunGivenUp,
     StopRequested,
     UpgradeRequested,
@@ -121,13 +120,13 @@ class Coordinator:
         self._decider = CheckpointDecider(self._parts, self._job)
         self._releasing = ReleaseCoordinator(self._parts, self._job)
         self._failover = Failover(self._parts, self._job, self._decider, has_workers=has_workers)
-        self._rescaler = Rescaler(self._parts, self._job, self._failover, has_workers=has_workers)
+        self._rescaler = Rescaler(self._parts, self._job, self._failover)
         self._renewer = Replacer(self._parts, self._failover)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
         self._reconfigurer = Reconfigurer(self._parts, self._job, self._failover, self._lifecycle, self._rescaler)
         self._upgrader = Upgrader(self._parts, self._job)
         self._controlling = ControllerLoop(
-            self._parts, self._job, self._reconfigurer, self._rescaler, controllers, restored.reconfigured_at
+            self._parts, self._job, self._reconfigurer, controllers, restored.reconfigured_at
         )
         self._admission = Admission(epoch, self._parts)
         self._dropped: Counter[str] = Counter()
@@ -173,10 +172,8 @@ class Coordinator:
 
     @property
     def is_changing(self) -> bool:
-        """Return whether a change is in progress: of queries, of the readers of a source, or of the whole job."""
-        parts = self._parts
-        changes = (parts.reconfiguring.current, parts.rescaling.current, parts.requests.upgrade)
-        return any(one is not None for one in changes)
+        """Return whether a change is in progress: a reconfiguration or an upgrade."""
+        return self._parts.reconfiguring.current is not None or self._parts.requests.upgrade is not None
 
     @property
     def stopping(self) -> bool:
@@ -304,8 +301,6 @@ class Coordinator:
                 self._awaited(self._releasing.held(message, now))
             case StopRequested():
                 self._requested(message, now)
-            case RescaleRequested():
-                self._rescaler.requested(message, now)
             case ReconfigureRequested():
                 self._reconfigurer.requested(message, now)
             case UpgradeRequested():

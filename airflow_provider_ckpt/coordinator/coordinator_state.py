@@ -73,13 +73,13 @@ def make_parts(
     subtasks = SubtaskTable(graph, restored, attempts, has_workers=has_workers)
     running = RunningGraph(graph)
     sources = EndedSources(running, restored.ended, restored.dropped)
-    rescaling = RescaleState(
-        running, subtasks, restored.hosts, restored.waiting, has_workers=has_workers, is_batch=options.is_batch
-    )
-    reconfiguring = ReconfigurationState(subtasks, restored.settings, restored.reconfigured, epoch)
-    renewing = ReplacementState(reconfiguring, rescaling)
-    pauses = Pauses([sources, rescaling, reconfiguring, renewing])
     splits = SplitSources(restored.splits)
+    rescaling = RescaleState(
+        running, subtasks, splits, restored.hosts, restored.waiting, has_workers=has_workers, is_batch=options.is_batch
+    )
+    reconfiguring = ReconfigurationState(subtasks, rescaling, restored.settings, restored.reconfigured, epoch)
+    renewing = ReplacementState(reconfiguring)
+    pauses = Pauses([sources, rescaling, reconfiguring, renewing])
     releases = ReleaseState([uid for vertex in graph.vertices for uid in vertex.sinks], restored, options.sink_timeout)
     return CoordinatorState(
         options=options,

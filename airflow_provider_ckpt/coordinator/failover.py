@@ -99,6 +99,13 @@ class Failover:
         else:
             self._vacant.discard(subtask)
 
+    def restart_unfailed(self, subtask: SubtaskId, now: float) -> None:
+        """Request the next attempt of a subtask that has not failed. No restart is counted."""
+        parts = self._parts
+        parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
+        parts.send(RestartSubtask(*parts.task_id(subtask), 0.0, parts.pauses.plan(subtask)))
+        self.awaits(subtask, now)
+
     def awaits(self, subtask: SubtaskId, now: float) -> None:
         """Start the timeout within which an attempt that follows no failure must begin."""
         self._awaited[subtask] = now + self._parts.options.timeout
@@ -139,12 +146,6 @@ class Replacer:
         self._parts, self._failover = parts, failover
 
     def advance(self, now: float) -> None:
-        """Begin the next attempt of each subtask that has paused for it.
-
-        It has not failed, so no restart is counted.
-        """
-        parts = self._parts
-        for subtask in parts.renewing.take():
-            parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
-            parts.send(RestartSubtask(*parts.task_id(subtask), 0.0, parts.pauses.plan(subtask)))
-            self._failover.awaits(subtask, now)
+        """Begin the next attempt of each subtask that has paused for it."""
+        for subtask in self._parts.renewing.take():
+            self._failover.restart_unfailed(subtask, now)

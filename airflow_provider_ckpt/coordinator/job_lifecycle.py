@@ -177,9 +177,6 @@ class JobLifecycle:
     def _answer_all(self, ending: _Ending, now: float) -> None:
         """Answer every open request before the final status is written, because no answer can follow it."""
         stop = self._parts.requests.stop
-        self._answer(
-            "rescale", RequestOutcome.failed(f"the job became {ending.status} first; later runs apply it"), now
-        )
         changed = self._parts.reconfiguring.current
         held = "later runs apply it" if changed is not None and changed.decided is not None else "it did not take place"
         self._answer("reconfigure", RequestOutcome.failed(f"the job became {ending.status} first; {held}"), now)

@@ -10,8 +10,9 @@ Only the affected queries pause, and no longer than necessary. The steps (R21):
 4. *resume*: each subtask resumes by itself. If its state is repartitioned, it does so in its next attempt, which makes
    the new state from a copy.
 
-The same journal entry decides the rescaling of sources with splits. The Rescaler carries that out. Until the decision
-no such source ends, so that a rescaling that is possible at the request is still possible at the decision.
+The same journal entry decides the rescaling of sources with splits, which may be the whole change. The
+:class:`~.rescaler.Rescaler` carries that out. Until the decision no such source ends, so that a rescaling that is
+possible at the request is still possible at the decision.
 
 Partial pause-and-resume and the four steps are from Trisk (SoCC 2021).
 """
@@ -25,7 +26,7 @@ from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
-from airflow_provider_ckpt.coordinator.protocol.commands import PrepareReconfiguration, RestartSubtask
+from airflow_provider_ckpt.coordinator.protocol.commands import PrepareReconfiguration
 from airflow_provider_ckpt.coordinator.protocol.effects import Append
 from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import ReconfigurationPrepared, ReconfigurationUnfit
@@ -34,7 +35,7 @@ from airflow_provider_ckpt.coordinator.state.reconfiguration_state import Reconf
 from airflow_provider_ckpt.coordinator.state.requests import in_progress
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
-from airflow_provider_ckpt.journal.events import GraphChanged, ReconfigurationEnded, RequestAnswered
+from airflow_provider_ckpt.journal.events import ReconfigurationEnded, RequestAnswered
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.vertex_settings import Settings, merged, of_queries, rescales
@@ -53,7 +54,6 @@ class Reconfigurer:
     ) -> None:
         self._parts, self._job, self._failover, self._lifecycle = parts, job, failover, lifecycle
         self._rescaler = rescaler
-        parts.reconfiguring.rescale = self._decide_rescale
 
     def requested(self, message: ReconfigureRequested, now: float) -> RequestOutcome:
         """Accept or refuse a request, and return the first answer."""
@@ -67,8 +67,7 @@ class Reconfigurer:
             affected = self._affected(change)
         except ReconfigurationRefusedError as error:
             return self._answer(message.request, RequestOutcome.refused(error.data["why"]), now)
-        current = parts.reconfiguring.begin(message.request, change, affected, now, parts.options.timeout)
-        current.rescales, current.by, current.why = scales, message.by, message.why
+        current = parts.reconfiguring.begin(message, change, scales, affected, now, parts.options.timeout)
         for uid in scales:
             parts.splits.hold(uid)
         parts.requests.note(message.request, KIND)
@@ -79,9 +78,6 @@ class Reconfigurer:
             plan = parts.reconfiguring.planned(parts.pauses.plan(subtask), subtask.vertex)
             parts.send(PrepareReconfiguration(*parts.task_id(subtask), current.trial, plan))
         return accepted
-
-    def _decide_rescale(self, current: ReconfigurationInProgress, now: float) -> GraphChanged:
-        return self._rescaler.decide(None, current.rescales, now, current.affected)
 
     def prepared(self, message: ReconfigurationPrepared, now: float) -> None:
         self._parts.reconfiguring.prepared(message.subtask, message.trial, message.digests, now)
@@ -125,8 +121,11 @@ class Reconfigurer:
             raise ReconfigurationRefusedError(why="the job is being ended")
         if change and self._parts.options.is_batch:
             raise ReconfigurationRefusedError(why="the job is in batch mode, and its queries read all there is and end")
-        self._refuse_second()
-        self._refuse_rescales(scales)
+        if (current := self._parts.reconfiguring.current) is not None:
+            raise ReconfigurationRefusedError(why=str(current))
+        for uid, parallelism in scales.items():
+            if (why_not := self._rescaler.refusal_of(uid, parallelism)) is not None:
+                raise ReconfigurationRefusedError(why=why_not)
 
     def _affected(self, change: Settings) -> tuple[SubtaskId, ...]:
         """Return the subtasks of the queries that the change affects.
@@ -144,13 +143,6 @@ class Reconfigurer:
                 raise ReconfigurationRefusedError(why=why)
         return tuple(found)
 
-    def _refuse_second(self) -> None:
-        current, rescale = self._parts.reconfiguring.current, self._parts.rescaling.current
-        if current is not None:
-            raise ReconfigurationRefusedError(why=str(current))
-        if rescale is not None:
-            raise ReconfigurationRefusedError(why=str(rescale))
-
     def _refuse_ended_sources(self, change: Settings) -> None:
         """Refuse another function for a source that has ended, because the query no longer reads it.
 
@@ -160,11 +152,6 @@ class Reconfigurer:
             given = {uid for uid, reference in one.logic.items() if reference}
             for uid in sorted(uid for uid in given if (vertex, uid) in self._parts.sources.all_ended):
                 raise ReconfigurationRefusedError(why=f"{uid} has ended, and its function is no longer called")
-
-    def _refuse_rescales(self, scales: Mapping[str, int]) -> None:
-        for uid, parallelism in scales.items():
-            if (why_not := self._rescaler.refusal_of(uid, parallelism)) is not None:
-                raise ReconfigurationRefusedError(why=why_not)
 
     # -- steps
 
@@ -209,9 +196,7 @@ class Reconfigurer:
         current.begun_anew.add(subtask)
         if parts.subtasks.status(subtask) is not SubtaskStatus.PAUSED:
             return  # it failed in between, and its next attempt has been requested
-        parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
-        parts.send(RestartSubtask(*parts.task_id(subtask), 0.0, parts.pauses.plan(subtask)))
-        self._failover.awaits(subtask, now)
+        self._failover.restart_unfailed(subtask, now)
 
     def _complete(self, current: ReconfigurationInProgress, now: float) -> None:
         took = current.times()

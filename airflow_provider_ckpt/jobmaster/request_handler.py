@@ -13,7 +13,6 @@ from airflow_provider_ckpt.coordinator.protocol.effects import TryUpgrade
 from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
     ReconfigureRequested,
-    RescaleRequested,
     StopRequested,
     UpgradeRequested,
 )
@@ -139,7 +138,8 @@ class RequestHandler:
                 asked = StopRequested(request.kind, request.name, request.leaves, request.at_once)  # type: ignore[arg-type]
                 self._tell(asked)
             elif request.rescale is not None:
-                self._tell(RescaleRequested(request.rescale.uid, request.rescale.parallelism, request.name))
+                change: Changes = {request.rescale.uid: VertexSettings(parallelism=request.rescale.parallelism)}
+                self._tell(ReconfigureRequested(change, request.name))
             elif request.kind == "reconfigure":
                 self._tell(ReconfigureRequested(self._still_wanted(request.changes), request.name))
             elif request.upgrade is not None and self._upgrades is not None:

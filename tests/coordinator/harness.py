@@ -11,6 +11,7 @@ from airflow_provider_ckpt.coordinator.protocol.commands import ResumeSubtask
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect
 from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
+    ReconfigureRequested,
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
@@ -31,11 +32,12 @@ from airflow_provider_ckpt.coordinator.protocol.reports import (
 )
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.journal.events import Event, RequestAnswered
+from airflow_provider_ckpt.journal.events import Event, GraphChange, Reconfigured, RequestAnswered
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.progress import Snapshot
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 E = TypeVar("E")
 A = AttemptId(1, 0, "a")
@@ -208,6 +210,16 @@ def only(kind: type[E], effects: list[Effect]) -> list[E]:
 def events(kind: type[E], effects: list[Effect]) -> list[E]:
     found: list[Event] = [effect.event for effect in effects if isinstance(effect, Append)]
     return [event for event in found if isinstance(event, kind)]
+
+
+def rescale_requested(uid: str, parallelism: int, request: str | None = None) -> ReconfigureRequested:
+    """Return the request to read the remaining splits of a source with ``parallelism`` subtasks."""
+    return ReconfigureRequested({uid: VertexSettings(parallelism=parallelism)}, request)
+
+
+def graph_changes(effects: list[Effect]) -> list[GraphChange]:
+    """Return the changes of the graph that the effects journal."""
+    return [change for event in events(Reconfigured, effects) if (change := event.graph) is not None]
 
 
 def outcomes(effects: list[Effect]) -> list[str]:

@@ -190,7 +190,7 @@ class Killing(WrappedStorage):
         if found is not None:
             self.known.add(found[1])
         super().create(path, data)
-        if b'"GraphChanged"' in data:
+        if b'"Reconfigured"' in data:
             self.known.add("changed")
             if self.kill == "change":
                 self._die(path)
@@ -481,7 +481,7 @@ class Splitting:
 
     def changes(self) -> int:
         """Return the number of changes of the graph during runs."""
-        return sum(event["type"] == "GraphChanged" for event in journal_events(self.world))
+        return sum("graph" in event and event["type"] == "Reconfigured" for event in journal_events(self.world))
 
     def begun_anew(self) -> int:
         return sum(event["type"] == "Restored" for event in journal_events(self.world))

@@ -28,7 +28,6 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
-    RescaleRequested,
     StopRequested,
 )
 from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
@@ -362,7 +361,7 @@ class Driver:
                 message.epoch, message.subtask, message.attempt, message.checkpoint, "IO_EXCEPTION"
             )
         times = 2 if self.faulty and self.random.random() < 0.1 else 1
-        asks = isinstance(message, StopRequested | RescaleRequested | ReconfigureRequested) and message.request
+        asks = isinstance(message, StopRequested | ReconfigureRequested) and message.request
         if asks and not self.coordinator.is_over:
             self.asked.add(asks)
         if isinstance(message, (SubtaskRunning, SubtaskAtEndOfData, SubtaskDone)):

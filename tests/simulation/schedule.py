@@ -12,7 +12,6 @@ from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
     ReconfigureRequested,
-    RescaleRequested,
     StopRequested,
 )
 from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
@@ -242,7 +241,8 @@ class Simulation:
     def _ask_to_rescale(self) -> None:
         """Request a rescale. Some requests are impossible and must be refused. The driver may die during the change."""
         uid = self.random.choice([*self.world.splits, self.random.choice(self.world.graph.vertices).uid])
-        self._ask(RescaleRequested(uid, self.random.randint(0, 6), f"w{next(self.requests)}"))
+        change = VertexSettings(parallelism=self.random.randint(0, 6))
+        self._ask(ReconfigureRequested({uid: change}, f"w{next(self.requests)}"))
         if self.random.random() < self.deadly:
             self.driver.crash_in_effects = True
 

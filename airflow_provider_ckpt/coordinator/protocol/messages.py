@@ -61,18 +61,11 @@ class StopRequested:
 
 
 @dataclass(frozen=True)
-class RescaleRequested:
-    """Request to read the remaining splits of source ``uid`` with ``parallelism`` subtasks."""
-
-    uid: str
-    parallelism: int
-    request: str | None = None
-    """The name of the request, as in :class:`StopRequested`."""
-
-
-@dataclass(frozen=True)
 class ReconfigureRequested:
-    """Request to change settings, given by operator. A setting that is None or empty stays unchanged."""
+    """Request to change settings, given by operator. A setting that is None or empty stays unchanged.
+
+    A rescale is the change of the parallelism of one source with splits.
+    """
 
     changes: Mapping[str, VertexSettings]
     request: str | None = None
@@ -110,7 +103,6 @@ Message = (
     | ReleaseFailed
     | ReleaseHeld
     | StopRequested
-    | RescaleRequested
     | ReconfigureRequested
     | UpgradeRequested
     | UpgradeTried

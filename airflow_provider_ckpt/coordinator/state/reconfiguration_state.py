@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from airflow_provider_ckpt.coordinator.protocol.messages import ReconfigureRequested
 from airflow_provider_ckpt.coordinator.state.pauses import Pause, PlanChanges
+from airflow_provider_ckpt.coordinator.state.rescale_state import RescaleState
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskTable
-from airflow_provider_ckpt.journal.events import Event, GraphChanged, Reconfigured
+from airflow_provider_ckpt.journal.events import Event, Reconfigured
 from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.pause_reason import Reconfigure
@@ -100,22 +102,24 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     itself.
     """
 
-    def __init__(self, subtasks: SubtaskTable, settings: Settings, number: int, epoch: int) -> None:
+    def __init__(
+        self, subtasks: SubtaskTable, rescaling: RescaleState, settings: Settings, number: int, epoch: int
+    ) -> None:
         """Create the state from earlier changes.
 
         The next change has a new number even if earlier ones were abandoned, because an answer to an abandoned change
-        must not count for it. ``rescale`` decides the rescaling of sources with splits: see :meth:`Rescaler.decide`.
+        must not count for it.
 
         Args:
             subtasks: the table of subtasks.
+            rescaling: the part of the current change about sources with splits.
             settings: all settings that were changed so far.
             number: number of the last decided change.
             epoch: epoch of the JobMaster.
         """
-        self._subtasks = subtasks
+        self._subtasks, self._rescaling = subtasks, rescaling
         self._settings, self._last_begun, self._epoch = dict(settings), number, epoch
         self.current: ReconfigurationInProgress | None = None
-        self.rescale: Callable[[ReconfigurationInProgress, float], GraphChanged] | None = None
 
     @property
     def settings(self) -> Settings:
@@ -127,11 +131,27 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         return self._last_begun
 
     def begin(
-        self, request: str | None, change: Settings, affected: tuple[SubtaskId, ...], now: float, timeout: float
+        self,
+        asked: ReconfigureRequested,
+        change: Settings,
+        rescales: Mapping[str, int],
+        affected: tuple[SubtaskId, ...],
+        now: float,
+        timeout: float,
     ) -> ReconfigurationInProgress:
         self._last_begun += 1
-        trial = f"{self._epoch}.{self._last_begun}"
-        self.current = ReconfigurationInProgress(self._last_begun, request, change, affected, now, timeout, trial)
+        self.current = ReconfigurationInProgress(
+            number=self._last_begun,
+            request=asked.request,
+            by=asked.by,
+            why=asked.why,
+            change=change,
+            rescales=rescales,
+            affected=affected,
+            begun=now,
+            timeout=timeout,
+            trial=f"{self._epoch}.{self._last_begun}",
+        )
         return self.current
 
     def over(self) -> None:
@@ -243,7 +263,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     def decide(self, current: ReconfigurationInProgress, now: float) -> Event:
         current.decided = now
         self._settings = merged(self._settings, current.change)
-        graph = self.rescale(current, now) if self.rescale is not None and current.rescales else None
+        graph = self._rescaling.decide(current.rescales, current.affected) if current.rescales else None
         return Reconfigured(current.number, self._settings, now, graph, current.by, current.request)
 
     def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.state.pauses import Pause, PlanChanges
 from airflow_provider_ckpt.coordinator.state.reconfiguration_state import ReconfigurationState
-from airflow_provider_ckpt.coordinator.state.rescale_state import RescaleState
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.pause_reason import RestartFromScratch
@@ -23,8 +22,8 @@ class ReplacementState(PlanChanges[RestartFromScratch]):
     is not restarted continues, and reports its log again.
     """
 
-    def __init__(self, reconfiguring: ReconfigurationState, rescaling: RescaleState) -> None:
-        self._reconfiguring, self._rescaling = reconfiguring, rescaling
+    def __init__(self, reconfiguring: ReconfigurationState) -> None:
+        self._reconfiguring = reconfiguring
         self._wanted: dict[SubtaskId, None] = {}
         self._standing: dict[SubtaskId, None] = {}
         """Paused subtasks whose next attempts are not requested."""
@@ -42,7 +41,7 @@ class ReplacementState(PlanChanges[RestartFromScratch]):
 
     @property
     def _is_changing(self) -> bool:
-        return self._reconfiguring.current is not None or self._rescaling.current is not None
+        return self._reconfiguring.current is not None
 
     # -- reasons to pause
 

@@ -43,8 +43,8 @@ COORDINATOR = (
     Mutant(
         "begun-anew-and-never-awaited",
         "R15",
-        "Replacer.advance",
-        "        self._failover.awaits(subtask, now)\n",
+        "Failover.restart_unfailed",
+        "    self.awaits(subtask, now)\n",
         "",
         _RENEWING,
         "a subtask whose next attempt never starts keeps the job without checkpoints for ever",
