@@ -99,6 +99,11 @@ class Failover:
         else:
             self._vacant.discard(subtask)
 
+    def restart_paused(self, now: float) -> None:
+        """Begin the next attempt of each subtask that has paused for it."""
+        for subtask in self._parts.renewing.take():
+            self.restart_unfailed(subtask, now)
+
     def restart_unfailed(self, subtask: SubtaskId, now: float) -> None:
         """Request the next attempt of a subtask that has not failed. No restart is counted."""
         parts = self._parts
@@ -139,13 +144,3 @@ class Failover:
             self._vacant.discard(subtask)
             cause = f"its next attempt has not begun within {timeout:g} s{alone} (the checkpoint timeout)"
             self._job.end(JobStatus.RESTARTING, f"{subtask}: {cause}")
-
-
-class Replacer:
-    def __init__(self, parts: CoordinatorState, failover: Failover) -> None:
-        self._parts, self._failover = parts, failover
-
-    def advance(self, now: float) -> None:
-        """Begin the next attempt of each subtask that has paused for it."""
-        for subtask in self._parts.renewing.take():
-            self._failover.restart_unfailed(subtask, now)

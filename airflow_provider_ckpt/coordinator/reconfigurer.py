@@ -45,15 +45,14 @@ KIND = "reconfigure"
 
 class Reconfigurer:
     def __init__(
-        self,
-        parts: CoordinatorState,
-        job: JobLifecycle,
-        failover: Failover,
-        lifecycle: SubtaskLifecycle,
-        rescaler: Rescaler,
+        self, parts: CoordinatorState, job: JobLifecycle, failover: Failover, lifecycle: SubtaskLifecycle
     ) -> None:
         self._parts, self._job, self._failover, self._lifecycle = parts, job, failover, lifecycle
-        self._rescaler = rescaler
+        self._rescaler = Rescaler(parts, job, failover)
+
+    def start(self, now: float) -> None:
+        """Continue a rescaling that began under an earlier JobMaster."""
+        self._rescaler.start(now)
 
     def requested(self, message: ReconfigureRequested, now: float) -> RequestOutcome:
         """Accept or refuse a request, and return the first answer."""
@@ -93,6 +92,7 @@ class Reconfigurer:
 
     def advance(self, now: float) -> None:
         """Carry out the next step that is possible now."""
+        self._rescaler.advance(now)
         current = self._parts.reconfiguring.current
         if current is None:
             return

@@ -2,7 +2,7 @@
 
 The next attempt begins with a short log (R7). The log of the current attempt is never shortened in place. A successor
 may copy the folder of a fenced attempt that is still alive, and it relies on what the feed of that attempt names (R8).
-:class:`~..failover.Replacer` begins the next attempts.
+:class:`~..failover.Failover` begins the next attempts.
 """
 
 from __future__ import annotations
