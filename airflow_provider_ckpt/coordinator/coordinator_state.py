@@ -17,7 +17,6 @@ from airflow_provider_ckpt.coordinator.state.release_state import ReleaseState
 from airflow_provider_ckpt.coordinator.state.replacement_state import ReplacementState
 from airflow_provider_ckpt.coordinator.state.requests import Requests
 from airflow_provider_ckpt.coordinator.state.rescale_state import RescaleState
-from airflow_provider_ckpt.coordinator.state.restart_strategy import RestartStrategy
 from airflow_provider_ckpt.coordinator.state.running_graph import RunningGraph
 from airflow_provider_ckpt.coordinator.state.scheduler import Scheduler
 from airflow_provider_ckpt.coordinator.state.split_sources import SplitSources
@@ -49,7 +48,6 @@ class CoordinatorState:
     finals: FinalCheckpoints
     releases: ReleaseState
     cycle: CheckpointCycle
-    restarts: RestartStrategy
 
     def task_id(self, subtask: SubtaskId) -> TaskId:
         """Return the id of the subtask's current attempt, to which a command is addressed."""
@@ -98,5 +96,4 @@ def make_parts(
         finals=FinalCheckpoints(running, restored),
         releases=releases,
         cycle=CheckpointCycle(running, options, epoch, restored, subtasks, sources, splits, pauses, releases, out),
-        restarts=RestartStrategy(options.restart_attempts, options.restart_delay),
     )
