@@ -132,8 +132,7 @@ class Coordinator:
             self._release,
             self._change,
             self._finish,
-            self._begin,
-            self._quiesce,
+            self._proceed,
             self._observe,
         )
         """The phases of every step, in their order. The docstring of each says what must have happened before it."""
@@ -369,7 +368,7 @@ class Coordinator:
         """Advance the changes of the job: those of controllers, a reconfiguration, an upgrade, planned restarts.
 
         Controllers come first, because their change begins in the same step. Planned restarts come last, because every
-        requested change has precedence. All of them come before the end is decided, because new subtasks postpone it.
+        requested change has precedence.
         """
         self._controlling.advance(now)
         self._reconfigurer.advance(now)
@@ -379,31 +378,26 @@ class Coordinator:
     def _finish(self, now: float) -> None:
         """Close subtasks whose final checkpoint is released, and end the job if nothing is left to do.
 
-        After the releases, which allow it. During a stop, closing is left to the next run.
+        After the releases, which allow it. After the changes, because new subtasks postpone the end, and because
+        nothing may be journaled or answered after it. During a stop, closing is left to the next run.
         """
         if self._parts.requests.stop is None or self._job.work_is_done:
             self._lifecycle.finish_released()
         self._job.end_if_done(now)
 
-    def _begin(self, now: float) -> None:
-        """Deploy subtasks and assign splits.
+    def _proceed(self, now: float) -> None:
+        """Deploy subtasks, assign splits, pause subtasks, trigger the next checkpoint, and drain.
 
-        After the end is decided, because nothing new may begin then. After the changes, because a subtask is deployed
-        with the newest plan, and splits go to the newest readers.
-        """
-        if not self._job.is_ending:
-            self._lifecycle.deploy()
-            self._lifecycle.assign_splits(now)
+        After the changes, because subtasks are deployed with the newest plan, and splits go to the newest readers.
+        After the end is decided, because nothing new may begin then.
 
-    def _quiesce(self, now: float) -> None:
-        """Begin a round of pauses, trigger the next checkpoint, and send drain commands.
-
-        After the deployments, because a checkpoint waits until every subtask runs. A pause and a checkpoint exclude
-        each other. The pause comes first, because checkpoints that take longer than their interval would starve it. If
-        a subtask already waits for a checkpoint, that checkpoint comes first.
+        A pause and a checkpoint exclude each other. The pause comes first, because checkpoints that take longer than
+        their interval would starve it. If a subtask already waits for a checkpoint, that checkpoint comes first.
         """
         if self._job.is_ending:
             return
+        self._lifecycle.deploy()
+        self._lifecycle.assign_splits(now)
         if not self._parts.cycle.wanted:
             self._lifecycle.pause_if_quiet()
         self._decider.trigger_if_due(now)
