@@ -287,7 +287,7 @@ class Coordinator:
             case BatchPublished():
                 self._parts.cycle.note_published(message.subtask, now)
             case SourceLogGrown():
-                self._parts.renewing.want(message.subtask)
+                self._parts.replacements.want(message.subtask)
             case FilesChanged():
                 event = SourceFilesChanged(message.uid, message.files, message.count, message.unread, now)
                 self._parts.out.append(Append(event))

@@ -42,7 +42,7 @@ class CoordinatorState:
     splits: SplitSources
     rescaling: RescaleState
     reconfiguring: ReconfigurationState
-    renewing: ReplacementState
+    replacements: ReplacementState
     pauses: Pauses
     requests: Requests
     finals: FinalCheckpoints
@@ -76,8 +76,8 @@ def make_parts(
         running, subtasks, splits, restored.hosts, restored.waiting, has_workers=has_workers, is_batch=options.is_batch
     )
     reconfiguring = ReconfigurationState(subtasks, rescaling, restored.settings, restored.reconfigured, epoch)
-    renewing = ReplacementState(reconfiguring)
-    pauses = Pauses([sources, rescaling, reconfiguring, renewing])
+    replacements = ReplacementState(reconfiguring)
+    pauses = Pauses([sources, rescaling, reconfiguring, replacements])
     releases = ReleaseState([uid for vertex in graph.vertices for uid in vertex.sinks], restored, options.sink_timeout)
     return CoordinatorState(
         options=options,
@@ -90,7 +90,7 @@ def make_parts(
         splits=splits,
         rescaling=rescaling,
         reconfiguring=reconfiguring,
-        renewing=renewing,
+        replacements=replacements,
         pauses=pauses,
         requests=Requests(restored.draining, options.tolerable_failed),
         finals=FinalCheckpoints(running, restored),

@@ -157,7 +157,7 @@ class Failover:
 
     def restart_paused(self, now: float) -> None:
         """Begin the next attempt of each subtask that has paused for it."""
-        for subtask in self._parts.renewing.take():
+        for subtask in self._parts.replacements.take():
             self.restart_unfailed(subtask, now)
 
     def restart_unfailed(self, subtask: SubtaskId, now: float) -> None:

@@ -84,7 +84,7 @@ class JobLifecycle:
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:
-            cause = self._told(cause)
+            cause = self._as_cause(cause)
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
@@ -96,7 +96,7 @@ class JobLifecycle:
         if requests.stop is not None and requests.stop.leaves:
             self.end(JobStatus.RESTARTING, cause)
             return
-        why = f"{self._told(cause)}; the job continues"
+        why = f"{self._as_cause(cause)}; the job continues"
         requests.stop = None
         self._answer("stop", RequestOutcome.failed(why), now)
         self._answer(UPGRADE, RequestOutcome.failed(why), now)
@@ -160,7 +160,7 @@ class JobLifecycle:
     def _last_completed(self) -> int | str:
         return self._parts.cycle.last_completed or "none"
 
-    def _told(self, cause: str) -> str:
+    def _as_cause(self, cause: str) -> str:
         return f"{self._of_the_stop()}{cause.rstrip('.')}; last completed checkpoint: {self._last_completed}"
 
     def _of_the_stop(self) -> str:

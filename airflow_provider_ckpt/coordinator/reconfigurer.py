@@ -4,7 +4,7 @@ Only the affected queries pause, and no longer than necessary. The steps (R21):
 
 1. *prepare*: each affected subtask builds its new query and tries it on a copy of its state, while the old query runs.
    If anything is wrong, the request fails now and nothing has changed.
-2. *sync*: while no checkpoint is pending, all of them are told to pause after a micro-batch.
+2. *sync*: while no checkpoint is pending, all of them are commanded to pause after a micro-batch.
 3. *update*: when the last one is paused, the change is written into the journal. This is its commit point. Before it
    all subtasks can resume unchanged, and they do if one of them fails. After it the change is final.
 4. *resume*: each subtask resumes by itself. If its state is repartitioned, it does so in its next attempt, which makes
@@ -84,7 +84,7 @@ class Reconfigurer:
     def unfit(self, message: ReconfigurationUnfit, now: float) -> None:
         current = self._parts.reconfiguring.current
         if current is not None and current.decided is None:
-            self._give_up(current, f"{message.subtask.vertex}: {message.cause}", now)
+            self._abandon(current, f"{message.subtask.vertex}: {message.cause}", now)
 
     def next_deadline(self) -> float | None:
         current = self._parts.reconfiguring.current
@@ -98,13 +98,13 @@ class Reconfigurer:
             return
         if current.decided is None:
             if (why := self._what_came_between(current, now)) is not None:
-                self._give_up(current, why, now)
+                self._abandon(current, why, now)
             elif self._parts.reconfiguring.changes_nothing:
                 same = f"{AS_IT_IS}: the code read for {', '.join(current.change)} already runs"
-                self._leave(current, RequestOutcome.completed(same), now)
+                self._end_undecided(current, RequestOutcome.completed(same), now)
             return
         for subtask in current.affected:
-            self._begin_anew(current, subtask, now)
+            self._restart_repartitioned(current, subtask, now)
         if all(self._runs(subtask) for subtask in current.affected) and self._parts.rescaling.current is None:
             self._complete(current, now)
 
@@ -175,35 +175,35 @@ class Reconfigurer:
         late = [str(one) for one in current.affected if one not in current.prepared]
         if late:
             return f"{', '.join(late)} had not prepared its new query"
-        late = [str(one) for one in current.affected if one not in current.stood]
-        return f"{', '.join(late)} did not pause" if current.is_told else "the pause could not begin"
+        late = [str(one) for one in current.affected if one not in current.paused]
+        return f"{', '.join(late)} did not pause" if current.pause_requested else "the pause could not begin"
 
-    def _give_up(self, current: ReconfigurationInProgress, why: str, now: float) -> None:
-        told = why if self._is_ending else f"{why}; the job continues unchanged"
-        self._leave(current, RequestOutcome.failed(told), now)
+    def _abandon(self, current: ReconfigurationInProgress, why: str, now: float) -> None:
+        cause = why if self._is_ending else f"{why}; the job continues unchanged"
+        self._end_undecided(current, RequestOutcome.failed(cause), now)
 
-    def _leave(self, current: ReconfigurationInProgress, outcome: RequestOutcome, now: float) -> None:
+    def _end_undecided(self, current: ReconfigurationInProgress, outcome: RequestOutcome, now: float) -> None:
         """End the change before it is decided. The paused subtasks resume unchanged."""
         for uid in current.rescales:
             self._parts.splits.unhold(uid)
-        self._lifecycle.go_on(self._parts.pauses.give_up(self._parts.reconfiguring))
+        self._lifecycle.resume(self._parts.pauses.abandon(self._parts.reconfiguring))
         self._end(current, 0, outcome, now)
 
-    def _begin_anew(self, current: ReconfigurationInProgress, subtask: SubtaskId, now: float) -> None:
+    def _restart_repartitioned(self, current: ReconfigurationInProgress, subtask: SubtaskId, now: float) -> None:
         parts = self._parts
-        if not current.moves_state(subtask) or subtask in current.begun_anew or parts.subtasks.has_ended(subtask):
+        if not current.moves_state(subtask) or subtask in current.restarted or parts.subtasks.has_ended(subtask):
             return
-        current.begun_anew.add(subtask)
+        current.restarted.add(subtask)
         if parts.subtasks.status(subtask) is not SubtaskStatus.PAUSED:
             return  # it failed in between, and its next attempt has been requested
         self._failover.restart_unfailed(subtask, now)
 
     def _complete(self, current: ReconfigurationInProgress, now: float) -> None:
         took = current.times()
-        told = [f"{uid} was paused for {one.update + one.resume:.1f} s" for uid, one in took.items()]
-        told += [f"{uid} is read by {wanted}" for uid, wanted in current.rescales.items()]
-        paused = ", ".join(told)
-        self._end(current, current.number, RequestOutcome.completed(paused or "no query had to pause"), now)
+        results = [f"{uid} was paused for {one.update + one.resume:.1f} s" for uid, one in took.items()]
+        results += [f"{uid} is read by {wanted}" for uid, wanted in current.rescales.items()]
+        outcome = RequestOutcome.completed(", ".join(results) or "no query had to pause")
+        self._end(current, current.number, outcome, now)
 
     def _end(self, current: ReconfigurationInProgress, number: int, outcome: RequestOutcome, now: float) -> None:
         parts = self._parts

@@ -36,10 +36,10 @@ class ReconfigurationInProgress:
         trial: name under which the subtasks try their queries. The number is not enough, because a change that the
             previous JobMaster began and did not decide had the same number.
         prepared: subtask -> when its new query was prepared.
-        is_told: the subtasks are told to pause.
-        stood: subtask -> when it paused.
+        pause_requested: the subtasks were commanded to pause.
+        paused: subtask -> when it paused.
         decided: when the change was written into the journal.
-        begun_anew: subtasks whose state is repartitioned and whose next attempt is requested.
+        restarted: subtasks whose state is repartitioned and whose next attempt is requested.
         ran: subtask -> when it ran again.
         rescales: source with splits -> its new number of readers.
         by: the controller that asked, or None.
@@ -55,10 +55,10 @@ class ReconfigurationInProgress:
     timeout: float
     trial: str
     prepared: dict[SubtaskId, float] = field(default_factory=dict)
-    is_told: bool = False
-    stood: dict[SubtaskId, float] = field(default_factory=dict)
+    pause_requested: bool = False
+    paused: dict[SubtaskId, float] = field(default_factory=dict)
     decided: float | None = None
-    begun_anew: set[SubtaskId] = field(default_factory=set)
+    restarted: set[SubtaskId] = field(default_factory=set)
     ran: dict[SubtaskId, float] = field(default_factory=dict)
     rescales: Mapping[str, int] = field(default_factory=dict)
     by: str | None = None
@@ -86,9 +86,9 @@ class ReconfigurationInProgress:
     def times(self) -> dict[str, PhaseTimes]:
         """Return the times of the phases by vertex, for vertices that run again. The slowest subtask counts."""
         found: dict[str, PhaseTimes] = {}
-        for subtask in (one for one in self.affected if one in self.ran and one in self.stood):
-            decided = self.stood[subtask] if self.decided is None else self.decided
-            marks = (self.begun, self.prepared[subtask], self.stood[subtask], decided, self.ran[subtask])
+        for subtask in (one for one in self.affected if one in self.ran and one in self.paused):
+            decided = self.paused[subtask] if self.decided is None else self.decided
+            marks = (self.begun, self.prepared[subtask], self.paused[subtask], decided, self.ran[subtask])
             took = PhaseTimes(*(round(b - a, 3) for a, b in pairwise(marks)))
             before = found.get(subtask.vertex, took)
             found[subtask.vertex] = max(before, took, key=lambda one: one.update + one.resume)
@@ -180,7 +180,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         This is known only when all subtasks are prepared, because an assigned function may be the current one.
         """
         now = self.current
-        if now is None or now.rescales or not self._all_prepared(now) or now.is_told:
+        if now is None or now.rescales or not self._all_prepared(now) or now.pause_requested:
             return False
         return merged(self._settings, now.change) == dict(self._settings)
 
@@ -192,7 +192,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         prepared.
         """
         now = self.current
-        if now is None or not self._all_prepared(now) or now.is_told:
+        if now is None or not self._all_prepared(now) or now.pause_requested:
             return None
         seen: dict[str, str] = {}
         for one in now.change.values():
@@ -208,8 +208,8 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         return now is not None and self._is_of_current(subtask, trial) and subtask not in now.prepared
 
     def paused_at(self, subtask: SubtaskId, now: float) -> None:
-        if self.current is not None and self.current.is_told and subtask in self.current.affected:
-            self.current.stood.setdefault(subtask, now)
+        if self.current is not None and self.current.pause_requested and subtask in self.current.affected:
+            self.current.paused.setdefault(subtask, now)
 
     def runs(self, subtask: SubtaskId, now: float) -> None:
         """Record that the subtask runs again after its pause."""
@@ -221,7 +221,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         assert self.current is not None
         return replace(plan, settings=merged(self._settings, self.current.change).get(vertex))
 
-    def waits_to_begin_anew(self, subtask: SubtaskId) -> bool:
+    def awaits_next_attempt(self, subtask: SubtaskId) -> bool:
         """Return whether the paused subtask must resume in its next attempt, because its state is repartitioned.
 
         False once that attempt is requested, because it may have to pause for another reason before the other subtasks
@@ -230,7 +230,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         now = self.current
         if now is None or now.decided is None or subtask not in now.affected:
             return False
-        return now.moves_state(subtask) and subtask not in now.begun_anew
+        return now.moves_state(subtask) and subtask not in now.restarted
 
     def _is_of_current(self, subtask: SubtaskId, trial: str) -> bool:
         return self.current is not None and self.current.trial == trial and subtask in self.current.affected
@@ -239,7 +239,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     def wanted(self) -> list[tuple[Pause[Reconfigure], ...]]:
         now = self.current
-        if now is None or now.is_told or not self._all_prepared(now):
+        if now is None or now.pause_requested or not self._all_prepared(now):
             return []
         there = [one for one in now.affected if not self._subtasks.has_ended(one)]
         return [tuple(Pause(one, Reconfigure(now.number)) for one in there)] if there else []
@@ -249,14 +249,14 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     def begun(self, pause: Pause[Reconfigure]) -> None:
         if self.current is not None:
-            self.current.is_told = True
+            self.current.pause_requested = True
 
-    def begin_again(self, subtask: SubtaskId, unheard: Pause[Reconfigure] | None) -> None:
+    def begin_again(self, subtask: SubtaskId, unreached: Pause[Reconfigure] | None) -> None:
         """Do nothing. The Reconfigurer abandons an undecided change, because the attempt that prepared it is gone."""
 
     def change(self, pause: Pause[Reconfigure], batch_id: int, now: float) -> Event | None:
         current = self.current
-        if current is None or current.decided is not None or current.stood.keys() != {*current.affected}:
+        if current is None or current.decided is not None or current.paused.keys() != {*current.affected}:
             return None  # one has ended or restarted, and a partial change is abandoned
         return self.decide(current, now)
 

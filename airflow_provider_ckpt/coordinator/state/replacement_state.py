@@ -25,18 +25,18 @@ class ReplacementState(PlanChanges[RestartFromScratch]):
     def __init__(self, reconfiguring: ReconfigurationState) -> None:
         self._reconfiguring = reconfiguring
         self._wanted: dict[SubtaskId, None] = {}
-        self._standing: dict[SubtaskId, None] = {}
+        self._paused: dict[SubtaskId, None] = {}
         """Paused subtasks whose next attempts are not requested."""
 
     def want(self, subtask: SubtaskId) -> None:
         self._wanted[subtask] = None
 
-    def waits_to_begin_anew(self, subtask: SubtaskId) -> bool:
-        return subtask in self._standing
+    def awaits_next_attempt(self, subtask: SubtaskId) -> bool:
+        return subtask in self._paused
 
     def take(self) -> list[SubtaskId]:
         """Return the subtasks whose next attempts must begin now."""
-        found, self._standing = [*self._standing], {}
+        found, self._paused = [*self._paused], {}
         return found
 
     @property
@@ -51,14 +51,14 @@ class ReplacementState(PlanChanges[RestartFromScratch]):
     def begun(self, pause: Pause[RestartFromScratch]) -> None:
         del self._wanted[pause.subtask]
 
-    def begin_again(self, subtask: SubtaskId, unheard: Pause[RestartFromScratch] | None) -> None:
+    def begin_again(self, subtask: SubtaskId, unreached: Pause[RestartFromScratch] | None) -> None:
         """Forget the subtask, because its log is short after a restart for any reason."""
         self._wanted.pop(subtask, None)
-        self._standing.pop(subtask, None)
+        self._paused.pop(subtask, None)
 
     def change(self, pause: Pause[RestartFromScratch], batch_id: int, now: float) -> Event | None:
         if not self._is_changing:
-            self._standing[pause.subtask] = None
+            self._paused[pause.subtask] = None
         return None
 
     def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:

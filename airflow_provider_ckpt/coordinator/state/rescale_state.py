@@ -37,7 +37,7 @@ class RescaleInProgress:
         decided: the change as it is in the journal.
         new: subtasks that are new in its graph.
         unaware: consumer -> the source that it reads, for consumers that were deployed without the new subtasks.
-        has_begun: the new subtasks are told to begin.
+        has_begun: the new subtasks were commanded to begin.
     """
 
     decided: GraphChange
@@ -173,7 +173,7 @@ class RescaleState(PlanChanges[Rescale]):
         if self.current is not None:
             self.current.unaware.pop(pause.subtask, None)
 
-    def begin_again(self, subtask: SubtaskId, unheard: Pause[Rescale] | None) -> None:
+    def begin_again(self, subtask: SubtaskId, unreached: Pause[Rescale] | None) -> None:
         """Note that the subtask's next attempt is deployed with the current plan, so that it need not pause."""
         if self.current is not None:
             self.current.unaware.pop(subtask, None)

@@ -70,7 +70,7 @@ RESCALING = (
         "R14",
         "SplitEnumerator.due.is_taken",
         "is_taken = not self._takers.isdisjoint(reading)",
-        "is_taken = not self._takers <= self._told_last",
+        "is_taken = not self._takers <= self._had_last",
         ("tests/coordinator/test_enumerator.py",),
         "the remaining splits go to a subtask that ended while the JobMaster changed, and stay unread",
     ),
