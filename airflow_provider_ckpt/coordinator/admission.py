@@ -10,7 +10,6 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
-    RescaleRequested,
     RunGivenUp,
     UpgradeTried,
 )
@@ -50,8 +49,6 @@ class Admission:
             return None
         if isinstance(message, JobRequest):
             return None if self._requests.is_new(message.name) else "stale"
-        if isinstance(message, RescaleRequested):
-            return None if self._requests.is_new(message.request) else "stale"
         if isinstance(message, UpgradeTried):
             return None if self._requests.trying == message.request else "stale"
         if message.epoch != self._epoch:

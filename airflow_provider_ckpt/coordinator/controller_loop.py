@@ -16,7 +16,6 @@ from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.protocol.effects import Notice
 from airflow_provider_ckpt.coordinator.protocol.reports import QueryMeasured
 from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
-from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.coordinator.state.reconfiguration_state import ReconfigurationInProgress
 from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
@@ -45,17 +44,17 @@ class _Watch:
 
     Attributes:
         controller: the user's controller.
-        next_look: time of the next poll, or None once the controller is switched off.
+        next_poll: time of the next poll, or None once the controller is switched off.
         since: start of the time that the next metrics cover.
         measured: vertex -> what was measured since then.
-        in_vain: request that had no effect -> how often, and the time until which it is not repeated.
+        without_effect: request that had no effect -> how often, and the time until which it is not repeated.
     """
 
     controller: Controller
-    next_look: float | None = None
+    next_poll: float | None = None
     since: float = 0.0
     measured: dict[str, _Measured] = field(default_factory=dict)
-    in_vain: dict[str, tuple[int, float]] = field(default_factory=dict)
+    without_effect: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def rest(self, now: float) -> None:
         """Discard the measurements after a change, because they describe the job before it, and wait for the
@@ -63,8 +62,8 @@ class _Watch:
         """
         self.measured.clear()
         self.since = now
-        if self.next_look is not None:
-            self.next_look = now + max(self.controller.cool_down, self.controller.every)
+        if self.next_poll is not None:
+            self.next_poll = now + max(self.controller.cool_down, self.controller.every)
 
 
 class ControllerLoop:
@@ -78,12 +77,11 @@ class ControllerLoop:
         parts: CoordinatorState,
         job: JobLifecycle,
         reconfigurer: Reconfigurer,
-        rescaler: Rescaler,
         controllers: Sequence[Controller],
         changed_at: float,
     ) -> None:
         self._parts, self._job = parts, job
-        self._reconfigurer, self._rescaler = reconfigurer, rescaler
+        self._reconfigurer = reconfigurer
         self._watches = [_Watch(one) for one in controllers]
         self._changed_at = changed_at
         self._asked: tuple[_Watch, str, ReconfigurationInProgress] | None = None
@@ -91,13 +89,14 @@ class ControllerLoop:
 
         The text shows the settings that the controller returned, because it returns the same ones when it asks again.
         """
-        self._seen = self._changes()
+        self._seen = parts.reconfiguring.last_begun
+        """The number of the last change. It also shows a change that took no time."""
 
     def start(self, now: float) -> None:
         for watch in self._watches:
             one = watch.controller
             cool = min(self._changed_at, now) + one.cool_down if self._changed_at else now
-            watch.since, watch.next_look = now, max(now + one.every, cool)
+            watch.since, watch.next_poll = now, max(now + one.every, cool)
 
     def measured(self, message: QueryMeasured) -> None:
         for watch in self._watches:
@@ -107,47 +106,42 @@ class ControllerLoop:
                 found.batches = [*found.batches, message.progress][-MOST_BATCHES:]
 
     def next_deadline(self) -> float | None:
-        if not self._may_look():
+        if not self._may_poll():
             return None
-        return min((one.next_look for one in self._watches if one.next_look is not None), default=None)
+        return min((one.next_poll for one in self._watches if one.next_poll is not None), default=None)
 
     def advance(self, now: float) -> None:
         self._note_outcome(now)
-        if self._is_changing() or self._seen != self._changes():
-            self._seen = self._changes()
+        last_begun = self._parts.reconfiguring.last_begun
+        if self._is_changing() or self._seen != last_begun:
+            self._seen = last_begun
             for watch in self._watches:
                 watch.rest(now)
         for watch in self._watches:
-            if watch.next_look is not None and now >= watch.next_look and self._may_look():
-                self._look(watch, now)
+            if watch.next_poll is not None and now >= watch.next_poll and self._may_poll():
+                self._poll(watch, now)
 
     # -- conditions
 
-    def _may_look(self) -> bool:
+    def _may_poll(self) -> bool:
         parts = self._parts
         ending = self._job.is_ending or parts.requests.stop is not None or parts.requests.draining
         return self._job.status is JobStatus.RUNNING and not ending and not self._is_changing()
 
     def _is_changing(self) -> bool:
-        parts = self._parts
-        changes = (parts.reconfiguring.current, parts.rescaling.current, parts.requests.upgrade)
-        return any(one is not None for one in changes)
-
-    def _changes(self) -> tuple[int, int]:
-        """Return the numbers of changes of both kinds so far. They also show changes that took no time."""
-        return self._parts.graph.number, self._parts.reconfiguring.last_begun
+        return self._parts.reconfiguring.current is not None or self._parts.requests.upgrade is not None
 
     # -- polling
 
-    def _look(self, watch: _Watch, now: float) -> None:
+    def _poll(self, watch: _Watch, now: float) -> None:
         controller, metrics = watch.controller, self._metrics(watch, now)
         watch.measured.clear()
-        watch.since, watch.next_look = now, now + controller.every
+        watch.since, watch.next_poll = now, now + controller.every
         try:
             wanted = _answered(controller, controller.on_metrics(now, metrics))
         except (Exception, SystemExit) as error:  # the job does not depend on the policy
-            watch.next_look = None
-            what = f"{_name(controller)} failed, and is switched off for this run; the job continues: {_told(error)}"
+            watch.next_poll = None
+            what = f"{_name(controller)} failed, and is switched off for this run; the job continues: {_text_of(error)}"
             self._parts.out.append(Notice(what, is_warning=True, traceback=traceback.format_exc()))
             return
         if wanted is not None and wanted.changes:
@@ -155,13 +149,13 @@ class ControllerLoop:
 
     def _ask(self, watch: _Watch, wanted: ReconfigureRequest, now: float) -> None:
         name, asks = wanted.by, _shown(wanted.changes)
-        if now < watch.in_vain.get(asks, (0, 0.0))[1]:
+        if now < watch.without_effect.get(asks, (0, 0.0))[1]:
             return
         why = f", because {wanted.why}" if wanted.why else ""
         outcome = self._reconfigurer.requested(wanted, now)
         if outcome.took_place or (current := self._parts.reconfiguring.current) is None:
             self._parts.out.append(Notice(f"{name} asks for {asks}{why}: {outcome}"))
-            self._in_vain(watch, asks, now)
+            self._note_without_effect(watch, asks, now)
             return
         self._parts.out.append(Notice(f"{name} asks for {asks}{why}"))
         self._asked = (watch, asks, current)
@@ -171,15 +165,15 @@ class ControllerLoop:
             return
         (watch, asks, asked), self._asked = self._asked, None
         if outcome.took_place and asked.decided is not None:
-            watch.in_vain.pop(asks, None)
+            watch.without_effect.pop(asks, None)
         else:
-            self._in_vain(watch, asks, now)
+            self._note_without_effect(watch, asks, now)
 
     @staticmethod
-    def _in_vain(watch: _Watch, asks: str, now: float) -> None:
-        times = min(watch.in_vain.get(asks, (0, 0.0))[0] + 1, LONGEST_REFUSED)
+    def _note_without_effect(watch: _Watch, asks: str, now: float) -> None:
+        times = min(watch.without_effect.get(asks, (0, 0.0))[0] + 1, LONGEST_REFUSED)
         pause = max(watch.controller.cool_down, watch.controller.every) * 2**times
-        watch.in_vain[asks] = (times, now + pause)
+        watch.without_effect[asks] = (times, now + pause)
 
     # -- metrics
 
@@ -192,7 +186,7 @@ class ControllerLoop:
                 continue
             if vertex.splits:
                 total, done, left = parts.splits.progress(vertex.uid)
-                sources[vertex.uid] = SplitMetrics(total, done, left, len(self._rescaler.readers(vertex.uid)))
+                sources[vertex.uid] = SplitMetrics(total, done, left, len(parts.rescaling.readers(vertex.uid)))
                 continue
             found = watch.measured.get(vertex.uid, _Measured())
             declared = settings.get(vertex.uid, VertexSettings())
@@ -234,7 +228,7 @@ def _name(controller: Controller) -> str:
         return type(controller).__name__
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
@@ -243,7 +237,7 @@ def _told(error: BaseException) -> str:
 
 def _shown(changes: Mapping[str, VertexSettings]) -> str:
     """Return the changes as text, like ``counts: state_partitions=8``. Equal changes give equal text."""
-    told = []
+    shown = []
     for uid, one in sorted(changes.items()):
-        told.append(f"{uid}: " + ", ".join(f"{name}={value}" for name, value in sorted(one.named().items())))
-    return "; ".join(told)
+        shown.append(f"{uid}: " + ", ".join(f"{name}={value}" for name, value in sorted(one.named().items())))
+    return "; ".join(shown)

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.coordinator.checkpoints.pending_checkpoint import Pen
 from airflow_provider_ckpt.coordinator.controller_loop import ControllerLoop
 from airflow_provider_ckpt.coordinator.coordinator_state import make_parts
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
-from airflow_provider_ckpt.coordinator.failover import Failover, Replacer
+from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import CheckpointFailureReason
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect, Notice
@@ -21,7 +21,6 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
-    RescaleRequested,
     RunGivenUp,
     UpgradeTried,
 )
@@ -50,7 +49,6 @@ from airflow_provider_ckpt.coordinator.protocol.reports import (
 )
 from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
 from airflow_provider_ckpt.coordinator.release_coordinator import ReleaseCoordinator, waiting
-from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.coordinator.state.pauses import Pause
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState, SubtaskStatus
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
@@ -125,16 +123,23 @@ class Coordinator:
         self._decider = CheckpointDecider(self._parts, self._job)
         self._releasing = ReleaseCoordinator(self._parts, self._job)
         self._failover = Failover(self._parts, self._job, self._decider, has_workers=has_workers)
-        self._rescaler = Rescaler(self._parts, self._job, self._failover, has_workers=has_workers)
-        self._renewer = Replacer(self._parts, self._failover)
         self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
-        self._reconfigurer = Reconfigurer(self._parts, self._job, self._failover, self._lifecycle, self._rescaler)
+        self._reconfigurer = Reconfigurer(self._parts, self._job, self._failover, self._lifecycle)
         self._upgrader = Upgrader(self._parts, self._job)
         self._controlling = ControllerLoop(
-            self._parts, self._job, self._reconfigurer, self._rescaler, controllers, restored.reconfigured_at
+            self._parts, self._job, self._reconfigurer, controllers, restored.reconfigured_at
         )
         self._admission = Admission(epoch, self._parts)
         self._dropped: Counter[str] = Counter()
+        self._phases = (
+            self._expire,
+            self._release,
+            self._change,
+            self._finish,
+            self._proceed,
+            self._observe,
+        )
+        """The phases of every step, in their order. The docstring of each says what must have happened before it."""
 
     # -- the entry points
 
@@ -142,7 +147,7 @@ class Coordinator:
         """Release completed checkpoints and deploy the unfinished subtasks."""
         for subtask in self._parts.subtasks.in_status(SubtaskStatus.RESTARTING):
             self._failover.awaits(subtask, now)
-        self._rescaler.start(now)
+        self._reconfigurer.start(now)
         self._controlling.start(now)
         return self._advance(now)
 
@@ -177,10 +182,8 @@ class Coordinator:
 
     @property
     def is_changing(self) -> bool:
-        """Return whether a change is in progress: of queries, of the readers of a source, or of the whole job."""
-        parts = self._parts
-        changes = (parts.reconfiguring.current, parts.rescaling.current, parts.requests.upgrade)
-        return any(one is not None for one in changes)
+        """Return whether a change is in progress: a reconfiguration or an upgrade."""
+        return self._parts.reconfiguring.current is not None or self._parts.requests.upgrade is not None
 
     @property
     def stopping(self) -> bool:
@@ -288,7 +291,7 @@ class Coordinator:
             case BatchPublished():
                 self._parts.cycle.note_published(message.subtask, now)
             case SourceLogGrown():
-                self._parts.renewing.want(message.subtask)
+                self._parts.replacements.want(message.subtask)
             case FilesChanged():
                 event = SourceFilesChanged(message.uid, message.files, message.count, message.unread, now)
                 self._parts.out.append(Append(event))
@@ -310,8 +313,6 @@ class Coordinator:
                 self._stop(message, now)
             case DrainRequest():
                 self._answer(message, self._parts.requests.take_drain(message), now)
-            case RescaleRequested():
-                self._rescaler.requested(message, now)
             case ReconfigureRequest():
                 self._reconfigurer.requested(message, now)
             case UpgradeRequest():
@@ -345,30 +346,73 @@ class Coordinator:
         """Return whether a savepoint is impossible, because in BATCH mode the only checkpoint is at the end."""
         return self._parts.options.is_batch and not self._parts.subtasks.all_ended
 
-    # -- steps that the current state allows
+    # -- the phases of a step, in their order
 
     def _advance(self, now: float) -> list[Effect]:
-        self._decider.expire(now)
-        self._failover.expire(now)
-        self._job.note_running(now)
-        self._releasing.advance(now)
-        self._controlling.advance(now)
-        self._rescaler.advance(now)  # before the end is decided, because new subtasks postpone it
-        self._reconfigurer.advance(now)
-        self._upgrader.advance(now)
-        self._renewer.advance(now)
-        if self._parts.requests.stop is None or self._job.work_is_done:
-            self._lifecycle.finish_released()  # during a stop, finishing is left to the next run
-        self._job.end_if_done(now)
-        if not self._job.is_ending:
-            self._lifecycle.deploy()
-            self._lifecycle.assign_splits(now)
-            if not self._parts.cycle.wanted:
-                self._lifecycle.pause_if_quiet()  # else checkpoints longer than their interval would starve the pause
-            self._decider.trigger_if_due(now)
-            self._lifecycle.drain()
-            self._lifecycle.pause_if_quiet()
-        self._failover.note_running()
+        """Carry out what the current state allows, phase by phase, and return all effects in the order of decision."""
+        for phase in self._phases:
+            phase(now)
         effects = list(self._parts.out)
         self._parts.out.clear()
         return effects
+
+    def _expire(self, now: float) -> None:
+        """Act on deadlines that have passed.
+
+        First, because a checkpoint, a stop or an attempt that is too late must not count as in progress below.
+        """
+        self._decider.expire(now)
+        self._failover.expire(now)
+
+    def _release(self, now: float) -> None:
+        """Note that the job runs, and release completed checkpoints.
+
+        After the deadlines, because a job whose end is decided does not become RUNNING. Before the changes, because
+        controllers are polled only while the job is RUNNING.
+        """
+        self._job.note_running(now)
+        self._releasing.advance(now)
+
+    def _change(self, now: float) -> None:
+        """Advance the changes of the job: those of controllers, a reconfiguration, an upgrade, planned restarts.
+
+        Controllers come first, because their change begins in the same step. Planned restarts come last, because every
+        requested change has precedence.
+        """
+        self._controlling.advance(now)
+        self._reconfigurer.advance(now)
+        self._upgrader.advance(now)
+        self._failover.restart_paused(now)
+
+    def _finish(self, now: float) -> None:
+        """Close subtasks whose final checkpoint is released, and end the job if nothing is left to do.
+
+        After the releases, which allow it. After the changes, because new subtasks postpone the end, and because
+        nothing may be journaled or answered after it. During a stop, closing is left to the next run.
+        """
+        if self._parts.requests.stop is None or self._job.work_is_done:
+            self._lifecycle.finish_released()
+        self._job.end_if_done(now)
+
+    def _proceed(self, now: float) -> None:
+        """Deploy subtasks, assign splits, pause subtasks, trigger the next checkpoint, and drain.
+
+        After the changes, because subtasks are deployed with the newest plan, and splits go to the newest readers.
+        After the end is decided, because nothing new may begin then.
+
+        A pause and a checkpoint exclude each other. The pause comes first, because checkpoints that take longer than
+        their interval would starve it. If a subtask already waits for a checkpoint, that checkpoint comes first.
+        """
+        if self._job.is_ending:
+            return
+        self._lifecycle.deploy()
+        self._lifecycle.assign_splits(now)
+        if not self._parts.cycle.wanted:
+            self._lifecycle.pause_if_quiet()
+        self._decider.trigger_if_due(now)
+        self._lifecycle.drain()
+        self._lifecycle.pause_if_quiet()
+
+    def _observe(self, now: float) -> None:
+        """Note which subtasks run, for the deadlines of the next step. Last, because it depends on every decision."""
+        self._failover.note_running()

@@ -17,7 +17,6 @@ from airflow_provider_ckpt.coordinator.state.release_state import ReleaseState
 from airflow_provider_ckpt.coordinator.state.replacement_state import ReplacementState
 from airflow_provider_ckpt.coordinator.state.requests import Requests
 from airflow_provider_ckpt.coordinator.state.rescale_state import RescaleState
-from airflow_provider_ckpt.coordinator.state.restart_strategy import RestartStrategy
 from airflow_provider_ckpt.coordinator.state.running_graph import RunningGraph
 from airflow_provider_ckpt.coordinator.state.scheduler import Scheduler
 from airflow_provider_ckpt.coordinator.state.split_sources import SplitSources
@@ -43,13 +42,12 @@ class CoordinatorState:
     splits: SplitSources
     rescaling: RescaleState
     reconfiguring: ReconfigurationState
-    renewing: ReplacementState
+    replacements: ReplacementState
     pauses: Pauses
     requests: Requests
     finals: FinalCheckpoints
     releases: ReleaseState
     cycle: CheckpointCycle
-    restarts: RestartStrategy
 
     def task_id(self, subtask: SubtaskId) -> TaskId:
         """Return the id of the subtask's current attempt, to which a command is addressed."""
@@ -73,13 +71,13 @@ def make_parts(
     subtasks = SubtaskTable(graph, restored, attempts, has_workers=has_workers)
     running = RunningGraph(graph)
     sources = EndedSources(running, restored.ended, restored.dropped)
-    rescaling = RescaleState(
-        running, subtasks, restored.hosts, restored.waiting, has_workers=has_workers, is_batch=options.is_batch
-    )
-    reconfiguring = ReconfigurationState(subtasks, restored.settings, restored.reconfigured, epoch)
-    renewing = ReplacementState(reconfiguring, rescaling)
-    pauses = Pauses([sources, rescaling, reconfiguring, renewing])
     splits = SplitSources(restored.splits)
+    rescaling = RescaleState(
+        running, subtasks, splits, restored.hosts, restored.waiting, has_workers=has_workers, is_batch=options.is_batch
+    )
+    reconfiguring = ReconfigurationState(subtasks, rescaling, restored.settings, restored.reconfigured, epoch)
+    replacements = ReplacementState(reconfiguring)
+    pauses = Pauses([sources, rescaling, reconfiguring, replacements])
     releases = ReleaseState([uid for vertex in graph.vertices for uid in vertex.sinks], restored, options.sink_timeout)
     return CoordinatorState(
         options=options,
@@ -92,11 +90,10 @@ def make_parts(
         splits=splits,
         rescaling=rescaling,
         reconfiguring=reconfiguring,
-        renewing=renewing,
+        replacements=replacements,
         pauses=pauses,
         requests=Requests(restored.draining, options.tolerable_failed),
         finals=FinalCheckpoints(running, restored),
         releases=releases,
         cycle=CheckpointCycle(running, options, epoch, restored, subtasks, sources, splits, pauses, releases, out),
-        restarts=RestartStrategy(options.restart_attempts, options.restart_delay),
     )

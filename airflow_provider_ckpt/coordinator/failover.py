@@ -1,9 +1,13 @@
 """The consequence of a failed subtask: its next attempt, or the end of the run (Flink: ExecutionFailureHandler).
 
+:class:`RestartStrategy` decides whether and when a subtask restarts (Flink: RestartBackoffTimeStrategy).
+
 The module also restarts paused subtasks whose read logs have grown. :mod:`~.state.replacement_state` explains why.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.checkpoint_decider import CheckpointDecider
 from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
@@ -12,11 +16,19 @@ from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import Check
 from airflow_provider_ckpt.coordinator.protocol.commands import RestartSubtask
 from airflow_provider_ckpt.coordinator.protocol.effects import Append
 from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed
-from airflow_provider_ckpt.coordinator.state.restart_strategy import Restart
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import SubtaskRestarting
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
+
+MAX_DELAY = 60.0
+MULTIPLIER = 1.5
+RESET_AFTER = 3600.0
+"""The longest pause in seconds, the factor from one pause to the next, and the seconds without a failure that reset the
+count.
+
+These are the defaults of Flink's exponential-delay strategy (FLIP-364).
+"""
 
 _MAKING_ROOM = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)
 """Statuses of subtasks that end by themselves and then make room for others.
@@ -24,6 +36,49 @@ _MAKING_ROOM = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FIN
 A subtask with a sink at its end of data is not among them. It waits for the final checkpoint, which waits for all
 subtasks.
 """
+
+
+@dataclass(frozen=True)
+class _Failures:
+    in_a_row: int
+    delay: float
+    at: float
+
+
+@dataclass(frozen=True)
+class Restart:
+    """The ``number``-th restart in a row of a subtask. It happens ``delay`` seconds after the failure."""
+
+    number: int
+    delay: float
+
+
+class RestartStrategy:
+    """Flink's exponential-delay strategy, for each subtask separately.
+
+    The pause grows from failure to failure up to a minute. A subtask without a failure for an hour starts from the
+    first pause again. There is no jitter, because all subtasks are in one driver and none waits for another.
+
+    Args:
+        attempts: number of restarts in a row; 0 for none.
+        delay: the first pause in seconds.
+    """
+
+    def __init__(self, attempts: int, delay: float) -> None:
+        self.attempts, self._delay = attempts, delay
+        self._failures: dict[SubtaskId, _Failures] = {}
+
+    def failed(self, subtask: SubtaskId, now: float) -> Restart | None:
+        """Return the next restart after a failure, or None if no restart is left. Call it once for each failure."""
+        before = self._failures.get(subtask)
+        if before is None or now - before.at - before.delay >= RESET_AFTER:
+            known = _Failures(1, self._delay, now)
+        else:
+            known = _Failures(before.in_a_row + 1, min(before.delay * MULTIPLIER, max(MAX_DELAY, self._delay)), now)
+        if known.in_a_row > self.attempts:
+            return None
+        self._failures[subtask] = known
+        return Restart(known.in_a_row, known.delay)
 
 
 class Failover:
@@ -45,6 +100,7 @@ class Failover:
         self, parts: CoordinatorState, job: JobLifecycle, decider: CheckpointDecider, *, has_workers: bool
     ) -> None:
         self._parts, self._job, self._decider = parts, job, decider
+        self._strategy = RestartStrategy(parts.options.restart_attempts, parts.options.restart_delay)
         self._awaited: dict[SubtaskId, float] = {}
         """Subtask -> the time at which the run ends if the next attempt of the subtask has not begun."""
         self._vacant: set[SubtaskId] = set()
@@ -74,10 +130,10 @@ class Failover:
     def _next_attempt(self, message: SubtaskFailed, now: float) -> Restart | None:
         if message.worker_is_lost:
             return Restart(0, 0.0)
-        return self._parts.restarts.failed(message.subtask, now)
+        return self._strategy.failed(message.subtask, now)
 
     def _end(self, message: SubtaskFailed, now: float, *, spent: bool) -> None:
-        attempts = self._parts.restarts.attempts
+        attempts = self._strategy.attempts
         times = f" (after {attempts} restarts in a row)" if spent and attempts else ""
         self._parts.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
         status: RunEnd = JobStatus.FAILED if message.terminal else JobStatus.RESTARTING
@@ -89,7 +145,7 @@ class Failover:
         parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
         parts.finals.forget(subtask)
         event = SubtaskRestarting(
-            subtask, str(message.attempt), message.cause, restart.number, parts.restarts.attempts, restart.delay, now
+            subtask, str(message.attempt), message.cause, restart.number, self._strategy.attempts, restart.delay, now
         )
         parts.out.append(Append(event))
         parts.send(RestartSubtask(*parts.task_id(subtask), restart.delay, parts.pauses.plan(subtask)))
@@ -98,6 +154,18 @@ class Failover:
             self._vacant.add(subtask)
         else:
             self._vacant.discard(subtask)
+
+    def restart_paused(self, now: float) -> None:
+        """Begin the next attempt of each subtask that has paused for it."""
+        for subtask in self._parts.replacements.take():
+            self.restart_unfailed(subtask, now)
+
+    def restart_unfailed(self, subtask: SubtaskId, now: float) -> None:
+        """Request the next attempt of a subtask that has not failed. No restart is counted."""
+        parts = self._parts
+        parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
+        parts.send(RestartSubtask(*parts.task_id(subtask), 0.0, parts.pauses.plan(subtask)))
+        self.awaits(subtask, now)
 
     def awaits(self, subtask: SubtaskId, now: float) -> None:
         """Start the timeout within which an attempt that follows no failure must begin."""
@@ -132,19 +200,3 @@ class Failover:
             self._vacant.discard(subtask)
             cause = f"its next attempt has not begun within {timeout:g} s{alone} (the checkpoint timeout)"
             self._job.end(JobStatus.RESTARTING, f"{subtask}: {cause}")
-
-
-class Replacer:
-    def __init__(self, parts: CoordinatorState, failover: Failover) -> None:
-        self._parts, self._failover = parts, failover
-
-    def advance(self, now: float) -> None:
-        """Begin the next attempt of each subtask that has paused for it.
-
-        It has not failed, so no restart is counted.
-        """
-        parts = self._parts
-        for subtask in parts.renewing.take():
-            parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
-            parts.send(RestartSubtask(*parts.task_id(subtask), 0.0, parts.pauses.plan(subtask)))
-            self._failover.awaits(subtask, now)

@@ -85,7 +85,7 @@ class JobLifecycle:
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:
-            cause = self._told(cause)
+            cause = self._as_cause(cause)
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
@@ -97,7 +97,7 @@ class JobLifecycle:
         if requests.stop is not None and requests.stop.leaves:
             self.end(JobStatus.RESTARTING, cause)
             return
-        why = f"{self._told(cause)}; the job continues"
+        why = f"{self._as_cause(cause)}; the job continues"
         requests.stop = None
         self._answer("stop", RequestOutcome.failed(why), now)
         self._answer(UpgradeRequest.kind, RequestOutcome.failed(why), now)
@@ -161,7 +161,7 @@ class JobLifecycle:
     def _last_completed(self) -> int | str:
         return self._parts.cycle.last_completed or "none"
 
-    def _told(self, cause: str) -> str:
+    def _as_cause(self, cause: str) -> str:
         return f"{self._of_the_stop()}{cause.rstrip('.')}; last completed checkpoint: {self._last_completed}"
 
     def _of_the_stop(self) -> str:
@@ -178,9 +178,6 @@ class JobLifecycle:
     def _answer_all(self, ending: _Ending, now: float) -> None:
         """Answer every open request before the final status is written, because no answer can follow it."""
         stop = self._parts.requests.stop
-        self._answer(
-            "rescale", RequestOutcome.failed(f"the job became {ending.status} first; later runs apply it"), now
-        )
         changed = self._parts.reconfiguring.current
         held = "later runs apply it" if changed is not None and changed.decided is not None else "it did not take place"
         self._answer("reconfigure", RequestOutcome.failed(f"the job became {ending.status} first; {held}"), now)

@@ -4,14 +4,15 @@ Only the affected queries pause, and no longer than necessary. The steps (R21):
 
 1. *prepare*: each affected subtask builds its new query and tries it on a copy of its state, while the old query runs.
    If anything is wrong, the request fails now and nothing has changed.
-2. *sync*: while no checkpoint is pending, all of them are told to pause after a micro-batch.
+2. *sync*: while no checkpoint is pending, all of them are commanded to pause after a micro-batch.
 3. *update*: when the last one is paused, the change is written into the journal. This is its commit point. Before it
    all subtasks can resume unchanged, and they do if one of them fails. After it the change is final.
 4. *resume*: each subtask resumes by itself. If its state is repartitioned, it does so in its next attempt, which makes
    the new state from a copy.
 
-The same journal entry decides the rescaling of sources with splits. The Rescaler carries that out. Until the decision
-no such source ends, so that a rescaling that is possible at the request is still possible at the decision.
+The same journal entry decides the rescaling of sources with splits, which may be the whole change. The
+:class:`~.rescaler.Rescaler` carries that out. Until the decision no such source ends, so that a rescaling that is
+possible at the request is still possible at the decision.
 
 Partial pause-and-resume and the four steps are from Trisk (SoCC 2021).
 """
@@ -25,7 +26,7 @@ from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
-from airflow_provider_ckpt.coordinator.protocol.commands import PrepareReconfiguration, RestartSubtask
+from airflow_provider_ckpt.coordinator.protocol.commands import PrepareReconfiguration
 from airflow_provider_ckpt.coordinator.protocol.effects import Append
 from airflow_provider_ckpt.coordinator.protocol.reports import ReconfigurationPrepared, ReconfigurationUnfit
 from airflow_provider_ckpt.coordinator.rescaler import Rescaler
@@ -33,7 +34,7 @@ from airflow_provider_ckpt.coordinator.state.reconfiguration_state import Reconf
 from airflow_provider_ckpt.coordinator.state.requests import in_progress
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
-from airflow_provider_ckpt.journal.events import GraphChanged, ReconfigurationEnded, RequestAnswered
+from airflow_provider_ckpt.journal.events import ReconfigurationEnded, RequestAnswered
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome, RequestResult
@@ -44,16 +45,14 @@ KIND = "reconfigure"
 
 class Reconfigurer:
     def __init__(
-        self,
-        parts: CoordinatorState,
-        job: JobLifecycle,
-        failover: Failover,
-        lifecycle: SubtaskLifecycle,
-        rescaler: Rescaler,
+        self, parts: CoordinatorState, job: JobLifecycle, failover: Failover, lifecycle: SubtaskLifecycle
     ) -> None:
         self._parts, self._job, self._failover, self._lifecycle = parts, job, failover, lifecycle
-        self._rescaler = rescaler
-        parts.reconfiguring.rescale = self._decide_rescale
+        self._rescaler = Rescaler(parts, job, failover)
+
+    def start(self, now: float) -> None:
+        """Continue a rescaling that began under an earlier JobMaster."""
+        self._rescaler.start(now)
 
     def requested(self, message: ReconfigureRequest, now: float) -> RequestOutcome:
         """Accept or refuse a request, and return the first answer."""
@@ -67,8 +66,7 @@ class Reconfigurer:
             affected = self._affected(change)
         except ReconfigurationRefusedError as error:
             return self._answer(request, RequestOutcome.refused(error.data["why"]), now)
-        current = parts.reconfiguring.begin(request, change, affected, now, parts.options.timeout)
-        current.rescales, current.by, current.why = scales, message.by, message.why
+        current = parts.reconfiguring.begin(message, change, scales, affected, now, parts.options.timeout)
         for uid in scales:
             parts.splits.hold(uid)
         parts.requests.note(request, KIND)
@@ -80,16 +78,13 @@ class Reconfigurer:
             parts.send(PrepareReconfiguration(*parts.task_id(subtask), current.trial, plan))
         return accepted
 
-    def _decide_rescale(self, current: ReconfigurationInProgress, now: float) -> GraphChanged:
-        return self._rescaler.decide(None, current.rescales, now, current.affected)
-
     def prepared(self, message: ReconfigurationPrepared, now: float) -> None:
         self._parts.reconfiguring.prepared(message.subtask, message.trial, message.digests, now)
 
     def unfit(self, message: ReconfigurationUnfit, now: float) -> None:
         current = self._parts.reconfiguring.current
         if current is not None and current.decided is None:
-            self._give_up(current, f"{message.subtask.vertex}: {message.cause}", now)
+            self._abandon(current, f"{message.subtask.vertex}: {message.cause}", now)
 
     def next_deadline(self) -> float | None:
         current = self._parts.reconfiguring.current
@@ -97,18 +92,19 @@ class Reconfigurer:
 
     def advance(self, now: float) -> None:
         """Carry out the next step that is possible now."""
+        self._rescaler.advance(now)
         current = self._parts.reconfiguring.current
         if current is None:
             return
         if current.decided is None:
             if (why := self._what_came_between(current, now)) is not None:
-                self._give_up(current, why, now)
+                self._abandon(current, why, now)
             elif self._parts.reconfiguring.changes_nothing:
                 same = f"{AS_IT_IS}: the code read for {', '.join(current.change)} already runs"
-                self._leave(current, RequestOutcome.completed(same), now)
+                self._end_undecided(current, RequestOutcome.completed(same), now)
             return
         for subtask in current.affected:
-            self._begin_anew(current, subtask, now)
+            self._restart_repartitioned(current, subtask, now)
         if all(self._runs(subtask) for subtask in current.affected) and self._parts.rescaling.current is None:
             self._complete(current, now)
 
@@ -125,8 +121,11 @@ class Reconfigurer:
             raise ReconfigurationRefusedError(why="the job is being ended")
         if change and self._parts.options.is_batch:
             raise ReconfigurationRefusedError(why="the job is in batch mode, and its queries read all there is and end")
-        self._refuse_second()
-        self._refuse_rescales(scales)
+        if (current := self._parts.reconfiguring.current) is not None:
+            raise ReconfigurationRefusedError(why=str(current))
+        for uid, parallelism in scales.items():
+            if (why_not := self._rescaler.refusal_of(uid, parallelism)) is not None:
+                raise ReconfigurationRefusedError(why=why_not)
 
     def _affected(self, change: Settings) -> tuple[SubtaskId, ...]:
         """Return the subtasks of the queries that the change affects.
@@ -144,13 +143,6 @@ class Reconfigurer:
                 raise ReconfigurationRefusedError(why=why)
         return tuple(found)
 
-    def _refuse_second(self) -> None:
-        current, rescale = self._parts.reconfiguring.current, self._parts.rescaling.current
-        if current is not None:
-            raise ReconfigurationRefusedError(why=str(current))
-        if rescale is not None:
-            raise ReconfigurationRefusedError(why=str(rescale))
-
     def _refuse_ended_sources(self, change: Settings) -> None:
         """Refuse another function for a source that has ended, because the query no longer reads it.
 
@@ -160,11 +152,6 @@ class Reconfigurer:
             given = {uid for uid, reference in one.logic.items() if reference}
             for uid in sorted(uid for uid in given if (vertex, uid) in self._parts.sources.all_ended):
                 raise ReconfigurationRefusedError(why=f"{uid} has ended, and its function is no longer called")
-
-    def _refuse_rescales(self, scales: Mapping[str, int]) -> None:
-        for uid, parallelism in scales.items():
-            if (why_not := self._rescaler.refusal_of(uid, parallelism)) is not None:
-                raise ReconfigurationRefusedError(why=why_not)
 
     # -- steps
 
@@ -188,37 +175,35 @@ class Reconfigurer:
         late = [str(one) for one in current.affected if one not in current.prepared]
         if late:
             return f"{', '.join(late)} had not prepared its new query"
-        late = [str(one) for one in current.affected if one not in current.stood]
-        return f"{', '.join(late)} did not pause" if current.is_told else "the pause could not begin"
+        late = [str(one) for one in current.affected if one not in current.paused]
+        return f"{', '.join(late)} did not pause" if current.pause_requested else "the pause could not begin"
 
-    def _give_up(self, current: ReconfigurationInProgress, why: str, now: float) -> None:
-        told = why if self._is_ending else f"{why}; the job continues unchanged"
-        self._leave(current, RequestOutcome.failed(told), now)
+    def _abandon(self, current: ReconfigurationInProgress, why: str, now: float) -> None:
+        cause = why if self._is_ending else f"{why}; the job continues unchanged"
+        self._end_undecided(current, RequestOutcome.failed(cause), now)
 
-    def _leave(self, current: ReconfigurationInProgress, outcome: RequestOutcome, now: float) -> None:
+    def _end_undecided(self, current: ReconfigurationInProgress, outcome: RequestOutcome, now: float) -> None:
         """End the change before it is decided. The paused subtasks resume unchanged."""
         for uid in current.rescales:
             self._parts.splits.unhold(uid)
-        self._lifecycle.go_on(self._parts.pauses.give_up(self._parts.reconfiguring))
+        self._lifecycle.resume(self._parts.pauses.abandon(self._parts.reconfiguring))
         self._end(current, 0, outcome, now)
 
-    def _begin_anew(self, current: ReconfigurationInProgress, subtask: SubtaskId, now: float) -> None:
+    def _restart_repartitioned(self, current: ReconfigurationInProgress, subtask: SubtaskId, now: float) -> None:
         parts = self._parts
-        if not current.moves_state(subtask) or subtask in current.begun_anew or parts.subtasks.has_ended(subtask):
+        if not current.moves_state(subtask) or subtask in current.restarted or parts.subtasks.has_ended(subtask):
             return
-        current.begun_anew.add(subtask)
+        current.restarted.add(subtask)
         if parts.subtasks.status(subtask) is not SubtaskStatus.PAUSED:
             return  # it failed in between, and its next attempt has been requested
-        parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
-        parts.send(RestartSubtask(*parts.task_id(subtask), 0.0, parts.pauses.plan(subtask)))
-        self._failover.awaits(subtask, now)
+        self._failover.restart_unfailed(subtask, now)
 
     def _complete(self, current: ReconfigurationInProgress, now: float) -> None:
         took = current.times()
-        told = [f"{uid} was paused for {one.update + one.resume:.1f} s" for uid, one in took.items()]
-        told += [f"{uid} is read by {wanted}" for uid, wanted in current.rescales.items()]
-        paused = ", ".join(told)
-        self._end(current, current.number, RequestOutcome.completed(paused or "no query had to pause"), now)
+        results = [f"{uid} was paused for {one.update + one.resume:.1f} s" for uid, one in took.items()]
+        results += [f"{uid} is read by {wanted}" for uid, wanted in current.rescales.items()]
+        outcome = RequestOutcome.completed(", ".join(results) or "no query had to pause")
+        self._end(current, current.number, outcome, now)
 
     def _end(self, current: ReconfigurationInProgress, number: int, outcome: RequestOutcome, now: float) -> None:
         parts = self._parts

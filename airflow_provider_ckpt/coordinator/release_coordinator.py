@@ -56,7 +56,7 @@ class ReleaseCoordinator:
         if not queue.failed(message.checkpoint, now):
             return False
         if message.terminal or queue.is_exhausted(now):
-            queue.is_given_up = True
+            queue.is_abandoned = True
             waited = "" if message.terminal else f" for {queue.waited(now):.0f} s (sink_timeout)"
             cause = f"release of checkpoint {message.checkpoint} in {message.sink!r} failed{waited}: {message.cause}"
             self._parts.cycle.abort(CheckpointFailureReason.JOB_STOPPED, now)

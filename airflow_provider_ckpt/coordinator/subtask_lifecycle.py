@@ -34,10 +34,10 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 class SubtaskLifecycle:
     """The reactions to reports of subtasks, and the commands to them other than barriers."""
 
-    def __init__(self, parts: CoordinatorState, told_end_of_data: Iterable[SubtaskId]) -> None:
-        """Create the lifecycle. ``told_end_of_data`` holds the subtasks whose end of data is in the journal."""
+    def __init__(self, parts: CoordinatorState, known_ends_of_data: Iterable[SubtaskId]) -> None:
+        """Create the lifecycle. ``known_ends_of_data`` holds the subtasks whose end of data is in the journal."""
         self._parts = parts
-        self._told_end_of_data = set(told_end_of_data)
+        self._known_ends_of_data = set(known_ends_of_data)
 
     # -- reports
 
@@ -50,14 +50,14 @@ class SubtaskLifecycle:
         parts, subtask = self._parts, message.subtask
         parts.subtasks.begin(subtask, message.attempt)
         parts.subtasks.set_status(subtask, SubtaskStatus.CREATED)
-        parts.scheduler.again(subtask)
-        self.go_on(parts.pauses.begin_again(subtask, now))
+        parts.scheduler.requeue(subtask)
+        self.resume(parts.pauses.begin_again(subtask, now))
         parts.requests.begin_again(subtask)
         parts.finals.forget(subtask)
         parts.splits.opened(subtask)
 
     def running(self, message: SubtaskRunning, now: float) -> None:
-        self.go_on(self._parts.pauses.over(message.subtask, now))
+        self.resume(self._parts.pauses.over(message.subtask, now))
         self._parts.reconfiguring.runs(message.subtask, now)
         self._parts.subtasks.set_status(message.subtask, SubtaskStatus.RUNNING)
         self._parts.splits.began(message.subtask)
@@ -68,11 +68,11 @@ class SubtaskLifecycle:
             return
         parts.subtasks.set_status(subtask, SubtaskStatus.AT_END_OF_DATA)
         parts.splits.began(subtask)
-        self.go_on(parts.pauses.over(subtask, now))
+        self.resume(parts.pauses.over(subtask, now))
         self._note_ended(subtask, parts.sources.subtask_ended(subtask), now)
-        news = subtask not in self._told_end_of_data
+        news = subtask not in self._known_ends_of_data
         if news:
-            self._told_end_of_data.add(subtask)
+            self._known_ends_of_data.add(subtask)
             parts.out.append(Append(SubtaskEndOfData(subtask, str(message.attempt), now)))
         if parts.finals.at_end_of_data(subtask, news):
             parts.cycle.want_for((subtask, None))
@@ -84,7 +84,7 @@ class SubtaskLifecycle:
         """
         parts, subtask = self._parts, message.subtask
         parts.subtasks.set_status(subtask, SubtaskStatus.FINISHED)
-        self.go_on(parts.pauses.over(subtask, now))
+        self.resume(parts.pauses.over(subtask, now))
         parts.sources.subtask_ended(subtask)
         parts.finals.forget(subtask)
         parts.out.append(Append(SubtaskFinished(subtask, str(message.attempt), now)))
@@ -111,15 +111,16 @@ class SubtaskLifecycle:
 
     def paused(self, message: SubtaskPaused, now: float) -> None:
         self._parts.reconfiguring.paused_at(message.subtask, now)
-        self.go_on(self._parts.pauses.paused_at(message.subtask, message.batch_id, now))
+        self.resume(self._parts.pauses.paused_at(message.subtask, message.batch_id, now))
 
-    def go_on(self, on: Resume) -> None:
-        """Journal the events of a pause and then resume its subtasks."""
+    def resume(self, on: Resume) -> None:
+        """Journal the events of a pause and then resume its subtasks, unless they wait for their next attempts."""
         parts = self._parts
         parts.out.extend(map(Append, on.events))
         for subtask in on.subtasks:
-            if not (parts.reconfiguring.waits_to_begin_anew(subtask) or parts.renewing.waits_to_begin_anew(subtask)):
-                parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))
+            if parts.reconfiguring.awaits_next_attempt(subtask) or parts.replacements.awaits_next_attempt(subtask):
+                continue
+            parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))
 
     # -- commands
 

@@ -84,9 +84,8 @@ class Upgrader:
             return in_progress(requests.upgrade)
         if (why := self._what_came_between()) is not None:
             return why
-        for change in (parts.reconfiguring.current, parts.rescaling.current):
-            if change is not None:
-                return str(change)
+        if parts.reconfiguring.current is not None:
+            return str(parts.reconfiguring.current)
         if self._job.work_is_done:
             return "the job is at its end, so no version of it has work left"
         return None if self._job.status is JobStatus.RUNNING else "the job does not run yet; ask again"

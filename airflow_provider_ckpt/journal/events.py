@@ -16,14 +16,13 @@ from airflow_provider_ckpt.journal.kinds.deletion import DeletionBegun
 from airflow_provider_ckpt.journal.kinds.epochs import (
     DeploymentPrepared,
     EpochClaimed,
-    GraphChanged,
     PlanRecorded,
     Restored,
     SubtasksAdded,
 )
 from airflow_provider_ckpt.journal.kinds.job import JobCreated, StatusChanged
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
-from airflow_provider_ckpt.journal.kinds.reconfiguration import ReconfigurationEnded, Reconfigured
+from airflow_provider_ckpt.journal.kinds.reconfiguration import GraphChange, ReconfigurationEnded, Reconfigured
 from airflow_provider_ckpt.journal.kinds.requests import RequestAnswered
 from airflow_provider_ckpt.journal.kinds.sources import (
     FilesForgotten,
@@ -48,7 +47,7 @@ __all__ = [
     "EpochClaimed",
     "Event",
     "FilesForgotten",
-    "GraphChanged",
+    "GraphChange",
     "JobCreated",
     "JobDeleted",
     "JobReconciled",
@@ -79,7 +78,6 @@ Event = (
     | EpochClaimed
     | PlanRecorded
     | DeploymentPrepared
-    | GraphChanged
     | SubtasksAdded
     | Reconfigured
     | ReconfigurationEnded

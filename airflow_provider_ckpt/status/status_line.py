@@ -89,7 +89,6 @@ class LineKind(str, Enum):
     OPERATOR_FINISHED = "operator_finished"
     SUBTASK_FAILED = "subtask_failed"
     SUBTASK_RESTARTING = "subtask_restarting"
-    RESCALED = "rescaled"
     RECONFIGURED = "reconfigured"
     RECONCILED = "reconciled"
     LATE_FILES = "late_files"

@@ -16,7 +16,6 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointReleased,
     Event,
     FilesForgotten,
-    GraphChanged,
     JobReconciled,
     LateFilesFound,
     ReconfigurationEnded,
@@ -276,10 +275,6 @@ def _counts_something(sink: Mapping[str, Any]) -> bool:
     return any(isinstance(count, int | float) and count > 0 for count in sink.values())
 
 
-def _read_by(event: GraphChanged) -> str:
-    return ", ".join(f"{uid} will be read by {count}" for uid, count in event.rescaled.items())
-
-
 def _source_ended(event: SourceEnded, state: JobState) -> str:
     when = f"with batch {event.batch_id}" if event.batch_id >= 0 else "before the first batch"
     producer = _producer(event.uid, state)
@@ -306,11 +301,10 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
     if isinstance(event, SubtaskRestarting):
         after = f"restarts in {event.delay:g} s ({event.number} of {event.limit}), the others continue"
         return LineKind.SUBTASK_RESTARTING, f"{event.subtask} {after}: {event.cause}"
-    if isinstance(event, GraphChanged):
-        return LineKind.RESCALED, f"rescaled: {_read_by(event)} (plan {event.number})"
     if isinstance(event, Reconfigured):
         changed = [f"{uid}: {shown(one)}" for uid, one in sorted(event.settings.items())]
-        changed += [] if event.graph is None else [_read_by(event.graph)]
+        rescaled = {} if event.graph is None else event.graph.rescaled
+        changed += [f"{uid} will be read by {count}" for uid, count in rescaled.items()]
         asked = "" if event.by is None else f", asked for by {event.by},"
         told = f"reconfiguration {event.number}{asked} is decided; from here on {'; '.join(changed)}"
         return LineKind.RECONFIGURED, told

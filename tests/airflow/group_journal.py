@@ -10,9 +10,10 @@ from airflow_provider_ckpt import FileSink
 from airflow_provider_ckpt.journal.events import (
     DeletionBegun,
     DeploymentPrepared,
-    GraphChanged,
+    GraphChange,
     JobDeleted,
     PlanRecorded,
+    Reconfigured,
     Restored,
     StatusChanged,
     SubtaskFinished,
@@ -105,7 +106,7 @@ def rescaled(journal: Journal, *, begins: bool = True) -> Journal:
     ``begins``: the third subtask has been added; otherwise only the graph has changed.
     """
     wider, hosts = GRAPH.rescaled({"history": 3}), {SubtaskId(ADDED_SUBTASK): SubtaskId("history/0")}
-    journal.write(GraphChanged(1, wider, {"history": 3}, 4.2, hosts))
+    journal.write(Reconfigured(1, {}, 4.2, GraphChange(wider, {"history": 3}, hosts)))
     if begins:
         journal.write(SubtasksAdded((SubtaskId(ADDED_SUBTASK),), 4.3))
     return journal

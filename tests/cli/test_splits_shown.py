@@ -31,7 +31,8 @@ def test_show_tells_it() -> None:
 
 def test_show_tells_by_how_many_a_source_is_read_that_was_rescaled() -> None:
     found = state()
-    ev.GraphChanged(1, JobGraph((HISTORY,), ()).rescaled({"history": 8}), {"history": 8}, 9.0).apply(found)
+    change = ev.GraphChange(JobGraph((HISTORY,), ()).rescaled({"history": 8}), {"history": 8})
+    ev.Reconfigured(1, {}, 9.0, change).apply(found)
     assert str(dict(summary(found))["splits"]).endswith("4 left, rescaled to 8")
     assert job_view(found, None)["rescaled"] == {"history": 8}
     assert job_view(state(), None)["rescaled"] == {}
@@ -40,8 +41,10 @@ def test_show_tells_by_how_many_a_source_is_read_that_was_rescaled() -> None:
 def test_a_running_job_tells_that_it_is_rescaled() -> None:
     lines: list[StatusLine] = []
     reporter = StatusReporter(lines.append, "orders", None, "/r")
-    reporter.event(ev.GraphChanged(1, JobGraph((HISTORY,), ()), {"history": 8}, 9.0), state())
-    assert (lines[-1].kind, lines[-1].message) == ("rescaled", "rescaled: history will be read by 8 (plan 1)")
+    change = ev.GraphChange(JobGraph((HISTORY,), ()), {"history": 8})
+    reporter.event(ev.Reconfigured(1, {}, 9.0, change), state())
+    told = "reconfiguration 1 is decided; from here on history will be read by 8"
+    assert (lines[-1].kind, lines[-1].message) == ("reconfigured", told)
 
 
 def test_a_job_without_splits_tells_nothing() -> None:

@@ -233,7 +233,7 @@ def test_a_change_is_decided_when_all_of_it_is(driver: Journal, tmp_path: Path) 
     driver.write(ev.PlanRecorded(SPLITS, {}, 2.0, DEFINITION))
     one, change = client(tmp_path), Reconfiguration().rescale("parts", parallelism=3)
     change.assign_resources("clean", pool_weight=2)
-    graph = ev.GraphChanged(1, SPLITS.rescaled({"parts": 3}), {"parts": 3}, 3.0)
+    graph = ev.GraphChange(SPLITS.rescaled({"parts": 3}), {"parts": 3})
     driver.write(ev.Reconfigured(1, {}, 3.0, graph))
     driver.flush()
     assert not one.runs_with(change)
@@ -277,6 +277,6 @@ def test_of_a_change_the_numbers_that_are_so_already_are_not_wanted(driver: Jour
     assert still_wanted(state, both) == {"clean": weight}
     assert still_wanted(state, {"parts": VertexSettings(parallelism=2)}) == {}
     assert still_wanted(state, {"parts": VertexSettings(parallelism=3)}) == {"parts": VertexSettings(parallelism=3)}
-    driver.write(ev.GraphChanged(1, SPLITS.rescaled({"parts": 3}), {"parts": 3}, 3.0))
+    driver.write(ev.Reconfigured(1, {}, 3.0, ev.GraphChange(SPLITS.rescaled({"parts": 3}), {"parts": 3})))
     driver.flush()
     assert still_wanted(client(tmp_path).state(), both) == both

@@ -97,7 +97,7 @@ def test_a_driver_that_was_lost_behind_the_commit_has_served_it(driver: Journal,
     asked = one.rescale("history", 8)
     graph = GRAPH.rescaled({"history": 8})
     if decided:
-        driver.write(ev.GraphChanged(1, graph, {"history": 8}, 2.0))
+        driver.write(ev.Reconfigured(1, {}, 2.0, ev.GraphChange(graph, {"history": 8}), request=asked.name))
     after = Journal(open_storage(str(tmp_path)), "orders")
     after.claim("t2", identify(), 3.0)
     after.write(ev.PlanRecorded(graph if decided else GRAPH, {}, 3.0, STREAMING, {"history": 8} if decided else {}))

@@ -30,12 +30,13 @@ from airflow_provider_ckpt.coordinator.protocol.reports import (
 )
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.journal.events import Event, RequestAnswered
+from airflow_provider_ckpt.journal.events import Event, GraphChange, Reconfigured, RequestAnswered
 from airflow_provider_ckpt.model.graph import Exchange, JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
-from airflow_provider_ckpt.model.job_request import DrainRequest, StopRequest
+from airflow_provider_ckpt.model.job_request import DrainRequest, ReconfigureRequest, StopRequest
 from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.progress import Snapshot
+from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 E = TypeVar("E")
 A = AttemptId(1, 0, "a")
@@ -209,6 +210,16 @@ def only(kind: type[E], effects: list[Effect]) -> list[E]:
 def events(kind: type[E], effects: list[Effect]) -> list[E]:
     found: list[Event] = [effect.event for effect in effects if isinstance(effect, Append)]
     return [event for event in found if isinstance(event, kind)]
+
+
+def rescale_requested(uid: str, parallelism: int, request: str | None = None) -> ReconfigureRequest:
+    """Return the request to read the remaining splits of a source with ``parallelism`` subtasks."""
+    return ReconfigureRequest({uid: VertexSettings(parallelism=parallelism)}, name=request or "")
+
+
+def graph_changes(effects: list[Effect]) -> list[GraphChange]:
+    """Return the changes of the graph that the effects journal."""
+    return [change for event in events(Reconfigured, effects) if (change := event.graph) is not None]
 
 
 def outcomes(effects: list[Effect]) -> list[str]:

@@ -10,7 +10,6 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.protocol.commands import PauseSubtask, PrepareReconfiguration
 from airflow_provider_ckpt.coordinator.protocol.effects import Effect, Notice
-from airflow_provider_ckpt.coordinator.protocol.messages import RescaleRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     QueryMeasured,
     ReconfigurationPrepared,
@@ -27,7 +26,7 @@ from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.pause_reason import Reconfigure
 from airflow_provider_ckpt.model.progress import BatchProgress
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from tests.coordinator.harness import Harness, events, graph, only, vertex
+from tests.coordinator.harness import Harness, events, graph, only, rescale_requested, vertex
 
 B0 = SubtaskId("b/0")
 TWO = graph(vertex("a", sources="live"), vertex("b", sources="other", sinks="out"), edges="a>b")
@@ -189,7 +188,7 @@ def test_it_is_not_asked_while_somebody_elses_change_is_under_way_or_just_over(k
         carried_out(harness)
     else:
         lasting(harness, 9.0)
-        harness.handle(RescaleRequested("parts", 1, "r"))  # no query has to pause, so the change is complete at once
+        harness.handle(rescale_requested("parts", 1, "r"))  # no query has to pause, so the change is complete at once
     over = harness.now
     lasting(harness, over + 59.0)
     assert policy.looks == []

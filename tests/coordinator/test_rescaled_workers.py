@@ -11,14 +11,13 @@ from airflow_provider_ckpt.coordinator.protocol.commands import (
     RestartSubtask,
 )
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect
-from airflow_provider_ckpt.coordinator.protocol.messages import RescaleRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import SplitsCompleted
 from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
-from airflow_provider_ckpt.journal.events import CheckpointTriggered, GraphChanged, SubtasksAdded
+from airflow_provider_ckpt.journal.events import CheckpointTriggered, SubtasksAdded
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import Rescale
-from tests.coordinator.harness import Harness, events, graph, only, outcomes, vertex
+from tests.coordinator.harness import Harness, events, graph, graph_changes, only, outcomes, rescale_requested, vertex
 
 IDS = [f"s{number}" for number in range(40)]
 V, P0, P1, P2, P3, P4 = map(SubtaskId, ("v/0", "parts/0", "parts/1", "parts/2", "parts/3", "parts/4"))
@@ -50,7 +49,7 @@ def come(harness: Harness, *subtasks: SubtaskId) -> None:
 
 
 def rescale(harness: Harness, parallelism: int, request: str = "r") -> list[Effect]:
-    return harness.handle(RescaleRequested("parts", parallelism, request))
+    return harness.handle(rescale_requested("parts", parallelism, request))
 
 
 def stands_still(harness: Harness) -> list[Effect]:
@@ -70,7 +69,7 @@ def rescaled(harness: Harness, parallelism: int, *new: SubtaskId, request: str =
 def test_r21_each_new_subtask_is_put_beside_one_that_reads_the_source() -> None:
     harness = workers()
     come(harness, P0, P1, V)
-    (change,) = events(GraphChanged, rescale(harness, 5))
+    (change,) = graph_changes(rescale(harness, 5))
     assert change.hosts == {P2: P0, P3: P1, P4: P0}
 
 
@@ -79,14 +78,14 @@ def test_r21_one_that_is_beside_another_has_nobody_beside_it() -> None:
     harness = workers()
     come(harness, P0, P1, V)
     rescaled(harness, 3, P2)
-    (change,) = events(GraphChanged, rescale(harness, 5, "s"))
+    (change,) = graph_changes(rescale(harness, 5, "s"))
     assert change.hosts == {P3: P1, P4: P0}
 
 
 def test_one_driver_puts_nobody_beside_another() -> None:
     parts = replace(vertex("parts", sources="parts", bounded="parts"), splits=True)
     restored = RestoredState(splits={"parts": RestoredSplits(IDS, [P0])})
-    (change,) = events(GraphChanged, rescale(Harness(graph(parts), restored=restored), 2))
+    (change,) = graph_changes(rescale(Harness(graph(parts), restored=restored), 2))
     assert change.hosts == {}
 
 
@@ -123,9 +122,9 @@ def test_fewer_read_it_and_nobody_begins() -> None:
     harness = workers()
     come(harness, P0, P1, V)
     effects = rescale(harness, 1)
-    (change,) = events(GraphChanged, effects)
+    (change,) = graph_changes(effects)
     assert (change.hosts, change.graph.vertex("parts").parallelism) == ({}, 2)
-    assert outcomes(effects) == ["completed: parts is read by 1"]
+    assert outcomes(effects) == ["accepted", "completed: parts is read by 1"]
 
 
 # -- the next JobMaster

@@ -16,19 +16,18 @@ from airflow_provider_ckpt.coordinator.protocol.commands import (
     TriggerBarrier,
 )
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect
-from airflow_provider_ckpt.coordinator.protocol.messages import RescaleRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import SplitsCompleted, SubtaskFailed
 from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     CheckpointTriggered,
-    GraphChanged,
+    Reconfigured,
     StatusChanged,
 )
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import Rescale
-from tests.coordinator.harness import Harness, events, graph, only, outcomes, vertex
+from tests.coordinator.harness import Harness, events, graph, graph_changes, only, outcomes, rescale_requested, vertex
 
 IDS = [f"s{number}" for number in range(40)]
 NEW = SubtaskId("parts/2")
@@ -45,7 +44,7 @@ def parts_and_consumer(ids: list[str] = IDS, *, running: bool = True, **options:
 
 
 def rescale(harness: Harness, parallelism: int, uid: str = "parts", request: str = "r") -> list[Effect]:
-    return harness.handle(RescaleRequested(uid, parallelism, request))
+    return harness.handle(rescale_requested(uid, parallelism, request))
 
 
 def stands_still(harness: Harness, subtask: str = "v/0") -> list[Effect]:
@@ -70,9 +69,9 @@ def up_to_three(harness: Harness) -> None:
 def test_r21_the_change_is_in_the_journal_before_anybody_hears_of_it() -> None:
     effects = rescale(parts_and_consumer(), 3)
     kinds = [type(one.event) if isinstance(one, Append) else type(one) for one in effects]
-    assert kinds.index(GraphChanged) < kinds.index(PauseSubtask)
-    (change,) = events(GraphChanged, effects)
-    assert (change.number, change.graph.vertex("parts").parallelism, change.rescaled) == (1, 3, {"parts": 3})
+    assert kinds.index(Reconfigured) < kinds.index(PauseSubtask)
+    (change,) = graph_changes(effects)
+    assert (change.graph.vertex("parts").parallelism, change.rescaled) == (3, {"parts": 3})
     assert only(RestartSubtask, effects) == []
     assert outcomes(effects) == ["accepted"]
 
@@ -172,8 +171,8 @@ def test_new_ones_do_not_begin_in_the_middle_of_a_checkpoint() -> None:
 def test_with_fewer_those_that_are_too_many_are_told_that_nothing_more_will_come() -> None:
     harness = parts_and_consumer()
     effects = rescale(harness, 1)
-    assert outcomes(effects) == ["completed: parts is read by 1"]
-    (change,) = events(GraphChanged, effects)
+    assert outcomes(effects) == ["accepted", "completed: parts is read by 1"]
+    (change,) = graph_changes(effects)
     assert (change.graph.vertex("parts").parallelism, change.rescaled) == (2, {"parts": 1})
     for number, split in enumerate(["s4", "s5", "s6"]):
         harness.handle(SplitsCompleted(**harness.world("parts/1"), splits=(split,), position=number + 1))
@@ -188,15 +187,15 @@ def test_one_whose_log_has_its_end_and_who_has_not_said_so_yet_is_handed_nothing
     The remaining splits were then reserved for it alone, the others left, and no subtask read them.
     """
     harness, reads = one_has_ended(), SubtaskId("parts/1")
-    harness.handle(RescaleRequested("parts", 1, "r"))
+    harness.handle(rescale_requested("parts", 1, "r"))
     effects = harness.running(reads)
     (assigned,) = only(AssignSplits, effects)
     assert (assigned.subtask, bool(assigned.splits), assigned.is_last) == (reads, True, False)
 
 
 def test_one_whose_log_has_its_end_is_none_of_those_that_read() -> None:
-    effects = one_has_ended().handle(RescaleRequested("parts", 2, "r"))
-    assert events(GraphChanged, effects)[0].graph.vertex("parts").parallelism == 3
+    effects = one_has_ended().handle(rescale_requested("parts", 2, "r"))
+    assert graph_changes(effects)[0].graph.vertex("parts").parallelism == 3
 
 
 def one_has_ended() -> Harness:
@@ -210,8 +209,8 @@ def test_one_that_was_to_leave_stays_if_it_was_not_told_yet() -> None:
     harness = parts_and_consumer()
     rescale(harness, 1)
     effects = rescale(harness, 2, request="again")
-    assert events(GraphChanged, effects)[0].graph.vertex("parts").parallelism == 2
-    assert outcomes(effects) == ["completed: parts is read by 2"]
+    assert graph_changes(effects)[0].graph.vertex("parts").parallelism == 2
+    assert outcomes(effects) == ["accepted", "completed: parts is read by 2"]
 
 
 def test_numbers_go_up() -> None:
@@ -219,15 +218,15 @@ def test_numbers_go_up() -> None:
     rescale(harness, 1, request="a")
     rescale(harness, 2, request="b")
     up_to_three(harness)
-    assert [one.number for one in events(GraphChanged, harness.effects)] == [1, 2, 3]
+    assert [one.number for one in events(Reconfigured, harness.effects)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
     ("uid", "parallelism", "why"),
     [
-        ("v", 2, "v is no source with splits, and nothing else can be rescaled while it runs; there are: parts"),
-        ("nobody", 2, "nobody is no source with splits"),
-        ("parts", 0, "parallelism is a whole number above 0, not 0"),
+        ("v", 2, "v is no source with splits; only such a source can get another parallelism"),
+        ("nobody", 2, "nobody is no operator of the job; there are: parts, live, v"),
+        ("parts", 0, "parts: parallelism is a whole number above 0, not 0"),
     ],
 )
 def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(uid: str, parallelism: int, why: str) -> None:
@@ -240,8 +239,8 @@ def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3, request="first")
     effects = rescale(harness, 4, request="second")
-    assert outcomes(effects) == ["refused: parts is being rescaled to 3 (request first), which is in progress"]
-    assert events(GraphChanged, effects) == []
+    assert outcomes(effects) == ["refused: reconfiguration 1 (of parts, request first) is in progress"]
+    assert graph_changes(effects) == []
 
 
 def test_more_subtasks_than_splits_are_refused() -> None:

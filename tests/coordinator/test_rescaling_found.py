@@ -12,13 +12,12 @@ from airflow_provider_ckpt.coordinator.protocol.commands import (
     ResumeSubtask,
 )
 from airflow_provider_ckpt.coordinator.protocol.effects import Effect
-from airflow_provider_ckpt.coordinator.protocol.messages import RescaleRequested
 from airflow_provider_ckpt.coordinator.protocol.reports import SplitsCompleted
 from airflow_provider_ckpt.coordinator.state.enumerator import RestoredSplits
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.pause_reason import Rescale
-from tests.coordinator.harness import Harness, graph, names, only, vertex
+from tests.coordinator.harness import Harness, graph, names, only, rescale_requested, vertex
 
 
 def parts(width: int, splits: int) -> Harness:
@@ -43,7 +42,7 @@ def test_r14_with_fewer_subtasks_one_that_failed_reads_what_it_had_if_the_others
     """It is no longer a reader of the source, but was handed s1 before."""
     harness = parts(2, 3)
     assert [one.splits for one in only(AssignSplits, harness.effects)] == [("s0",), ("s1",)]
-    harness.handle(RescaleRequested("parts", 1, "r"))
+    harness.handle(rescale_requested("parts", 1, "r"))
     complete(harness, "s0", "parts/0")
     complete(harness, "s2", "parts/0")
     assert last(harness.effects) == ["parts/1", "parts/0"]
@@ -59,7 +58,7 @@ def test_r14_with_fewer_subtasks_one_that_failed_reads_what_it_had_if_the_others
 def test_r21_a_source_does_not_come_to_its_end_before_those_that_are_to_read_it_have_begun() -> None:
     """Seed 172: a consumer that had read the source to its end would not receive the barriers of the new subtasks."""
     harness = parts(1, 2)
-    harness.handle(RescaleRequested("parts", 2, "r"))
+    harness.handle(rescale_requested("parts", 2, "r"))
     assert only(PauseSubtask, harness.effects)
     complete(harness, "s0", "parts/0")
     complete(harness, "s1", "parts/0")
@@ -73,7 +72,7 @@ def test_r21_a_source_does_not_come_to_its_end_before_those_that_are_to_read_it_
 
 def begin(harness: Harness) -> list[Effect]:
     """Give parts a second subtask, which v then knows. Return the effects of the last message."""
-    harness.handle(RescaleRequested("parts", 2, "r"))
+    harness.handle(rescale_requested("parts", 2, "r"))
     harness.paused("v/0", Rescale("parts"))
     return harness.running("v/0")
 
@@ -81,18 +80,18 @@ def begin(harness: Harness) -> list[Effect]:
 def test_r21_the_change_is_in_the_journal_before_anybody_does_anything_about_it() -> None:
     """The test covers a job with a consumer and one without."""
     harness = parts(1, 9)
-    effects = harness.handle(RescaleRequested("parts", 2, "r"))
+    effects = harness.handle(rescale_requested("parts", 2, "r"))
     kinds = names(effects)
-    assert kinds.index("GraphChanged") < kinds.index("PauseSubtask")
+    assert kinds.index("Reconfigured") < kinds.index("PauseSubtask")
     source = replace(vertex("parts", sources="parts", bounded="parts", sinks="sink"), splits=True)
     restored = RestoredState(splits={"parts": RestoredSplits(["s0", "s1", "s2"], source.subtasks)})
-    kinds = names(Harness(graph(source), restored=restored).handle(RescaleRequested("parts", 2, "r")))
-    assert kinds.index("GraphChanged") < kinds.index("RestartSubtask")
+    kinds = names(Harness(graph(source), restored=restored).handle(rescale_requested("parts", 2, "r")))
+    assert kinds.index("Reconfigured") < kinds.index("RestartSubtask")
 
 
 def test_r21_the_new_subtasks_begin_when_a_consumer_runs_with_them_in_its_plan() -> None:
     harness = parts(1, 9)
-    assert only(RestartSubtask, harness.handle(RescaleRequested("parts", 2, "r"))) == []
+    assert only(RestartSubtask, harness.handle(rescale_requested("parts", 2, "r"))) == []
     effects = harness.paused("v/0", Rescale("parts"))
     assert only(RestartSubtask, effects) == []
     assert [one.plan.parallelism for one in only(ResumeSubtask, effects)] == [{"parts": 2}]
@@ -107,7 +106,7 @@ def test_r21_the_new_subtasks_do_not_begin_while_a_checkpoint_is_pending() -> No
     harness = Harness(graph(source), restored=restored)
     harness.at(10.0)
     assert harness.c.pending is not None
-    assert only(RestartSubtask, harness.handle(RescaleRequested("parts", 2, "r"))) == []
+    assert only(RestartSubtask, harness.handle(rescale_requested("parts", 2, "r"))) == []
     assert [one.subtask for one in only(RestartSubtask, harness.ack("parts/0"))] == ["parts/1"]
 
 

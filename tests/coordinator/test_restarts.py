@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.coordinator.failover import MAX_DELAY, RESET_AFTER, Restart, RestartStrategy
 from airflow_provider_ckpt.coordinator.protocol.commands import (
     DeploySubtask,
     DrainSubtask,
@@ -21,7 +22,6 @@ from airflow_provider_ckpt.coordinator.protocol.reports import (
     SubtaskFailed,
     SubtaskRunning,
 )
-from airflow_provider_ckpt.coordinator.state.restart_strategy import MAX_DELAY, RESET_AFTER, Restart, RestartStrategy
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
     CheckpointCompleted,

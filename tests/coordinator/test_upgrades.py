@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.protocol.effects import Effect, EndJob, Release, TryUpgrade
 from airflow_provider_ckpt.coordinator.protocol.messages import (
-    RescaleRequested,
     UpgradeTried,
 )
 from airflow_provider_ckpt.journal.events import CheckpointTriggered, StatusChanged
@@ -126,8 +125,7 @@ def test_one_change_at_a_time_by_the_name_of_the_first() -> None:
     h, _ = asked()
     h.handle(UpgradeRequest(name="u2"))
     h.handle(ReconfigureRequest({"v": VertexSettings(pool_weight=2)}, name="r"))
-    h.handle(RescaleRequested("h", 2, "s"))
-    assert h.answers("u2") == h.answers("r") == h.answers("s") == ["refused: upgrade u is in progress"]
+    assert h.answers("u2") == h.answers("r") == ["refused: upgrade u is in progress"]
     tried(h)
     h.handle(UpgradeRequest(name="u3"))
     h.handle(ReconfigureRequest({"v": VertexSettings(pool_weight=2)}, name="r2"))

@@ -125,8 +125,8 @@ def of_rescaling() -> list[ev.Event]:
     after = before.rescaled({"history": 4})
     return [
         ev.PlanRecorded(before, {}, 101.0, STREAMING),
-        ev.GraphChanged(1, after, {"history": 4}, 110.0),
-        ev.RequestAnswered("r-2", "rescale", RequestOutcome.parse("completed: history is read by 4"), 111.0),
+        ev.Reconfigured(1, {}, 110.0, ev.GraphChange(after, {"history": 4}), request="r-2"),
+        ev.RequestAnswered("r-2", "reconfigure", RequestOutcome.parse("completed: history is read by 4"), 111.0),
         ev.PlanRecorded(after, {}, 120.0, STREAMING, {"history": 4}),
     ]
 
@@ -138,13 +138,14 @@ def of_rescaled_workers() -> list[ev.Event]:
     """
     first, second, *_ = after = of_rescaling()
     assert isinstance(first, ev.PlanRecorded)
-    assert isinstance(second, ev.GraphChanged)
+    assert isinstance(second, ev.Reconfigured)
+    assert second.graph is not None
     new = [SubtaskId("history/2"), SubtaskId("history/3")]
     hosts = dict(zip(new, [SubtaskId("history/0"), SubtaskId("history/1")], strict=True))
     return [
         first,
-        replace(second, hosts=hosts),
-        ev.PlanRecorded(second.graph, {}, 111.0, STREAMING, {"history": 4}, hosts=hosts, waiting=(new[1],)),
+        replace(second, graph=replace(second.graph, hosts=hosts)),
+        ev.PlanRecorded(second.graph.graph, {}, 111.0, STREAMING, {"history": 4}, hosts=hosts, waiting=(new[1],)),
         ev.SubtasksAdded((new[1],), 112.0),
         *after[2:],
     ]
@@ -177,7 +178,7 @@ def of_composed() -> list[ev.Event]:
     done = RequestOutcome.parse("completed: daily stood still for 1.5 s, rates is read by 4")
     took = {"daily": PhaseTimes(1.25, 0.5, 0.0, 1.5)}
     return [
-        ev.Reconfigured(1, settings, 110.0, ev.GraphChanged(1, graph, {"rates": 4}, 110.0), "Autoscaler(daily)"),
+        ev.Reconfigured(1, settings, 110.0, ev.GraphChange(graph, {"rates": 4}), "Autoscaler(daily)"),
         ev.ReconfigurationEnded(1, None, done, took, 112.0, "Autoscaler(daily)", "its batches are full"),
     ]
 

@@ -49,7 +49,8 @@ def test_what_was_asked_for_holds_until_the_job_declares_another_number(declared
     before = JobGraph((HISTORY,), ())
     ev.PlanRecorded(before, {}, 1.0, definition).apply(state)
     assert readers_wanted(state, "history", declared) == declared
-    ev.GraphChanged(1, before.rescaled({"history": 7}), {"history": 7}, 2.0).apply(state)
+    change = ev.GraphChange(before.rescaled({"history": 7}), {"history": 7})
+    ev.Reconfigured(1, {}, 2.0, change).apply(state)
     assert readers_wanted(state, "history", declared) == wanted
     assert readers_wanted(state, "another", 5) == 5
 

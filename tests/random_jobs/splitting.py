@@ -481,7 +481,7 @@ class Splitting:
 
     def changes(self) -> int:
         """Return the number of changes of the graph during runs."""
-        return sum(event["type"] == "Reconfigured" for event in journal_events(self.world))
+        return sum("graph" in event and event["type"] == "Reconfigured" for event in journal_events(self.world))
 
     def begun_anew(self) -> int:
         return sum(event["type"] == "Restored" for event in journal_events(self.world))

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.jobmaster.recovery import takeover
 from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_left_logs
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recovery.recovery_point import load_logs
-from airflow_provider_ckpt.journal.events import DeploymentPrepared, GraphChanged, Restored, SourceFrozen
+from airflow_provider_ckpt.journal.events import DeploymentPrepared, GraphChange, Reconfigured, Restored, SourceFrozen
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.worker import Worker as Place
@@ -81,7 +81,7 @@ def test_r21_what_a_subtask_that_comes_back_read_before_is_read_again(cluster: C
     journal = begins_anew(cluster)
     assert published(cluster) == []
     wider = journal.state.graph().rescaled({"src": 2})
-    journal.write(GraphChanged(1, wider, {"src": 2}, time.time(), {GUEST: HOST}))
+    journal.write(Reconfigured(1, {}, time.time(), GraphChange(wider, {"src": 2}, {GUEST: HOST})))
     master = cluster.master()
     master.run()
     assert master.job is not None, master.error
@@ -101,7 +101,7 @@ def test_a_subtask_beside_another_that_no_worker_runs_is_told_by_the_name_of_tha
     """No worker can be requested by the name of a hosted subtask."""
     journal = begins_anew(cluster)
     wider = journal.state.graph().rescaled({"src": 2})
-    journal.write(GraphChanged(1, wider, {"src": 2}, time.time(), {GUEST: HOST}))
+    journal.write(Reconfigured(1, {}, time.time(), GraphChange(wider, {"src": 2}, {GUEST: HOST})))
     master, lines = cluster.master(), list[StatusLine]()
     master.run()
     master.master._status = StatusReporter(lines.append, JOB, None, "/r")

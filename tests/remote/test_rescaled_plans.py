@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
-from airflow_provider_ckpt.journal.events import GraphChanged
+from airflow_provider_ckpt.journal.events import GraphChange, Reconfigured
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
@@ -34,7 +34,7 @@ def journal(tmp_path: Path) -> OwnedJournal:
     made.claim("a", Worker(), 1.0)
     owned = OwnedJournal(made)
     record_plan(owned, "job", GRAPH, of(SOURCE), {}, {})
-    owned.write(GraphChanged(1, GRAPH.rescaled({"src": 2}), {"src": 2}, 2.0, HOSTS))
+    owned.write(Reconfigured(1, {}, 2.0, GraphChange(GRAPH.rescaled({"src": 2}), {"src": 2}, HOSTS)))
     assert owned.state.plan is not None
     assert owned.state.plan.waiting == ("src/1",)
     return owned

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.protocol import commands as cm
 from airflow_provider_ckpt.coordinator.protocol import reports as rp
-from airflow_provider_ckpt.journal.events import GraphChanged, PlanRecorded, SubtaskFinished, SubtasksAdded
+from airflow_provider_ckpt.journal.events import GraphChange, PlanRecorded, Reconfigured, SubtaskFinished, SubtasksAdded
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
@@ -38,7 +38,8 @@ GUEST, OTHER = SubtaskId("v/2"), SubtaskId("v/1")
 SPLIT = JobVertex("v", ("v",), ("v",), ("v",), (), bounded=True, parallelism=2, splits=True)
 B = JobVertex("b", ("b",), (), (), ("out",), bounded=True)
 GRAPH = JobGraph((SPLIT, B), (JobEdge("v__b", "v", "b", "b", "all_to_all"),))
-CHANGED = GraphChanged(1, GRAPH.rescaled({"v": 3}), {"v": 3}, 2.0, {GUEST: V})
+CHANGE = GraphChange(GRAPH.rescaled({"v": 3}), {"v": 3}, {GUEST: V})
+CHANGED = Reconfigured(1, {}, 2.0, CHANGE)
 ADDED = SubtasksAdded((GUEST,), 3.0)
 WIDER = replace(PLAN, parallelism={"parts": 3})
 
@@ -72,7 +73,7 @@ def test_r21_it_begins_the_new_subtask_when_the_journal_says_that_it_may(bench: 
 
 
 def test_one_that_is_put_beside_another_is_for_whoever_runs_that(bench: WorkerBench) -> None:
-    bench.happened(replace(CHANGED, hosts={GUEST: OTHER}), ADDED)
+    bench.happened(replace(CHANGED, graph=replace(CHANGE, hosts={GUEST: OTHER})), ADDED)
     bench.turn()
     assert begins(bench) == []
 

@@ -10,8 +10,9 @@ import pytest
 from airflow_provider_ckpt.journal.events import (
     DeploymentPrepared,
     EpochClaimed,
-    GraphChanged,
+    GraphChange,
     PlanRecorded,
+    Reconfigured,
     StatusChanged,
     SubtaskFinished,
     SubtasksAdded,
@@ -308,7 +309,7 @@ def test_what_is_left_beside_a_subtask_that_has_finished_is_taken_with_that(room
     room.then = [(50.0, lambda: room.leaves(one))]
     found = room.standby(A).wait()
     assert found == (A, GUEST)
-    again = GraphChanged(1, WIDER.rescaled({"a": 3}), {"a": 3}, 2.0, {SubtaskId("a/2"): A})
+    again = Reconfigured(1, {}, 2.0, GraphChange(WIDER.rescaled({"a": 3}), {"a": 3}, {SubtaskId("a/2"): A}))
     for event in (again, SubtasksAdded((SubtaskId("a/2"),), 3.0)):
         event.apply(room.state)
     assert room.state.together(found) == (A, GUEST, "a/2")

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     EpochClaimed,
     Event,
-    GraphChanged,
+    GraphChange,
     PlanRecorded,
     Reconfigured,
 )
@@ -90,13 +90,11 @@ class RemoteWorld(World):
         elif isinstance(event, PlanRecorded):
             self.grow(event.graph)
             self._grown[self._epoch] = [set(self.graph.subtasks)]
-        elif isinstance(event, GraphChanged):
-            self._note_changed(event)
         elif isinstance(event, Reconfigured) and event.graph is not None:
             self._note_changed(event.graph)
         self.journal.append((self._epoch, event))
 
-    def _note_changed(self, event: GraphChanged) -> None:
+    def _note_changed(self, event: GraphChange) -> None:
         self.grow(event.graph)
         self._grown[self._epoch].append(set(self.graph.subtasks))
         self.rescaled += 1

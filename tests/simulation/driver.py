@@ -27,7 +27,6 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
-    RescaleRequested,
 )
 from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.reports import (
@@ -362,8 +361,6 @@ class Driver:
             )
         times = 2 if self.faulty and self.random.random() < 0.1 else 1
         asks = message.name if isinstance(message, JobRequest) else ""
-        if isinstance(message, RescaleRequested):
-            asks = message.request or ""
         if asks and not self.coordinator.is_over:
             self.asked.add(asks)
         if isinstance(message, (SubtaskRunning, SubtaskAtEndOfData, SubtaskDone)):

@@ -11,7 +11,6 @@ from random import Random
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
-    RescaleRequested,
 )
 from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
@@ -242,7 +241,8 @@ class Simulation:
     def _ask_to_rescale(self) -> None:
         """Request a rescale. Some requests are impossible and must be refused. The driver may die during the change."""
         uid = self.random.choice([*self.world.splits, self.random.choice(self.world.graph.vertices).uid])
-        self._ask(RescaleRequested(uid, self.random.randint(0, 6), f"w{next(self.requests)}"))
+        change = VertexSettings(parallelism=self.random.randint(0, 6))
+        self._ask(ReconfigureRequest({uid: change}, name=f"w{next(self.requests)}"))
         if self.random.random() < self.deadly:
             self.driver.crash_in_effects = True
 

@@ -29,7 +29,6 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointReleased,
     CheckpointTriggered,
     Event,
-    GraphChanged,
     PlanRecorded,
     ReconfigurationEnded,
     Reconfigured,
@@ -188,7 +187,7 @@ def _of_composed(simulation: Simulation) -> set[str]:
     numbers = {event.number for event in journal if isinstance(event, ReconfigurationEnded)}
     told = " ".join(str(event.outcome) for event in journal if isinstance(event, RequestAnswered))
     for event in journal:
-        if isinstance(event, (PlanRecorded, GraphChanged)):
+        if isinstance(event, PlanRecorded):
             width = {one.uid: one.parallelism for one in event.graph.vertices}
         elif isinstance(event, Reconfigured):
             if event.graph is not None:
@@ -299,11 +298,11 @@ def test_the_schedules_with_rescaling_are_not_tame() -> None:
 def _of_rescaling(simulation: Simulation) -> set[str]:
     world = simulation.world
     journal = world.journal
-    answers = [event for _, event in journal if isinstance(event, RequestAnswered) and event.kind == "rescale"]
+    answers = [event for _, event in journal if isinstance(event, RequestAnswered) and event.kind == "reconfigure"]
     seen = {answer.outcome.result.value for answer in answers}
     told = " ".join(str(answer.outcome) for answer in answers)
     texts = {
-        "being rescaled": "while another runs",
+        "is in progress": "while another runs",
         "being ended": "while it ends",
         "are assigned": "all handed out",
     }
@@ -315,12 +314,12 @@ def _of_rescaling(simulation: Simulation) -> set[str]:
             seen.update({"more declared"} if event.graph != before else ())
             seen.add("streaming" if event.definition is None else event.definition.mode)
             graphs[epoch] = event.graph
-        elif isinstance(event, GraphChanged):
-            new = set(event.graph.subtasks) - set(graphs[epoch].subtasks)
-            graphs[epoch] = event.graph
+        elif isinstance(event, Reconfigured) and (change := event.graph) is not None:
+            new = set(change.graph.subtasks) - set(graphs[epoch].subtasks)
+            graphs[epoch] = change.graph
             seen.add("more" if new else "not more")
             begun = new & set(world.begun(epoch))
-            done = f"is read by {next(iter(event.rescaled.values()))}" in told
+            done = f"is read by {next(iter(change.rescaled.values()))}" in told
             seen.update({"begun"} if begun else ({"left before it began"} if new else ()))
             seen.update({"left"} if new and not done else ())
     return seen
@@ -418,7 +417,7 @@ class ChangesTheGraphTooLate(Coordinator):
         return self._later(super().tick(now))
 
     def _later(self, effects: list[Effect]) -> list[Effect]:
-        return sorted(effects, key=lambda effect: isinstance(effect, Append) and isinstance(effect.event, GraphChanged))
+        return sorted(effects, key=lambda effect: isinstance(effect, Append) and isinstance(effect.event, Reconfigured))
 
 
 class BeginsUnannounced(Coordinator):

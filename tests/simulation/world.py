@@ -16,7 +16,6 @@ from airflow_provider_ckpt.journal.events import (
     CheckpointTriggered,
     EpochClaimed,
     Event,
-    GraphChanged,
     PlanRecorded,
     Reconfigured,
     RequestAnswered,
@@ -256,9 +255,8 @@ class World:
             has_it = event.sink in self.final_only or self.targets[event.sink].last_released >= event.checkpoint
             if event.checkpoint not in self._completed or not has_it:
                 raise BrokenError(f"R9: {event.sink} is said to have released {event.checkpoint}")
-        elif isinstance(event, (PlanRecorded, GraphChanged)):
-            if isinstance(event, PlanRecorded):
-                self._begins_with[epoch] = event.graph.subtasks
+        elif isinstance(event, PlanRecorded):
+            self._begins_with[epoch] = event.graph.subtasks
             self.grow(event.graph)
         elif isinstance(event, Reconfigured) and event.graph is not None:
             self.grow(event.graph.graph)
@@ -314,7 +312,7 @@ class World:
         changes = {
             event.request
             for _, event in self.journal
-            if isinstance(event, RequestAnswered) and event.kind in ("rescale", "reconfigure")
+            if isinstance(event, RequestAnswered) and event.kind == "reconfigure"
         }
         for e, event in self.journal:
             if e == epoch and isinstance(event, RequestAnswered):

@@ -74,10 +74,10 @@ class Asked:
             self._free.set()
 
 
-def graph_changes(world: World) -> list[ev.GraphChanged]:
+def graph_changes(world: World) -> list[ev.GraphChange]:
     log = AppendLog(world.storage, journal_path(world.job_id), format="journal")
     found = [decode(event) for entry in log.load() for event in entry.body["events"]]
-    changes = [event for event in found if isinstance(event, ev.Reconfigured)]
+    changes = [event.graph for event in found if isinstance(event, ev.Reconfigured) and event.graph is not None]
     return [event.graph for event in changes if event.graph is not None]
 
 
@@ -181,10 +181,11 @@ def test_r21_a_driver_that_gets_ready_while_the_graph_changes_gets_ready_anew(tm
     journal.write(ev.PlanRecorded(graph, {}, 1.0, JobDefinition("streaming", {}, {}, {})))
     ready = decide(storage, options, Journal(storage, "j").replay())
     assert ready == decide(storage, options, Journal(storage, "j").replay())
-    journal.write(ev.GraphChanged(1, graph.rescaled({"parts": 3}), {"parts": 3}, 2.0))
+    wider = graph.rescaled({"parts": 3})
+    journal.write(ev.Reconfigured(1, {}, 2.0, ev.GraphChange(wider, {"parts": 3})))
     more = decide(storage, options, Journal(storage, "j").replay())
     assert more != ready
-    journal.write(ev.GraphChanged(2, graph.rescaled({"parts": 3}), {"parts": 1}, 3.0))
+    journal.write(ev.Reconfigured(2, {}, 3.0, ev.GraphChange(wider, {"parts": 1})))
     assert decide(storage, options, Journal(storage, "j").replay()) not in (ready, more)
 
 

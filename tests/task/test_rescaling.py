@@ -85,9 +85,9 @@ def done(job: SyntheticJob) -> int:
     return sum(size(event.splits) for _, event in list(job.world.journal) if isinstance(event, ev.SplitsDone))
 
 
-def changes(job: SyntheticJob) -> list[ev.GraphChanged]:
-    found = [event for _, event in list(job.world.journal) if isinstance(event, ev.Reconfigured)]
-    return [event.graph for event in found if event.graph is not None]
+def changes(job: SyntheticJob) -> list[ev.GraphChange]:
+    decided = [event for _, event in list(job.world.journal) if isinstance(event, ev.Reconfigured)]
+    return [event.graph for event in decided if event.graph is not None]
 
 
 def readers(job: SyntheticJob) -> set[SubtaskId]:

@@ -6,8 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.checkpoints.checkpoint_plan import CheckpointPlan, plan
-from airflow_provider_ckpt.coordinator.checkpoints.cut_check import CutCheck
-from airflow_provider_ckpt.coordinator.checkpoints.pending_checkpoint import End, PendingCheckpoint, completed_event
+from airflow_provider_ckpt.coordinator.checkpoints.pending_checkpoint import (
+    CutCheck,
+    End,
+    PendingCheckpoint,
+    completed_event,
+)
 from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import CheckpointFailureReason, FailureTracker
 from airflow_provider_ckpt.coordinator.protocol.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect, NotifyCompleted

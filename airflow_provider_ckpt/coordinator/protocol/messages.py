@@ -39,15 +39,6 @@ class ReleaseHeld:
 
 
 @dataclass(frozen=True)
-class RescaleRequested:
-    """Request to read the remaining splits of source ``uid`` with ``parallelism`` subtasks."""
-
-    uid: str
-    parallelism: int
-    request: str | None = None
-
-
-@dataclass(frozen=True)
 class UpgradeTried:
     """Message: the version was tried. ``problem`` is why it cannot run, or None if it can."""
 
@@ -62,4 +53,4 @@ class RunGivenUp:
     cause: str
 
 
-Message = Report | ReleaseDone | ReleaseFailed | ReleaseHeld | JobRequest | RescaleRequested | UpgradeTried | RunGivenUp
+Message = Report | ReleaseDone | ReleaseFailed | ReleaseHeld | JobRequest | UpgradeTried | RunGivenUp

@@ -96,9 +96,9 @@ class EndedSources(PlanChanges[DropSource]):
         del self._waiting[key]
         self._left_out.add(key)
 
-    def begin_again(self, subtask: SubtaskId, unheard: Pause[DropSource] | None) -> None:
-        if unheard is not None:
-            key = (subtask, unheard.reason.uid)
+    def begin_again(self, subtask: SubtaskId, unreached: Pause[DropSource] | None) -> None:
+        if unreached is not None:
+            key = (subtask, unreached.reason.uid)
             self._left_out.discard(key)
             self._waiting[key] = None
         self._note_left_out(subtask)

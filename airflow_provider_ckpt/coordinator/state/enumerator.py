@@ -77,7 +77,7 @@ class SplitEnumerator:
         """Unassigned places, as a heap, so that returned splits are assigned first."""
         self._together: dict[SubtaskId, int] = {}
         """Subtask -> number of splits that it reads together, if that is more than one."""
-        self._told_last = set(restored.ended)
+        self._had_last = set(restored.ended)
         self._is_held = False
 
     @property
@@ -95,7 +95,7 @@ class SplitEnumerator:
 
     def may_read(self, subtask: SubtaskId) -> bool:
         """Return whether the subtask can still be assigned splits. False once its last assignment was sent."""
-        return subtask not in self._told_last
+        return subtask not in self._had_last
 
     def hold(self) -> None:
         """Keep the readers of the source from ending until :meth:`reassign` or :meth:`unhold`.
@@ -120,7 +120,7 @@ class SplitEnumerator:
         for number in self._assigned.pop(subtask, {}):
             heapq.heappush(self._left, number)
         self._together.pop(subtask, None)
-        self._told_last.discard(subtask)
+        self._had_last.discard(subtask)
 
     def reads_together(self, subtask: SubtaskId, count: int) -> None:
         """Record that the subtask's attempt now reads ``count`` splits together."""
@@ -153,7 +153,7 @@ class SplitEnumerator:
         Args:
             running: the subtasks that can accept splits.
         """
-        reading = [name for name in running if name not in self._told_last]
+        reading = [name for name in running if name not in self._had_last]
         asking = [name for name in reading if self._has(name) <= self._low(name)]
         is_taken = not self._takers.isdisjoint(reading)
         found = []
@@ -180,7 +180,7 @@ class SplitEnumerator:
         if subtask not in self._takers and is_taken:
             if self._is_held or self._has(subtask) > AHEAD:  # some may be returned, even if unreported
                 return Assignment(subtask, (), is_last=False)
-            self._told_last.add(subtask)
+            self._had_last.add(subtask)
             return Assignment(subtask, (), is_last=True)
         together = self._together.get(subtask, 1)
         fair, least = self._fair_share(), -(-together // _LEAST)
@@ -191,7 +191,7 @@ class SplitEnumerator:
         self._assigned.setdefault(subtask, {}).update(dict.fromkeys(taken))
         is_last = not self._left and not self._has(subtask) and not self._is_held and not self._may_return()
         if is_last:
-            self._told_last.add(subtask)
+            self._had_last.add(subtask)
         return Assignment(subtask, taken, is_last)
 
     def _low(self, subtask: SubtaskId) -> int:

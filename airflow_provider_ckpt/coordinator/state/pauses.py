@@ -39,10 +39,10 @@ class PlanChanges(ABC, Generic[R]):
         """Record that the pause was requested from the subtask, so that it is no longer wanted."""
 
     @abstractmethod
-    def begin_again(self, subtask: SubtaskId, unheard: Pause[R] | None) -> None:
+    def begin_again(self, subtask: SubtaskId, unreached: Pause[R] | None) -> None:
         """Record that the next attempt of the subtask begins, with all changes so far.
 
-        ``unheard`` is the pause that was requested from the previous attempt and that it did not reach, or None.
+        ``unreached`` is the pause that was requested from the previous attempt and that it did not reach, or None.
         """
 
     @abstractmethod
@@ -76,14 +76,14 @@ class _Round:
 
     Attributes:
         by: the kind of change.
-        told: the pauses of all subtasks that have not resumed.
-        standing: paused subtask -> its last batch.
+        pauses: the pauses of all subtasks that have not resumed.
+        paused: paused subtask -> its last batch.
         is_decided: the paused subtasks resume, with the change or without it.
     """
 
     by: PlanChanges[Any]
-    told: dict[SubtaskId, Pause[Any]]
-    standing: dict[SubtaskId, int] = field(default_factory=dict)
+    pauses: dict[SubtaskId, Pause[Any]]
+    paused: dict[SubtaskId, int] = field(default_factory=dict)
     is_decided: bool = False
 
 
@@ -100,7 +100,7 @@ class Pauses:
         """Return the pauses that have not ended: the subtask has not paused yet, is paused, or has not reported that it
         resumed.
         """
-        return () if self._round is None else tuple(self._round.told.values())
+        return () if self._round is None else tuple(self._round.pauses.values())
 
     def wanted(self) -> list[tuple[tuple[Pause[Any], ...], PlanChanges[Any]]]:
         return [(tuple(pauses), changes) for changes in self._changes for pauses in changes.wanted()]
@@ -113,11 +113,11 @@ class Pauses:
     def paused_at(self, subtask: SubtaskId, batch_id: int, now: float) -> Resume:
         """Record that the subtask is paused. It resumes with its next :meth:`plan`."""
         assert self._round is not None
-        self._round.standing[subtask] = batch_id
+        self._round.paused[subtask] = batch_id
         self._numbers[subtask] = self._numbers.get(subtask, 0) + 1
         return Resume((), (subtask,)) if self._round.is_decided else self._decide_if_all(now)
 
-    def give_up(self, by: PlanChanges[Any]) -> Resume:
+    def abandon(self, by: PlanChanges[Any]) -> Resume:
         """Abandon the change of the round, if it belongs to ``by``.
 
         Paused subtasks resume without the change, and so does every subtask that pauses later.
@@ -125,17 +125,17 @@ class Pauses:
         if self._round is None or self._round.by is not by or self._round.is_decided:
             return Resume()
         self._round.is_decided = True
-        return Resume((), tuple(self._round.standing))
+        return Resume((), tuple(self._round.paused))
 
     def awaits(self, subtask: SubtaskId, reason: PauseReason) -> bool:
         """Return whether the subtask has still to report that it is paused for this reason."""
         now = self._round
-        return now is not None and now.told.get(subtask) == Pause(subtask, reason) and subtask not in now.standing
+        return now is not None and now.pauses.get(subtask) == Pause(subtask, reason) and subtask not in now.paused
 
     def awaits_any(self, subtask: SubtaskId) -> bool:
         """Return whether the subtask has still to report that it is paused, for any reason."""
         now = self._round
-        return now is not None and subtask in now.told and subtask not in now.standing
+        return now is not None and subtask in now.pauses and subtask not in now.paused
 
     def plan(self, subtask: SubtaskId) -> VertexPlan:
         """Return the plan that the subtask must run now.
@@ -153,21 +153,21 @@ class Pauses:
         A pause that is still wanted is requested again.
         """
         current = self._round
-        unheard = None
-        if current is not None and not current.is_decided and subtask not in current.standing:
-            unheard = current.told.get(subtask)
+        unreached = None
+        if current is not None and not current.is_decided and subtask not in current.paused:
+            unreached = current.pauses.get(subtask)
         for changes in self._changes:
-            changes.begin_again(subtask, unheard if current is not None and changes is current.by else None)
+            changes.begin_again(subtask, unreached if current is not None and changes is current.by else None)
         return self.over(subtask, now)
 
     def over(self, subtask: SubtaskId, now: float) -> Resume:
         """Record that the subtask runs again, or has ended. The others of its round may have waited for it alone."""
         current = self._round
-        if current is None or subtask not in current.told:
+        if current is None or subtask not in current.pauses:
             return Resume()
-        del current.told[subtask]
-        current.standing.pop(subtask, None)
-        if not current.told:
+        del current.pauses[subtask]
+        current.paused.pop(subtask, None)
+        if not current.pauses:
             self._round = None
             return Resume()
         return Resume() if current.is_decided else self._decide_if_all(now)
@@ -175,8 +175,8 @@ class Pauses:
     def _decide_if_all(self, now: float) -> Resume:
         current = self._round
         assert current is not None
-        if current.standing.keys() != current.told.keys():
+        if current.paused.keys() != current.pauses.keys():
             return Resume()
         current.is_decided = True
-        events = [current.by.change(current.told[name], batch, now) for name, batch in current.standing.items()]
-        return Resume(tuple(event for event in events if event is not None), tuple(current.standing))
+        events = [current.by.change(current.pauses[name], batch, now) for name, batch in current.paused.items()]
+        return Resume(tuple(event for event in events if event is not None), tuple(current.paused))

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from airflow_provider_ckpt.coordinator.state.pauses import Pause, PlanChanges
+from airflow_provider_ckpt.coordinator.state.rescale_state import RescaleState
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskTable
-from airflow_provider_ckpt.journal.events import Event, GraphChanged, Reconfigured
+from airflow_provider_ckpt.journal.events import Event, Reconfigured
 from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
 from airflow_provider_ckpt.model.ids import SubtaskId
+from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.pause_reason import Reconfigure
 from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS, RequestOutcome
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -34,10 +36,10 @@ class ReconfigurationInProgress:
         trial: name under which the subtasks try their queries. The number is not enough, because a change that the
             previous JobMaster began and did not decide had the same number.
         prepared: subtask -> when its new query was prepared.
-        is_told: the subtasks are told to pause.
-        stood: subtask -> when it paused.
+        pause_requested: the subtasks were commanded to pause.
+        paused: subtask -> when it paused.
         decided: when the change was written into the journal.
-        begun_anew: subtasks whose state is repartitioned and whose next attempt is requested.
+        restarted: subtasks whose state is repartitioned and whose next attempt is requested.
         ran: subtask -> when it ran again.
         rescales: source with splits -> its new number of readers.
         by: the controller that asked, or None.
@@ -53,10 +55,10 @@ class ReconfigurationInProgress:
     timeout: float
     trial: str
     prepared: dict[SubtaskId, float] = field(default_factory=dict)
-    is_told: bool = False
-    stood: dict[SubtaskId, float] = field(default_factory=dict)
+    pause_requested: bool = False
+    paused: dict[SubtaskId, float] = field(default_factory=dict)
     decided: float | None = None
-    begun_anew: set[SubtaskId] = field(default_factory=set)
+    restarted: set[SubtaskId] = field(default_factory=set)
     ran: dict[SubtaskId, float] = field(default_factory=dict)
     rescales: Mapping[str, int] = field(default_factory=dict)
     by: str | None = None
@@ -84,9 +86,9 @@ class ReconfigurationInProgress:
     def times(self) -> dict[str, PhaseTimes]:
         """Return the times of the phases by vertex, for vertices that run again. The slowest subtask counts."""
         found: dict[str, PhaseTimes] = {}
-        for subtask in (one for one in self.affected if one in self.ran and one in self.stood):
-            decided = self.stood[subtask] if self.decided is None else self.decided
-            marks = (self.begun, self.prepared[subtask], self.stood[subtask], decided, self.ran[subtask])
+        for subtask in (one for one in self.affected if one in self.ran and one in self.paused):
+            decided = self.paused[subtask] if self.decided is None else self.decided
+            marks = (self.begun, self.prepared[subtask], self.paused[subtask], decided, self.ran[subtask])
             took = PhaseTimes(*(round(b - a, 3) for a, b in pairwise(marks)))
             before = found.get(subtask.vertex, took)
             found[subtask.vertex] = max(before, took, key=lambda one: one.update + one.resume)
@@ -100,22 +102,24 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     itself.
     """
 
-    def __init__(self, subtasks: SubtaskTable, settings: Settings, number: int, epoch: int) -> None:
+    def __init__(
+        self, subtasks: SubtaskTable, rescaling: RescaleState, settings: Settings, number: int, epoch: int
+    ) -> None:
         """Create the state from earlier changes.
 
         The next change has a new number even if earlier ones were abandoned, because an answer to an abandoned change
-        must not count for it. ``rescale`` decides the rescaling of sources with splits: see :meth:`Rescaler.decide`.
+        must not count for it.
 
         Args:
             subtasks: the table of subtasks.
+            rescaling: the part of the current change about sources with splits.
             settings: all settings that were changed so far.
             number: number of the last decided change.
             epoch: epoch of the JobMaster.
         """
-        self._subtasks = subtasks
+        self._subtasks, self._rescaling = subtasks, rescaling
         self._settings, self._last_begun, self._epoch = dict(settings), number, epoch
         self.current: ReconfigurationInProgress | None = None
-        self.rescale: Callable[[ReconfigurationInProgress, float], GraphChanged] | None = None
 
     @property
     def settings(self) -> Settings:
@@ -127,11 +131,27 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         return self._last_begun
 
     def begin(
-        self, request: str | None, change: Settings, affected: tuple[SubtaskId, ...], now: float, timeout: float
+        self,
+        asked: ReconfigureRequest,
+        change: Settings,
+        rescales: Mapping[str, int],
+        affected: tuple[SubtaskId, ...],
+        now: float,
+        timeout: float,
     ) -> ReconfigurationInProgress:
         self._last_begun += 1
-        trial = f"{self._epoch}.{self._last_begun}"
-        self.current = ReconfigurationInProgress(self._last_begun, request, change, affected, now, timeout, trial)
+        self.current = ReconfigurationInProgress(
+            number=self._last_begun,
+            request=asked.name or None,
+            by=asked.by,
+            why=asked.why,
+            change=change,
+            rescales=rescales,
+            affected=affected,
+            begun=now,
+            timeout=timeout,
+            trial=f"{self._epoch}.{self._last_begun}",
+        )
         return self.current
 
     def over(self) -> None:
@@ -160,7 +180,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         This is known only when all subtasks are prepared, because an assigned function may be the current one.
         """
         now = self.current
-        if now is None or now.rescales or not self._all_prepared(now) or now.is_told:
+        if now is None or now.rescales or not self._all_prepared(now) or now.pause_requested:
             return False
         return merged(self._settings, now.change) == dict(self._settings)
 
@@ -172,7 +192,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         prepared.
         """
         now = self.current
-        if now is None or not self._all_prepared(now) or now.is_told:
+        if now is None or not self._all_prepared(now) or now.pause_requested:
             return None
         seen: dict[str, str] = {}
         for one in now.change.values():
@@ -188,8 +208,8 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         return now is not None and self._is_of_current(subtask, trial) and subtask not in now.prepared
 
     def paused_at(self, subtask: SubtaskId, now: float) -> None:
-        if self.current is not None and self.current.is_told and subtask in self.current.affected:
-            self.current.stood.setdefault(subtask, now)
+        if self.current is not None and self.current.pause_requested and subtask in self.current.affected:
+            self.current.paused.setdefault(subtask, now)
 
     def runs(self, subtask: SubtaskId, now: float) -> None:
         """Record that the subtask runs again after its pause."""
@@ -201,7 +221,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         assert self.current is not None
         return replace(plan, settings=merged(self._settings, self.current.change).get(vertex))
 
-    def waits_to_begin_anew(self, subtask: SubtaskId) -> bool:
+    def awaits_next_attempt(self, subtask: SubtaskId) -> bool:
         """Return whether the paused subtask must resume in its next attempt, because its state is repartitioned.
 
         False once that attempt is requested, because it may have to pause for another reason before the other subtasks
@@ -210,7 +230,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         now = self.current
         if now is None or now.decided is None or subtask not in now.affected:
             return False
-        return now.moves_state(subtask) and subtask not in now.begun_anew
+        return now.moves_state(subtask) and subtask not in now.restarted
 
     def _is_of_current(self, subtask: SubtaskId, trial: str) -> bool:
         return self.current is not None and self.current.trial == trial and subtask in self.current.affected
@@ -219,7 +239,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     def wanted(self) -> list[tuple[Pause[Reconfigure], ...]]:
         now = self.current
-        if now is None or now.is_told or not self._all_prepared(now):
+        if now is None or now.pause_requested or not self._all_prepared(now):
             return []
         there = [one for one in now.affected if not self._subtasks.has_ended(one)]
         return [tuple(Pause(one, Reconfigure(now.number)) for one in there)] if there else []
@@ -229,21 +249,21 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     def begun(self, pause: Pause[Reconfigure]) -> None:
         if self.current is not None:
-            self.current.is_told = True
+            self.current.pause_requested = True
 
-    def begin_again(self, subtask: SubtaskId, unheard: Pause[Reconfigure] | None) -> None:
+    def begin_again(self, subtask: SubtaskId, unreached: Pause[Reconfigure] | None) -> None:
         """Do nothing. The Reconfigurer abandons an undecided change, because the attempt that prepared it is gone."""
 
     def change(self, pause: Pause[Reconfigure], batch_id: int, now: float) -> Event | None:
         current = self.current
-        if current is None or current.decided is not None or current.stood.keys() != {*current.affected}:
+        if current is None or current.decided is not None or current.paused.keys() != {*current.affected}:
             return None  # one has ended or restarted, and a partial change is abandoned
         return self.decide(current, now)
 
     def decide(self, current: ReconfigurationInProgress, now: float) -> Event:
         current.decided = now
         self._settings = merged(self._settings, current.change)
-        graph = self.rescale(current, now) if self.rescale is not None and current.rescales else None
+        graph = self._rescaling.decide(current.rescales, current.affected) if current.rescales else None
         return Reconfigured(current.number, self._settings, now, graph, current.by, current.request)
 
     def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:

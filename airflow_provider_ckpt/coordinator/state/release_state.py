@@ -36,7 +36,7 @@ class ReleaseQueue:
         """The sink whose gate was closed at the last try: this one, or another of its transaction."""
         self.is_idle = False
         """The last release had nothing to do. Such a sink gets its rows with the final checkpoint."""
-        self.is_given_up = False
+        self.is_abandoned = False
         """The sink is not tried again in this run."""
         self._completed = max(released, completed)
         self._asked = 0
@@ -64,7 +64,7 @@ class ReleaseQueue:
     @property
     def next_try(self) -> float | None:
         """Return when a failed or held release is tried again, or None."""
-        return None if self.is_given_up else self._retry_at
+        return None if self.is_abandoned else self._retry_at
 
     @property
     def tries(self) -> int:
@@ -74,7 +74,7 @@ class ReleaseQueue:
     @property
     def is_failing(self) -> bool:
         """Return whether the last try failed."""
-        return self.is_given_up or (self._retry_at is not None and not self.is_held)
+        return self.is_abandoned or (self._retry_at is not None and not self.is_held)
 
     def is_exhausted(self, now: float) -> bool:
         since = self._fruitless_since
@@ -89,7 +89,7 @@ class ReleaseQueue:
 
     def ask(self, now: float) -> int | None:
         """Return the checkpoint to release now, or None. The release then counts as in progress."""
-        if not self.is_behind or self._is_under_way or self.is_given_up:
+        if not self.is_behind or self._is_under_way or self.is_abandoned:
             return None
         if self._retry_at is not None and now < self._retry_at:
             return None
@@ -129,7 +129,7 @@ class ReleaseQueue:
         self._waiting_since = self._fruitless_since = None
         return True
 
-    def others_went_on(self) -> None:
+    def others_released(self) -> None:
         """Record that the target of another sink has answered.
 
         The run is then useful even if this sink's target does not answer.
@@ -229,7 +229,7 @@ class ReleaseState:
         if counts:
             for uid, queue in self._queues.items():
                 if uid != sink:
-                    queue.others_went_on()
+                    queue.others_released()
         return True
 
     def advance(self) -> tuple[int, dict[str, Mapping[str, int]]] | None:

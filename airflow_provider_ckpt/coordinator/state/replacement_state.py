@@ -2,14 +2,13 @@
 
 The next attempt begins with a short log (R7). The log of the current attempt is never shortened in place. A successor
 may copy the folder of a fenced attempt that is still alive, and it relies on what the feed of that attempt names (R8).
-:class:`~..failover.Replacer` begins the next attempts.
+:class:`~..failover.Failover` begins the next attempts.
 """
 
 from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.state.pauses import Pause, PlanChanges
 from airflow_provider_ckpt.coordinator.state.reconfiguration_state import ReconfigurationState
-from airflow_provider_ckpt.coordinator.state.rescale_state import RescaleState
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.pause_reason import RestartFromScratch
@@ -23,26 +22,26 @@ class ReplacementState(PlanChanges[RestartFromScratch]):
     is not restarted continues, and reports its log again.
     """
 
-    def __init__(self, reconfiguring: ReconfigurationState, rescaling: RescaleState) -> None:
-        self._reconfiguring, self._rescaling = reconfiguring, rescaling
+    def __init__(self, reconfiguring: ReconfigurationState) -> None:
+        self._reconfiguring = reconfiguring
         self._wanted: dict[SubtaskId, None] = {}
-        self._standing: dict[SubtaskId, None] = {}
+        self._paused: dict[SubtaskId, None] = {}
         """Paused subtasks whose next attempts are not requested."""
 
     def want(self, subtask: SubtaskId) -> None:
         self._wanted[subtask] = None
 
-    def waits_to_begin_anew(self, subtask: SubtaskId) -> bool:
-        return subtask in self._standing
+    def awaits_next_attempt(self, subtask: SubtaskId) -> bool:
+        return subtask in self._paused
 
     def take(self) -> list[SubtaskId]:
         """Return the subtasks whose next attempts must begin now."""
-        found, self._standing = [*self._standing], {}
+        found, self._paused = [*self._paused], {}
         return found
 
     @property
     def _is_changing(self) -> bool:
-        return self._reconfiguring.current is not None or self._rescaling.current is not None
+        return self._reconfiguring.current is not None
 
     # -- reasons to pause
 
@@ -52,14 +51,14 @@ class ReplacementState(PlanChanges[RestartFromScratch]):
     def begun(self, pause: Pause[RestartFromScratch]) -> None:
         del self._wanted[pause.subtask]
 
-    def begin_again(self, subtask: SubtaskId, unheard: Pause[RestartFromScratch] | None) -> None:
+    def begin_again(self, subtask: SubtaskId, unreached: Pause[RestartFromScratch] | None) -> None:
         """Forget the subtask, because its log is short after a restart for any reason."""
         self._wanted.pop(subtask, None)
-        self._standing.pop(subtask, None)
+        self._paused.pop(subtask, None)
 
     def change(self, pause: Pause[RestartFromScratch], batch_id: int, now: float) -> Event | None:
         if not self._is_changing:
-            self._standing[pause.subtask] = None
+            self._paused[pause.subtask] = None
         return None
 
     def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:

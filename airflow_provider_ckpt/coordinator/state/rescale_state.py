@@ -1,4 +1,4 @@
-"""The state of rescalings: the changes so far, and the subtasks that must still learn of the current one (R21).
+"""The part of a reconfiguration about sources with splits, and the subtasks that must still learn of it (R21).
 
 :class:`~..rescaler.Rescaler` has the rules.
 """
@@ -12,12 +12,12 @@ from types import MappingProxyType
 
 from airflow_provider_ckpt.coordinator.state.pauses import Pause, PlanChanges
 from airflow_provider_ckpt.coordinator.state.running_graph import RunningGraph
+from airflow_provider_ckpt.coordinator.state.split_sources import SplitSources
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus, SubtaskTable
-from airflow_provider_ckpt.journal.events import Event
-from airflow_provider_ckpt.model.graph import JobGraph, split_widths
+from airflow_provider_ckpt.journal.events import Event, GraphChange
+from airflow_provider_ckpt.model.graph import split_widths
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.pause_reason import Rescale
-from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 _KNOWS_THE_OLD_PLAN = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.PAUSED)
@@ -34,38 +34,28 @@ class RescaleInProgress:
     """A rescaling in progress. The journal has it already.
 
     Attributes:
-        request: the request, or None if a reconfiguration includes the rescaling.
-        wanted: source -> its new number of readers.
-        number: number of the new graph.
-        graph: the new graph.
-        new: subtasks that are new in ``graph``.
+        decided: the change as it is in the journal.
+        new: subtasks that are new in its graph.
         unaware: consumer -> the source that it reads, for consumers that were deployed without the new subtasks.
-        has_begun: the new subtasks are told to begin.
+        has_begun: the new subtasks were commanded to begin.
     """
 
-    request: str | None
-    wanted: Mapping[str, int]
-    number: int
-    graph: JobGraph
+    decided: GraphChange
     new: tuple[SubtaskId, ...]
     unaware: dict[SubtaskId, str] = field(default_factory=dict)
     has_begun: bool = False
-
-    def __str__(self) -> str:
-        what = ", ".join(f"{uid} is being rescaled to {parallelism}" for uid, parallelism in self.wanted.items())
-        by = "" if self.request is None else f" (request {self.request})"
-        return f"{what}{by}, which {IN_PROGRESS}"
 
 
 class RescaleState(PlanChanges[Rescale]):
     """The rescalings of the job, one at a time.
 
-    A subtask that is deployed or resumed from now on gets the new plan. Running subtasks pause for it, one after the
-    other.
+    A subtask that is deployed or resumed after the decision gets the new plan. Running subtasks pause for it, one after
+    the other.
 
     Args:
         graph: the running graph.
         subtasks: the table of subtasks.
+        splits: the sources with splits.
         hosts: see :class:`PlanRecorded`.
         waiting: see :class:`PlanRecorded`.
         has_workers: a worker may know an older graph, so each plan names the number of subtasks of every source.
@@ -76,13 +66,15 @@ class RescaleState(PlanChanges[Rescale]):
         self,
         graph: RunningGraph,
         subtasks: SubtaskTable,
+        splits: SplitSources,
         hosts: Mapping[SubtaskId, SubtaskId] = MappingProxyType({}),
         waiting: tuple[SubtaskId, ...] = (),
         *,
         has_workers: bool = False,
         is_batch: bool = False,
     ) -> None:
-        self._graph, self._subtasks, self._hosts, self.waiting = graph, subtasks, dict(hosts), waiting
+        self._graph, self._subtasks, self._splits, self._hosts = graph, subtasks, splits, dict(hosts)
+        self.has_workers, self.waiting = has_workers, waiting
         self._parallelism: Mapping[str, int] = split_widths(graph.now) if has_workers else {}
         self.current: RescaleInProgress | None = None
         added = {one.vertex for one in self._hosts} if has_workers and not is_batch else set()
@@ -91,32 +83,32 @@ class RescaleState(PlanChanges[Rescale]):
         run.
         """
 
-    def begin(
-        self,
-        request: str | None,
-        wanted: Mapping[str, int],
-        more: Mapping[str, int],
-        aware: Collection[SubtaskId] = (),
-    ) -> RescaleInProgress:
-        """Begin a rescaling.
+    def decide(self, wanted: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
+        """Decide a rescaling. The caller writes it into the journal before any subtask is notified.
 
         Args:
-            request: the request, or None.
-            wanted: source -> its new number of readers.
-            more: source -> number of subtasks that its vertex gains.
+            wanted: source -> its new number of readers, for which :meth:`Rescaler.refusal_of` returned None.
             aware: subtasks that are paused now, and will resume with the new plan.
         """
+        readers = {uid: self.readers(uid) for uid in wanted}
         before = {uid: self._graph.now.vertex(uid).parallelism for uid in wanted}
-        wider = {uid: before[uid] + more[uid] for uid in wanted if more[uid]}
+        more = {uid: number - len(readers[uid]) for uid, number in wanted.items()}
+        wider = {uid: before[uid] + count for uid, count in more.items() if count > 0}
         graph = self._graph.now.rescaled(wider)
-        new = tuple(one for uid in wider for one in graph.vertex(uid).subtasks[before[uid] :])
-        change = RescaleInProgress(request, wanted, self._graph.number + 1, graph, new)
-        if wider:
-            self._parallelism = {**self._parallelism, **wider}
-            found = {name: uid for uid in wider for name in self._consumers(uid)}
-            change.unaware.update({name: uid for name, uid in found.items() if name not in aware})
-        self.current = change
+        new = tuple(subtask for uid in wider for subtask in graph.vertex(uid).subtasks[before[uid] :])
+        unaware = {name: uid for uid in wider for name in self._consumers(uid) if name not in aware}
+        self._parallelism = {**self._parallelism, **wider}
+        change = GraphChange(graph, wanted, self.place(new, readers) if self.has_workers else {})
+        self.current = RescaleInProgress(change, new, unaware)
         return change
+
+    def readers(self, uid: str) -> list[SubtaskId]:
+        """Return the subtasks of the source that can be assigned splits.
+
+        A subtask whose log has its end is left out.
+        """
+        names = self._graph.now.vertex(uid).subtasks
+        return [one for one in names if not self._subtasks.has_ended(one) and self._splits.may_read(one)]
 
     def is_known(self) -> bool:
         """Return whether all consumers of the source read the new subtasks.
@@ -181,7 +173,7 @@ class RescaleState(PlanChanges[Rescale]):
         if self.current is not None:
             self.current.unaware.pop(pause.subtask, None)
 
-    def begin_again(self, subtask: SubtaskId, unheard: Pause[Rescale] | None) -> None:
+    def begin_again(self, subtask: SubtaskId, unreached: Pause[Rescale] | None) -> None:
         """Note that the subtask's next attempt is deployed with the current plan, so that it need not pause."""
         if self.current is not None:
             self.current.unaware.pop(subtask, None)

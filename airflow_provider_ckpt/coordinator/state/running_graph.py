@@ -5,19 +5,17 @@ It may change while the job runs, so its users read it each time they need it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from airflow_provider_ckpt.model.graph import JobGraph
 
 
+@dataclass
 class RunningGraph:
-    """The current graph and its number. The number is 0 at the start of the epoch and rises by one with each change.
+    """The current graph.
 
-    A change that is in the journal but has not begun is not in this graph.
+    A change that is in the journal but has not begun is not in this graph. The affected subtasks have paused for it
+    first (R21).
     """
 
-    def __init__(self, graph: JobGraph) -> None:
-        self.now = graph
-        self.number = 0
-
-    def change(self, number: int, graph: JobGraph) -> None:
-        """Replace the graph. The journal has the change, and the affected subtasks have paused for it (R21)."""
-        self.number, self.now = number, graph
+    now: JobGraph

@@ -57,7 +57,7 @@ class Scheduler:
         widths = [vertex.parallelism for vertex in self._graph.now.vertices if vertex.splits]
         return max(self._slots, *widths, 0) if self._batch else math.inf
 
-    def again(self, subtask: SubtaskId) -> None:
+    def requeue(self, subtask: SubtaskId) -> None:
         """Queue the subtask for deployment again.
 
         Its status must be CREATED. The subtasks of a vertex keep their order.

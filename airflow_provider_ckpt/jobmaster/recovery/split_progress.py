@@ -52,7 +52,7 @@ def _restored(
 def readers_wanted(state: JobState, uid: str, declared: int) -> int:
     """Return how many subtasks must read a source with splits.
 
-    It is the declared number, unless a user has rescaled the source while the job ran (R21, :class:`GraphChanged`). The
+    It is the declared number, unless a user has rescaled the source while the job ran (R21, :class:`GraphChange`). The
     rescaled number holds until the job declares another one.
     """
     if state.plan is None or (definition := state.definition) is None or uid not in definition.sources:

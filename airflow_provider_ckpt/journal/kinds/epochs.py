@@ -138,32 +138,9 @@ class DeploymentPrepared(JournalEvent):
 
 
 @dataclass(frozen=True)
-class GraphChanged(JournalEvent):
-    """The job runs another graph from here on, in the same epoch. This is the commit point of that change (R21).
-
-    Args:
-        number: Number of the plan; 1 for the first change in the epoch.
-        rescaled: Requested numbers of subtasks, as in :class:`PlanRecorded`.
-        hosts: Hosts of the new subtasks, as in :class:`PlanRecorded`; empty if one driver runs all.
-    """
-
-    number: Count
-    graph: JobGraph
-    rescaled: Mapping[str, int]
-    at: Instant
-    hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict, metadata=OMIT_EMPTY)
-
-    def apply(self, state: Epochs) -> None:
-        if state.plan is not None:
-            rescaled = {**state.plan.rescaled, **self.rescaled}
-            hosts, waiting = {**state.plan.hosts, **self.hosts}, (*state.plan.waiting, *self.hosts)
-            state.plan = replace(state.plan, graph=self.graph, rescaled=rescaled, hosts=hosts, waiting=waiting)
-
-
-@dataclass(frozen=True)
 class SubtasksAdded(JournalEvent):
-    """Checkpoints include these subtasks from here on, and all their consumers know them. So the workers of their hosts
-    begin them.
+    """Checkpoints include these subtasks from here on, and all their consumers know them (R21). So the workers of their
+    hosts begin them.
 
     They must not begin earlier. An attempt opens its log, and consumers read that entry. A checkpoint without the
     subtask would then have consumers that have read entries which it does not cover.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_provider_ckpt.journal.kinds.epochs import Epochs, GraphChanged
+from airflow_provider_ckpt.journal.kinds.epochs import Epochs
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
+from airflow_provider_ckpt.model.graph import JobGraph
+from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
@@ -48,13 +50,28 @@ class Reconfigurations(Epochs):
 
 
 @dataclass(frozen=True)
+class GraphChange:
+    """Another graph for the same epoch.
+
+    Args:
+        rescaled: Requested numbers of subtasks, as in :class:`PlanRecorded`.
+        hosts: Hosts of the new subtasks, as in :class:`PlanRecorded`; empty if one driver runs all.
+    """
+
+    graph: JobGraph
+    rescaled: Mapping[str, int]
+    hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict, metadata=OMIT_EMPTY)
+
+
+@dataclass(frozen=True)
 class Reconfigured(JournalEvent):
-    """The job runs with ``settings`` from here on, also in later runs. This is the commit point of that change (R21).
+    """The job runs with ``settings`` and ``graph`` from here on, also in later runs. This is the commit point of that
+    change (R21).
 
     Args:
         number: Number of the reconfiguration, counted from 1 over the life of the job.
         settings: All changed settings so far, by vertex.
-        graph: Change of sources with splits that is decided together with this one.
+        graph: Change of sources with splits.
         by: Controller that asked for the change.
         request: Request that asked for it. This entry completes the request, even if its driver dies before it answers.
     """
@@ -62,15 +79,17 @@ class Reconfigured(JournalEvent):
     number: Count
     settings: Mapping[str, VertexSettings]
     at: Instant
-    graph: GraphChanged | None = field(default=None, metadata=OMIT_EMPTY)
+    graph: GraphChange | None = field(default=None, metadata=OMIT_EMPTY)
     by: str | None = field(default=None, metadata=OMIT_EMPTY)
     request: str | None = field(default=None, metadata=OMIT_EMPTY)
 
     def apply(self, state: Reconfigurations) -> None:
         state.reconfigured, state.reconfigured_at, state.reconfigured_for = self.number, self.at, self.request
-        if self.graph is not None:
-            self.graph.apply(state)
         if state.plan is not None:
+            if (change := self.graph) is not None:
+                rescaled = {**state.plan.rescaled, **change.rescaled}
+                hosts, waiting = {**state.plan.hosts, **change.hosts}, (*state.plan.waiting, *change.hosts)
+                state.plan = replace(state.plan, graph=change.graph, rescaled=rescaled, hosts=hosts, waiting=waiting)
             definition = state.plan.definition
             vertices = {
                 uid: replace(one, shuffle_partitions=parts)

@@ -26,25 +26,43 @@ COORDINATOR = (
         "begun-anew-in-the-midst-of-a-change",
         "R21",
         "ReplacementState.change",
-        "    if not self._is_changing:\n        self._standing",
-        "    if True:\n        self._standing",
+        "    if not self._is_changing:\n        self._paused",
+        "    if True:\n        self._paused",
         _RENEWING,
         "a restart aborts the change that its attempt prepares, and the user's request fails",
     ),
     Mutant(
         "begun-anew-and-sent-on",
         "R20",
-        "SubtaskLifecycle.go_on",
-        " or parts.renewing.waits_to_begin_anew(subtask)",
+        "SubtaskLifecycle.resume",
+        " or parts.replacements.awaits_next_attempt(subtask)",
         "",
         _RENEWING,
         "an attempt runs another batch while the next attempt copies its folder",
     ),
     Mutant(
+        "changes-before-the-job-runs",
+        "R21",
+        "Coordinator.__init__",
+        "        self._release,\n        self._change,\n",
+        "        self._change,\n        self._release,\n",
+        ("tests/coordinator/test_controllers.py",),
+        "a controller is polled one step later than its first interval ends",
+    ),
+    Mutant(
+        "changes-after-the-end",
+        "R21",
+        "Coordinator.__init__",
+        "        self._change,\n        self._finish,\n",
+        "        self._finish,\n        self._change,\n",
+        ("tests/coordinator/test_phases.py::test_nothing_is_journaled_after_the_end_of_the_job",),
+        "a change in progress is answered and journaled after the end of the job",
+    ),
+    Mutant(
         "begun-anew-and-never-awaited",
         "R15",
-        "Replacer.advance",
-        "        self._failover.awaits(subtask, now)\n",
+        "Failover.restart_unfailed",
+        "    self.awaits(subtask, now)\n",
         "",
         _RENEWING,
         "a subtask whose next attempt never starts keeps the job without checkpoints for ever",
@@ -287,8 +305,8 @@ COORDINATOR = (
         "next-attempt-is-taken-for-running",
         "R15",
         "SubtaskLifecycle.opened",
-        "    parts.subtasks.set_status(subtask, SubtaskStatus.CREATED)\n    parts.scheduler.again(subtask)",
-        "    parts.scheduler.again(subtask)",
+        "    parts.subtasks.set_status(subtask, SubtaskStatus.CREATED)\n    parts.scheduler.requeue(subtask)",
+        "    parts.scheduler.requeue(subtask)",
         _ATTEMPTS,
         "the next attempt is never deployed, and checkpoints wait for it",
     ),
@@ -350,8 +368,8 @@ COORDINATOR = (
         "two-releases-at-once",
         "R9",
         "ReleaseQueue.ask",
-        "    if not self.is_behind or self._is_under_way or self.is_given_up:",
-        "    if not self.is_behind or self.is_given_up:",
+        "    if not self.is_behind or self._is_under_way or self.is_abandoned:",
+        "    if not self.is_behind or self.is_abandoned:",
         _ALL,
         "two releases of one sink run at the same time",
     ),
@@ -404,7 +422,7 @@ COORDINATOR = (
         "failing-sink-ends-the-others",
         "R9",
         "ReleaseState.done",
-        "                queue.others_went_on()\n",
+        "                queue.others_released()\n",
         "                pass\n",
         _ALL,
         "a sink that is down restarts the job again and again, and the other sinks wait",
@@ -493,16 +511,18 @@ COORDINATOR = (
     Mutant(
         "resumed-before-the-drop-is-durable",
         "R2",
-        "SubtaskLifecycle.go_on",
+        "SubtaskLifecycle.resume",
         "    parts.out.extend(map(Append, on.events))\n"
         "    for subtask in on.subtasks:\n"
-        "        if not (parts.reconfiguring.waits_to_begin_anew(subtask)"
-        " or parts.renewing.waits_to_begin_anew(subtask)):\n"
-        "            parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))\n",
+        "        if parts.reconfiguring.awaits_next_attempt(subtask)"
+        " or parts.replacements.awaits_next_attempt(subtask):\n"
+        "            continue\n"
+        "        parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))\n",
         "    for subtask in on.subtasks:\n"
-        "        if not (parts.reconfiguring.waits_to_begin_anew(subtask)"
-        " or parts.renewing.waits_to_begin_anew(subtask)):\n"
-        "            parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))\n"
+        "        if parts.reconfiguring.awaits_next_attempt(subtask)"
+        " or parts.replacements.awaits_next_attempt(subtask):\n"
+        "            continue\n"
+        "        parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))\n"
         "    parts.out.extend(map(Append, on.events))\n",
         ("tests/coordinator/test_finishing.py", "tests/coordinator/test_reconfiguring.py"),
         "a query runs without its source, and the next driver adds the source again",

@@ -13,8 +13,8 @@ RESCALING = (
     Mutant(
         "rescale-hands-out-to-the-ended",
         "R14",
-        "Rescaler.readers",
-        " and splits.may_read(one)]",
+        "RescaleState.readers",
+        " and self._splits.may_read(one)]",
         "]",
         ("tests/coordinator/test_rescaling.py::test_one_whose_log_has_its_end_is_none_of_those_that_read",),
         "after a restart, a rescaled source has fewer readers than were requested",
@@ -70,7 +70,7 @@ RESCALING = (
         "R14",
         "SplitEnumerator.due.is_taken",
         "is_taken = not self._takers.isdisjoint(reading)",
-        "is_taken = not self._takers <= self._told_last",
+        "is_taken = not self._takers <= self._had_last",
         ("tests/coordinator/test_enumerator.py",),
         "the remaining splits go to a subtask that ended while the JobMaster changed, and stay unread",
     ),
@@ -79,7 +79,7 @@ RESCALING = (
         "R21",
         "Coordinator._advance.effects",
         "effects = list(self._parts.out)\n",
-        'effects = sorted(self._parts.out, key=lambda one: "GraphChanged" in f"{one}"[:30])\n',
+        'effects = sorted(self._parts.out, key=lambda one: "Reconfigured" in f"{one}"[:30])\n',
         _FOUND,
         "a driver dies after it has started new subtasks, and the next one does not know their published batches",
     ),
@@ -122,9 +122,9 @@ RESCALING = (
     Mutant(
         "rescale-retaken-at-once",
         "R21",
-        "Rescaler.decide",
-        "        self._parts.splits.hold(uid)\n    hosts",
-        "        self._parts.splits.reassign(uid, [*self.readers(uid), *change.new])\n    hosts",
+        "Reconfigurer.requested",
+        "        parts.splits.hold(uid)\n",
+        "        parts.splits.reassign(uid, parts.rescaling.readers(uid))\n",
         _FOUND,
         "the source ends before the new subtasks start, and a consumer that has ended gets none of their barriers",
     ),
@@ -275,11 +275,12 @@ RESCALING = (
     Mutant(
         "rescaled-workers-told-too-early",
         "R21",
-        "Rescaler.decide",
-        "    return GraphChanged(change.number, change.graph, wanted, now, hosts)\n",
-        "    if hosts:\n"
-        "        self._parts.out.append(Append(SubtasksAdded(change.new, now)))\n"
-        "    return GraphChanged(change.number, change.graph, wanted, now, hosts)\n",
+        "Rescaler.advance",
+        "    elif not change.has_begun:\n        self._begin_if_quiet(change, now)\n",
+        "    elif not change.has_begun:\n"
+        "        if self._parts.rescaling.has_workers:\n"
+        "            self._parts.out.append(Append(SubtasksAdded(change.new, now)))\n"
+        "        self._begin_if_quiet(change, now)\n",
         _OF_WORKERS,
         "a new subtask starts before its consumers know it",
     ),
