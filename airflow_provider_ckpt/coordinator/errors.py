@@ -24,8 +24,6 @@ class CutViolatedError(TerminalError):
     """Error for an acknowledged checkpoint that is no consistent cut.
 
     It is not completed, and nothing of it is released.
-
-    Data: checkpoint, edge, consumer, read, producer, published.
     """
 
     template = (

@@ -84,10 +84,7 @@ class JobNotDeletedError(DeletionRefusedError, InvalidInputError):
 
 
 class StagedOutputLeftError(DeletionRefusedError, TransientError):
-    """A deletion has begun, but staged output could not be deleted. The job can no longer run.
-
-    ``data``: job_id, sink, cause, delete (a command).
-    """
+    """A deletion has begun, but staged output could not be deleted. The job can no longer run."""
 
     template = (
         "the staged output of sink {sink} of job {job_id!r} could not be deleted: {cause}. Delete the job again to "

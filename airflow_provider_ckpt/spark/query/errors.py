@@ -44,7 +44,7 @@ class FunctionFailedForNowError(TransientError):
 
 
 class NothingToReadError(TransientError):
-    """A bounded source without anything to read at the job's first start. Data: uid, location, nothing."""
+    """A source without anything to read at the job's first start. The data may still come."""
 
     template = (
         "bounded source {uid!r} ({location}) has nothing to read: there is {nothing}. The job would finish without "
@@ -72,7 +72,7 @@ class FrozenListLostError(TerminalError):
 
 
 class EmptyFileError(TransientError):
-    """An empty file of a format whose files are never empty. Data: subject, file, format."""
+    """An empty file of a format whose files are never empty. Another try reads it again."""
 
     template = (
         "{subject} cannot read {file}: it is empty, and a {format} file never is. Spark would leave it out silently. "

@@ -41,7 +41,7 @@ def unfit_event_time(vertex: str, source: str, times: SourceTimes) -> UnfitInput
 
 
 class ExecutorPythonError(TerminalError):
-    """A Python of the executors that cannot run the job's functions. Data: vertex, problem."""
+    """A Python of the executors that cannot run the job's functions. Its administrator must change it."""
 
     template = (
         "the query of vertex {vertex!r} failed in a Python worker: {problem}. Nothing of the batch was released. "
@@ -51,7 +51,7 @@ class ExecutorPythonError(TerminalError):
 
 
 class KafkaRowsGoneError(TerminalError):
-    """Unread rows that are gone from Kafka, found by a running query. Data: vertex, reason."""
+    """Unread rows that are gone from Kafka, found by a running query."""
 
     template = (
         "the query of vertex {vertex!r} cannot continue: rows that it has not read are gone from Kafka. {reason} "
