@@ -248,7 +248,7 @@ def _frozen_files(storage: Storage, data: bytes) -> None:
 def _intents(storage: Storage) -> None:
     log = IntentLog(storage, "orders", "lake")
     for number in range(log.catch_up()):
-        log.intent(number)
+        log.entry(number)
 
 
 # ---- files of Spark's

@@ -7,14 +7,13 @@ effects.
 from __future__ import annotations
 
 import functools
-import logging
-import threading
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark import cloudpickle
 
+from airflow_provider_ckpt.concurrency import DaemonThreads
 from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeTried
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading.code import code_of_version
@@ -40,8 +39,6 @@ from airflow_provider_ckpt.spark.task.streaming.streaming_runner import Streamin
 from airflow_provider_ckpt.spark.task.streaming.streaming_runner_factory import StreamingRunnerFactory
 from airflow_provider_ckpt.subtasklog.log_reader import CurrentLog
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class VersionTrials:
     ) -> None:
         self._running, self._context, self._runner = running, context, runner
         self._frozen, self._logs = frozen, logs
-        self._threads: list[threading.Thread] = []
+        self._threads = DaemonThreads()
         self._trials: QueryDryRuns | None = None
         self._is_closed = False
         self._found: dict[str, JobVersion] = {}
@@ -108,9 +105,7 @@ class VersionTrials:
                 tell(UpgradeTried(name, None))
 
         # a daemon, so that a function that never returns does not delay the end of the driver
-        thread = threading.Thread(target=run, name="ckpt-version-trial", daemon=True)
-        self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
-        thread.start()
+        self._threads.start("ckpt-version-trial", run)
 
     def found(self, name: str) -> JobVersion:
         """Return the version that was tried for the request and fits."""
@@ -122,10 +117,7 @@ class VersionTrials:
         trials = self._trials
         if trials is not None:
             trials.stop()
-        for thread in self._threads:
-            thread.join(LAST_TRIAL)
-            if thread.is_alive():
-                log.warning("%s has not ended within %g s, and is abandoned", thread.name, LAST_TRIAL)
+        self._threads.join(LAST_TRIAL)
 
     # ---- the threads
 
