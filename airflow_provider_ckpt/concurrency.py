@@ -1,14 +1,19 @@
-"""Thread pools for short calls that wait for a disk or for the storage."""
+"""Work in several threads: calls that wait for a disk or for the storage, and calls that may hang."""
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+log = logging.getLogger(__name__)
+MOST = 16
+"""Most pieces at a time. Several syncs of one disk together cost little more than one."""
 
 
 def each_at_once(act: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
@@ -33,8 +38,33 @@ def each_at_once(act: Callable[[Item], Result], items: Sequence[Item], threads: 
         return [result for results in pool.map(unless_failed, items) for result in results]
 
 
-MOST = 16
-"""Most pieces at a time. Several syncs of one disk together cost little more than one."""
+def answer_within(seconds: float, ask: Callable[[], Result]) -> Result | None:
+    """Return the result of ``ask``, called in a daemon thread. Return None if it fails or takes longer."""
+    answers: list[Result] = []
+    thread = threading.Thread(target=lambda: answers.append(ask()), name="ckpt-asking", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return answers[0] if answers else None
+
+
+class DaemonThreads:
+    """The threads of one owner, which does not wait for ever for one that hangs. Nor does the end of the process."""
+
+    def __init__(self) -> None:
+        self._threads: list[threading.Thread] = []
+
+    def start(self, name: str, run: Callable[[], None]) -> None:
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
+        thread.start()
+
+    def join(self, seconds: float) -> None:
+        """Wait until all threads have ended, at most ``seconds`` in all."""
+        until = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                log.warning("%s has not ended within %g s, and is abandoned", thread.name, seconds)
 
 
 class SideBySide:

@@ -29,8 +29,8 @@ from airflow_provider_ckpt.cli import (
     worker,
 )
 from airflow_provider_ckpt.cli.errors import print_refusal
-from airflow_provider_ckpt.cli.output import printable_output
 from airflow_provider_ckpt.cli.suggestions import Commands, refuse_mistyped
+from airflow_provider_ckpt.cli.text import printable_output
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.status.exit_code import ExitCode
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from datetime import datetime, timezone
+from typing import Any
 
-from airflow_provider_ckpt.printable import one_line
+from airflow_provider_ckpt.printable import one_line, printable
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -41,3 +44,22 @@ def duration(milliseconds: float | None) -> str | None:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {seconds:02} s"
+
+
+@contextmanager
+def printable_output() -> Iterator[None]:
+    """Escape control characters in the output of the block. Line breaks and tabs stay."""
+    with redirect_stdout(_Printable(sys.stdout)), redirect_stderr(_Printable(sys.stderr)):
+        yield
+
+
+class _Printable:
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(printable(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

@@ -11,9 +11,10 @@ from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.client.sinks_of_job import sinks_of_job
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.options import kinds
+from airflow_provider_ckpt.jobmaster.retention.collector import SinksOf
 from airflow_provider_ckpt.jobmaster.retention.garbage import Garbage, JobGarbage, Reason, StrangeFolder
 from airflow_provider_ckpt.jobmaster.retention.garbage_removal import GarbageRemoval
-from airflow_provider_ckpt.jobmaster.retention.garbage_search import SinksOf, find_garbage
+from airflow_provider_ckpt.jobmaster.retention.garbage_search import find_garbage
 from airflow_provider_ckpt.journal.journal import job_ids
 from airflow_provider_ckpt.storage.layout import JOURNAL, PARTS, check_job_id, is_job_id
 from airflow_provider_ckpt.storage.location import Location

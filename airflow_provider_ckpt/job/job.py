@@ -17,6 +17,7 @@ from airflow_provider_ckpt.job.operators import (
     LateRows,
     OnMalformed,
     Operator,
+    OperatorRegistry,
     OutputMode,
     ReleasePolicy,
     SourceOptions,
@@ -33,7 +34,6 @@ from airflow_provider_ckpt.job.options.params import (
 )
 from airflow_provider_ckpt.job.options.run_options import Mode, RuntimeMode, check_mode
 from airflow_provider_ckpt.job.options.units import Duration, Size
-from airflow_provider_ckpt.job.registry import OperatorRegistry
 from airflow_provider_ckpt.job.signatures import (
     check_source,
     check_split_source,

@@ -17,6 +17,23 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 @dataclass(frozen=True)
+class JobIdentity:
+    """The job in its root, and the epoch in which this JobMaster runs it.
+
+    Args:
+        deployment: Deployment of the workers that run the subtasks; 0 if the tasks run in this process.
+        upgraded: Facts about the earlier version, if this driver has run the job before.
+    """
+
+    storage: Storage
+    job_id: str
+    epoch: int
+    options: RunOptions
+    deployment: int = 0
+    upgraded: Upgraded | None = None
+
+
+@dataclass(frozen=True)
 class Upgraded:
     """The upgrade by which a JobMaster follows another one in the same driver.
 
@@ -46,20 +63,3 @@ class Upgrades(Protocol):
 
     def close(self) -> None:
         """Stop all trials. A running trial may end shortly after this returns."""
-
-
-@dataclass(frozen=True)
-class JobIdentity:
-    """The job in its root, and the epoch in which this JobMaster runs it.
-
-    Args:
-        deployment: Deployment of the workers that run the subtasks; 0 if the tasks run in this process.
-        upgraded: Facts about the earlier version, if this driver has run the job before.
-    """
-
-    storage: Storage
-    job_id: str
-    epoch: int
-    options: RunOptions
-    deployment: int = 0
-    upgraded: Upgraded | None = None

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.journal.kinds.checkpoints import (
     CheckpointTriggered,
     SinkReleased,
 )
-from airflow_provider_ckpt.journal.kinds.deletion import DeletionBegun
+from airflow_provider_ckpt.journal.kinds.deletion import DeletionBegun, JobDeleted
 from airflow_provider_ckpt.journal.kinds.epochs import (
     DeploymentPrepared,
     EpochClaimed,
@@ -35,7 +35,6 @@ from airflow_provider_ckpt.journal.kinds.sources import (
 from airflow_provider_ckpt.journal.kinds.splits import SplitsAssigned, SplitsCovered, SplitsDone
 from airflow_provider_ckpt.journal.kinds.subtasks import SubtaskEndOfData, SubtaskFinished, SubtaskRestarting
 from airflow_provider_ckpt.journal.state_json import StateSnapshot
-from airflow_provider_ckpt.journal.tombstone import JobDeleted
 
 __all__ = [
     "CheckpointAborted",

@@ -40,19 +40,6 @@ from airflow_provider_ckpt.storage.storage import Storage
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.events import Event
 
-_TEXTS = ("cause", "reason", "why")
-
-
-def cleaned(event: Event) -> Event:
-    """Return the event without secrets of this driver, passwords in URIs and colours in its texts."""
-    given = {name: text for name in _TEXTS if isinstance(text := getattr(event, name, None), str)}
-    shown = {name: without_colours(redact_given(text)) for name, text in given.items()}
-    if shown == given:
-        return event
-    changed: Event = replace(event, **shown)  # type: ignore[arg-type]
-    return changed
-
-
 __all__ = ["Journal", "job_ids", "list_jobs"]
 
 
@@ -361,3 +348,16 @@ def _takes_over(entry: Entry) -> bool:
 def _body(texts: list[str]) -> str:
     events = ",\n".join(texts)
     return f'{{"release": {json.dumps(release())}, "events": [\n{events}\n]}}'
+
+
+_TEXTS = ("cause", "reason", "why")
+
+
+def cleaned(event: Event) -> Event:
+    """Return the event without secrets of this driver, passwords in URIs and colours in its texts."""
+    given = {name: text for name in _TEXTS if isinstance(text := getattr(event, name, None), str)}
+    shown = {name: without_colours(redact_given(text)) for name, text in given.items()}
+    if shown == given:
+        return event
+    changed: Event = replace(event, **shown)  # type: ignore[arg-type]
+    return changed

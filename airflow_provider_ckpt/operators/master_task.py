@@ -6,7 +6,6 @@ The JobMaster for which the main thread of an Airflow task waits.
 from __future__ import annotations
 
 import queue
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from airflow_provider_ckpt.concurrency import answer_within
 from airflow_provider_ckpt.connections.environment import hand_over
 from airflow_provider_ckpt.hooks.driver_connections import DriverConnections, driver_connections
 from airflow_provider_ckpt.hooks.driver_log import log_status
@@ -288,13 +288,5 @@ class MasterTaskOperator(GroupTaskOperator):
 
         Asks in another thread, because the signal may have interrupted a request of this thread to Airflow.
         """
-        found: list[bool] = []
-
-        def look() -> None:
-            states = self._siblings.states()
-            found.append(states.get(self.task_id) in (*GIVEN_UP, "success"))
-
-        looking = threading.Thread(target=look, daemon=True)
-        looking.start()
-        looking.join(_ASKING)
-        return found == [True]
+        states = answer_within(_ASKING, self._siblings.states)
+        return states is not None and states.get(self.task_id) in (*GIVEN_UP, "success")

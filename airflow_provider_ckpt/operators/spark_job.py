@@ -16,6 +16,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_provider_ckpt.concurrency import answer_within
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, driver_connections
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
@@ -48,7 +49,6 @@ from airflow_provider_ckpt.storage.writable import refuse_unwritable
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-
 
 Instant = datetime | str
 DRIVER = PACKAGE / "spark" / "main.py"
@@ -233,11 +233,8 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
     def _asked_to_stop(self, run: TaskRun) -> bool:
         """Return whether the driver was asked to stop. Asks in a thread, so that a silent storage does not use up the
         time."""
-        asked: list[bool] = []
-        asking = threading.Thread(target=lambda: asked.append(run.ask_to_stop(self.log.warning)), daemon=True)
-        asking.start()
-        asking.join(min(_REQUEST_SECONDS, self._stop_grace))
-        return asked == [True]
+        seconds = min(_REQUEST_SECONDS, self._stop_grace)
+        return answer_within(seconds, lambda: run.ask_to_stop(self.log.warning)) is True
 
     def _left(self, until: float) -> bool:
         """Return whether the driver has left by itself. In cluster mode the end of spark-submit does not show it."""

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.operators.group_run import GroupStatus, may_run_again, subtasks_of
 from airflow_provider_ckpt.operators.waiting_task import WaitingTaskOperator
 from airflow_provider_ckpt.status.status_line import LineKind
-from airflow_provider_ckpt.triggers.master_available import WaitResult
+from airflow_provider_ckpt.triggers.group_wait import WaitResult
 from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
 
 if TYPE_CHECKING:

@@ -30,9 +30,11 @@ from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal, open_journal
 from airflow_provider_ckpt.jobmaster.recovery.restored_state import restored
+from airflow_provider_ckpt.jobmaster.recovery.split_progress import splits_left
 from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.jobmaster.roll_forward import check_sinks
+from airflow_provider_ckpt.journal.events import SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
@@ -43,7 +45,6 @@ from airflow_provider_ckpt.model.words import JOB_FILE, run_command
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.remote.errors import NotPlannedError
 from airflow_provider_ckpt.remote.mailbox import Mailbox, master_name
-from airflow_provider_ckpt.remote.master_recovery import note_finished, splits_left
 from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.remote.unassigned_subtasks import UnassignedSubtasks, told_of_vacant
@@ -59,7 +60,8 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.subtasklog.log_reader import TailedLogs
+from airflow_provider_ckpt.subtasklog.log_reader import TailedLogs, TailingLogReader
+from airflow_provider_ckpt.subtasklog.log_state import fold
 
 
 @dataclass(frozen=True)
@@ -297,3 +299,14 @@ class Master:
         if outcome.status is JobStatus.FINISHED:
             post_run(self._status, state, "deleting what the job no longer needs", clean)
         self._status.ended(state, outcome.status, outcome.cause)
+
+
+def note_finished(journal: OwnedJournal, logs: Mapping[SubtaskId, TailingLogReader]) -> None:
+    """Journal the subtasks whose logs are closed but that the journal does not list as finished.
+
+    The end of the log decides (R11). The previous JobMaster may have died before it journaled the end.
+    """
+    for subtask, log in logs.items():
+        found = fold(log.records())
+        if found.closed and found.opened is not None and subtask not in journal.state.finished:
+            journal.write(SubtaskFinished(subtask, str(found.opened.attempt), time.time()))

@@ -20,6 +20,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 T = TypeVar("T")
 _NAME = re.compile(r"(\d{8,})\.json")
+_REMEMBERED = 64
+"""Entries that are kept in memory. A release needs only those that were appended since its batches were staged."""
 
 
 class NumberedLog(Generic[T]):
@@ -37,17 +39,26 @@ class NumberedLog(Generic[T]):
         kind: document kind of the entries.
         version: version that is written, and the newest that is read.
         parse: makes a value of an entry's body, and raises UnknownFormError for a damaged one.
+        write: makes an entry's body of a value.
     """
 
     def __init__(
-        self, storage: Storage, folder: str, kind: str, version: int, parse: Callable[[Mapping[str, Any]], T]
+        self,
+        storage: Storage,
+        folder: str,
+        kind: str,
+        version: int,
+        parse: Callable[[Mapping[str, Any]], T],
+        write: Callable[[T], dict[str, Any]],
     ) -> None:
         self._storage = storage
         self._folder = folder
         self._kind = kind
         self._version = version
         self._parse = parse
+        self._body = write
         self._length: int | None = None
+        self._recent: dict[int, T] = {}
         self.lock = threading.RLock()
 
     def length(self) -> int:
@@ -57,36 +68,38 @@ class NumberedLog(Generic[T]):
                 self._length = self._listed()
             return self._length
 
-    def next(self) -> T | None:
-        """Return the entry after the last one seen and count it as seen; None if there is none."""
+    def catch_up(self) -> int:
+        """Read the entries that any process has appended since, and return the number of entries."""
         with self.lock:
-            number = self.length()
-            try:
-                value = self._value(number)
-            except ObjectNotFoundError:
-                return None
-            self._length = number + 1
-            return value
+            while True:
+                try:
+                    self._see(self._value(self.length()))
+                except ObjectNotFoundError:
+                    return self.length()
 
-    def append(self, body: dict[str, Any]) -> bool:
-        """Append after the last entry seen. Return False if another process did; then call :meth:`next`."""
+    def append(self, value: T) -> bool:
+        """Append after the last entry seen. Return False if another process did; then call :meth:`catch_up`."""
         with self.lock:
             number, writer = self.length(), secrets.token_hex(8)
+            body = self._body(value)
             data = encode_document(self._kind, self._version, number=number, writer=writer, body=body)
             try:
                 self._storage.create(self._path(number), data)
             except AlreadyExistsError:
                 if self._read(number).get("writer") != writer:  # if it is ours, only the reply was lost (R17)
                     return False
-            self._length = number + 1
+            self._see(value)
             return True
 
-    def read(self, number: int) -> T:
-        """Return an entry that was seen before."""
-        try:
-            return self._value(number)
-        except ObjectNotFoundError:
-            raise self._damaged(f"entry {number} is gone, and there are {self.length()}") from None
+    def entry(self, number: int) -> T:
+        """Return an entry below :meth:`length`."""
+        with self.lock:
+            if number not in self._recent:
+                try:
+                    self._remember(number, self._value(number))
+                except ObjectNotFoundError:
+                    raise self._damaged(f"entry {number} is gone, and there are {self.length()}") from None
+            return self._recent[number]
 
     def refuse_shorter(self, entries: int, who: str) -> None:
         """Refuse a log with fewer ``entries`` than ``who`` has seen.
@@ -95,6 +108,16 @@ class NumberedLog(Generic[T]):
         """
         if entries > self.length():
             raise self._damaged(f"{who} has seen {entries}, and there are {self.length()}")
+
+    def _see(self, value: T) -> None:
+        number = self.length()
+        self._remember(number, value)
+        self._length = number + 1
+
+    def _remember(self, number: int, value: T) -> None:
+        while len(self._recent) >= _REMEMBERED:
+            del self._recent[next(iter(self._recent))]
+        self._recent[number] = value
 
     def _listed(self) -> int:
         numbers = {int(match[1]) for match in map(_NAME.fullmatch, self._storage.list(self._folder)) if match}

@@ -15,7 +15,6 @@ from airflow_provider_ckpt.sparkfiles.folder_check import FolderCheck
 from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.envelope import encode_document
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError
 from airflow_provider_ckpt.storage.removal import best_effort
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.log_state import Numbered
@@ -93,10 +92,7 @@ class AttemptFolders:
         folder.forget_unreadable(gone)
         copied_from = None if previous is None else str(previous)
         marker = encode_document(KIND, VERSION, attempt=str(attempt), copied_from=copied_from)
-        try:
-            self._storage.create(self._marker(attempt), marker)
-        except AlreadyExistsError:
-            pass  # the attempt's own marker, if the reply was lost
+        self._storage.create_if_absent(self._marker(attempt), marker)  # an existing one is its own: a reply was lost
         return folder
 
     def delete_before(self, attempt: AttemptId, keep: AttemptId | None = None) -> None:

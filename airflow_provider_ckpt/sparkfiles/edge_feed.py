@@ -24,7 +24,7 @@ from airflow_provider_ckpt.sparkfiles import feed_entry
 from airflow_provider_ckpt.sparkfiles.attempt_feeds import COMPACT_EVERY, AttemptFeeds, entry_path, is_compact
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.refusal import UNREADABLE
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.lost_entries import refuse_damaged
@@ -253,11 +253,9 @@ class EdgeFeed:
         self._fed[partition] = max(self._fed[partition], position)
 
     def _write(self, lines: Iterable[str]) -> None:
-        try:
-            entry = feed_entry.encode(lines, self._spark_uri(self._path))
-            self._storage.create(entry_path(self._path, self._next), entry)
-        except AlreadyExistsError:
-            pass  # only this attempt writes here, so the reply was lost
+        entry = feed_entry.encode(lines, self._spark_uri(self._path))
+        # If it exists, a reply was lost, because only this attempt writes here.
+        self._storage.create_if_absent(entry_path(self._path, self._next), entry)
         self._next += 1
 
     def _line(self, partition: str, position: int, index: int, path: str, size: int) -> str:

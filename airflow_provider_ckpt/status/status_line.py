@@ -21,50 +21,6 @@ from typing import Any
 from airflow_provider_ckpt.job.causes import users_frames
 from airflow_provider_ckpt.printable import printable
 
-_LARGEST = 2**63
-
-
-def wrong_field(data: Mapping[str, Any]) -> str | None:
-    """Return the field that has a value of another type, as "checkpoint (str)". Return None if there is none."""
-    for name, fits in _FIELDS.items():
-        if name in data and data[name] is not None and not fits(data[name]):
-            return f"{name} ({type(data[name]).__name__})"
-    return None
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_switch(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _are_texts_by_name(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(map(_is_text, value.values()))
-
-
-_TEXTS = ("message", "job_id", "application_id", "status", "spark_ui", "traceback", "traces", "driver_before")
-_COUNTS = ("epoch", "checkpoint", "released", "late_rows", "changed_files", "unfit_rows", "malformed_rows")
-_SWITCHES = ("quiet", "no_master", "run_over", "terminal")
-_FIELDS: Mapping[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(_TEXTS, _is_text),
-    **dict.fromkeys(_COUNTS, _is_count),
-    **dict.fromkeys(_SWITCHES, _is_switch),
-    "finished_operators": _are_texts,
-    "recovery": _are_texts,
-    "outputs": _are_texts_by_name,
-}
-
-
 TOKEN_VARIABLE = "CKPT_STATUS_TOKEN"
 """Environment variable of a driver. Spark hides settings with such a name in its UI and its event log."""
 _LOOKS_LIKE_ONE = re.compile(r"(?:^|\s)CKPT (?:\S+ )?\{")
@@ -281,3 +237,47 @@ def _each_text(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, list | tuple):
         return [_each_text(each, redact) for each in value]
     return value
+
+
+_LARGEST = 2**63
+
+
+def wrong_field(data: Mapping[str, Any]) -> str | None:
+    """Return the field that has a value of another type, as "checkpoint (str)". Return None if there is none."""
+    for name, fits in _FIELDS.items():
+        if name in data and data[name] is not None and not fits(data[name]):
+            return f"{name} ({type(data[name]).__name__})"
+    return None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_switch(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _are_texts_by_name(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, value.values()))
+
+
+_TEXTS = ("message", "job_id", "application_id", "status", "spark_ui", "traceback", "traces", "driver_before")
+_COUNTS = ("epoch", "checkpoint", "released", "late_rows", "changed_files", "unfit_rows", "malformed_rows")
+_SWITCHES = ("quiet", "no_master", "run_over", "terminal")
+_FIELDS: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(_TEXTS, _is_text),
+    **dict.fromkeys(_COUNTS, _is_count),
+    **dict.fromkeys(_SWITCHES, _is_switch),
+    "finished_operators": _are_texts,
+    "recovery": _are_texts,
+    "outputs": _are_texts_by_name,
+}

@@ -6,7 +6,6 @@ import re
 
 from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import (
-    AlreadyExistsError,
     ForeignRootError,
     MalformedDocumentError,
     NoRootError,
@@ -29,11 +28,8 @@ def open_root(storage: Storage) -> Storage:
     """
     check_root(storage)
     storage.probe()
-    try:
-        storage.create(ROOT_MARKER, encode_document("root", ROOT_VERSION))
-    except AlreadyExistsError:
-        return read_root(storage)
-    return storage
+    is_new = storage.create_if_absent(ROOT_MARKER, encode_document("root", ROOT_VERSION))
+    return storage if is_new else read_root(storage)
 
 
 def check_root(storage: Storage) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from airflow_provider_ckpt.model.backoff import backoff
 from airflow_provider_ckpt.storage.client_limits import TRIES, users_options
 from airflow_provider_ckpt.storage.errors import (
     InvalidStorageOptionsError,
@@ -17,7 +18,7 @@ from airflow_provider_ckpt.storage.fsspec_storage import FsspecStorage
 from airflow_provider_ckpt.storage.redaction import redact
 from airflow_provider_ckpt.storage.s3_refusals import LISTING, has_expired, is_denied, response_of, right_for
 
-_TRIES = 8
+_TRIES, _FIRST_PAUSE, _LONGEST_PAUSE = 8, 0.05, 3.2
 _READS = frozenset({"read", "look for", "copy"})
 _AT_ONCE = 1000  # objects that one request can delete
 _BROKEN_OFF = {"ClientPayloadError", "IncompleteRead", "IncompleteReadError", "ResponseStreamingError"}
@@ -77,7 +78,7 @@ class S3Storage(FsspecStorage):
                     return False
                 if status != 409 or attempt == _TRIES - 1:
                     raise
-            self.sleep(0.05 * 2**attempt)
+            self.sleep(backoff(attempt + 1, _FIRST_PAUSE, _LONGEST_PAUSE))
         raise AssertionError("unreachable")
 
     def _read(self, full: str, start: int | None = None, end: int | None = None) -> bytes:

@@ -12,6 +12,7 @@ from botocore.handlers import add_expect_header
 from fsspec.asyn import sync_wrapper
 from s3fs import S3FileSystem
 
+from airflow_provider_ckpt.model.backoff import backoff
 from airflow_provider_ckpt.storage.client_limits import CONNECT_SECONDS, READ_SECONDS, TRIES
 from airflow_provider_ckpt.storage.credentials import seconds_to_wait
 from airflow_provider_ckpt.storage.s3_refusals import EXPIRED, code_of
@@ -19,7 +20,7 @@ from airflow_provider_ckpt.storage.s3_refusals import EXPIRED, code_of
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
-"""Seconds between two tries. Each pause is twice as long as the previous one."""
+"""Seconds between two tries."""
 _SLOWEST = 50_000
 """Least bytes per second that a network is assumed to carry."""
 _NO_CODE = frozenset({"400", "403"})
@@ -42,7 +43,7 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
 
     async def _call_s3(self, method: str, *given: Any, **named: Any) -> Any:
         until: float | None = None
-        pause = FIRST_PAUSE
+        failures = 0
         while True:
             try:
                 return await self._ask(method, *given, **named)
@@ -50,11 +51,11 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
                 reason = await self._reason(error, named)
                 if code_of(reason) not in EXPIRED:
                     raise reason from reason.__cause__
-                until = _until(until, named)
+                until, failures = _until(until, named), failures + 1
+                pause = backoff(failures, FIRST_PAUSE, LONGEST_PAUSE)
                 if time.monotonic() + pause > until:
                     raise reason from reason.__cause__
             await asyncio.sleep(pause)
-            pause = min(LONGEST_PAUSE, 2 * pause)
             await self.set_session(refresh=True)  # files, roles and the environment are read again
 
     call_s3 = sync_wrapper(_call_s3)

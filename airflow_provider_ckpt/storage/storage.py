@@ -53,6 +53,14 @@ class Storage(ABC):
         must know this compares the content.
         """
 
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Create an object like :meth:`create`. Return False if it exists, maybe because a reply was lost."""
+        try:
+            self.create(path, data)
+        except AlreadyExistsError:
+            return False
+        return True
+
     @abstractmethod
     def replace(self, path: str, data: bytes) -> None:
         """Create or replace a small object. A reader sees the old or the new one."""
@@ -260,10 +268,7 @@ class Storage(ABC):
         if self.list(target):
             return
         path = f"{target}/{_PROBE}"  # one fixed name, so that the next start deletes the object of a killed driver
-        try:
-            self.create(path, b"1")
-        except AlreadyExistsError:
-            pass
+        self.create_if_absent(path, b"1")
         self.delete(path)
 
     def check_rights(self, name: str) -> None:  # noqa: B027 - a local folder is checked without a write
@@ -284,14 +289,12 @@ class Storage(ABC):
         self.probe()
 
     def _probe_second_create(self, path: str) -> None:
-        try:
-            self.create(path, b"2")
-        except AlreadyExistsError:
-            if self.read(path) == b"1":
-                return
-            reason = "an object just written reads differently"
-        else:
+        if self.create_if_absent(path, b"2"):
             reason = "creating an object that exists already succeeded"
+        elif self.read(path) == b"1":
+            return
+        else:
+            reason = "an object just written reads differently"
         self.delete(path)
         raise StorageUnsuitableError(uri=self.uri, reason=reason)
 

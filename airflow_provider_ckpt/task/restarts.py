@@ -5,12 +5,11 @@ The interface that creates tasks of any kind.
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from airflow_provider_ckpt.concurrency import DaemonThreads
 from airflow_provider_ckpt.coordinator.protocol.commands import RestartSubtask
 from airflow_provider_ckpt.coordinator.protocol.reports import Report, SubtaskDone, SubtaskOpened
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
@@ -33,8 +32,6 @@ class TaskFactory(Protocol):
         """Report that ``attempt`` failed to begin."""
 
 
-log = logging.getLogger(__name__)
-
 LAST_RESTART = 10.0
 """Seconds that a restart in progress gets when the run ends. It may be the reason for the end."""
 
@@ -55,19 +52,15 @@ class Restarts:
     def __init__(self, factory: TaskFactory, post: Callable[[Report], None], new_nonce: Callable[[], str]) -> None:
         self._factory, self._post, self._new_nonce = factory, post, new_nonce
         self._closing = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._threads = DaemonThreads()
         self._made: dict[SubtaskId, Task] = {}
         self._left: dict[SubtaskId, tuple[Task, ...]] = {}
         """Tasks that could not be stopped. The next restart tries again."""
 
     def begin(self, command: RestartSubtask, before: Iterable[Task]) -> None:
         """Begin a restart and return at once. ``before`` are tasks of earlier attempts that may still run."""
-        name = f"ckpt-restart-{command.subtask}"
-        thread = threading.Thread(
-            target=self._run, args=(command, (*self._left.pop(command.subtask, ()), *before)), name=name, daemon=True
-        )
-        self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
-        thread.start()
+        tasks = (*self._left.pop(command.subtask, ()), *before)
+        self._threads.start(f"ckpt-restart-{command.subtask}", lambda: self._run(command, tasks))
 
     def made(self, subtask: SubtaskId, attempt: AttemptId) -> Task | None:
         """Return the task of ``attempt``, which has reported that it opened the log.
@@ -80,11 +73,7 @@ class Restarts:
     def close(self) -> list[Task]:
         """Begin no further restart. Return all created tasks, because the JobMaster may not know all of them."""
         self._closing.set()
-        until = time.monotonic() + LAST_RESTART
-        for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
-            if thread.is_alive():
-                log.warning("%s has not ended within %g s, and is left behind", thread.name, LAST_RESTART)
+        self._threads.join(LAST_RESTART)
         return [*self._made.values()]
 
     def _run(self, command: RestartSubtask, before: tuple[Task, ...]) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ckpt.triggers.group_wait import GroupWaitTrigger
-from airflow_provider_ckpt.triggers.master_available import (
-    MasterAvailable,
-    MasterAvailableWatch,
-    Preparation,
-    WaitResult,
-)
-from airflow_provider_ckpt.triggers.siblings import ASK_EVERY
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.triggers.group_attempt import is_held_by_group
+from airflow_provider_ckpt.triggers.group_wait import GroupWaitTrigger, WaitResult
+from airflow_provider_ckpt.triggers.siblings import ASK_EVERY, GIVEN_UP
 from airflow_provider_ckpt.triggers.threads import in_thread
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
+    from airflow_provider_ckpt.journal.state import JobState
+    from airflow_provider_ckpt.remote.mailbox import Outbox
 
 
 class AwaitedMasterTrigger(GroupWaitTrigger):
@@ -48,3 +50,103 @@ class AwaitedMasterTrigger(GroupWaitTrigger):
         return await in_thread(
             lambda: MasterAvailableWatch(hook, self.job_id, comeback, self._asks(), every=every), root=self.root
         )
+
+
+class MasterAvailable:
+    """Wait for a JobMaster of a deployment.
+
+    A JobMaster that was only unreachable, or paused, continues under its epoch. Its beat grows then. The first beat
+    shows nothing, because it may have been written before the wait.
+    """
+
+    def __init__(self, deployment: int, epoch: int) -> None:
+        """Begin a wait.
+
+        Args:
+            deployment: Deployment in which the worker ran.
+            epoch: Epoch of the newest JobMaster that the worker knew when it left.
+        """
+        self._deployment, self._epoch = deployment, epoch
+        self._beat: int | None = None
+
+    def judge(self, state: JobState, outbox: Outbox | None, coordinate: str | None) -> WaitResult | None:
+        """Return why the wait is over, or None to wait on.
+
+        Args:
+            state: The job in its journal.
+            outbox: Messages of the JobMaster of ``state``.
+            coordinate: Airflow's state of the JobMaster's task, None if it is not known. The caller must ask for it
+                before it reads the others. A job that ends in between is then over, not alone.
+        """
+        if state.deployment != self._deployment:
+            return WaitResult(f"the deployment of epoch {self._deployment} is over, the job is {state.status}")
+        if state.epoch != self._epoch:
+            return WaitResult(f"the JobMaster of epoch {state.epoch} has the job")
+        if outbox is not None and outbox.left is None and self._has_grown(outbox.beat):
+            return WaitResult(f"the JobMaster of epoch {state.epoch} gives signs of life again")
+        if coordinate in (*GIVEN_UP, "success"):
+            return WaitResult(f"the task that runs the JobMaster is {coordinate}", is_alone=True)
+        return None
+
+    def _has_grown(self, beat: int) -> bool:
+        before, self._beat = self._beat, beat
+        return before is not None and beat != before
+
+
+class Preparation:
+    """Wait for a deployment of the group and Dag run to which ``attempt`` belongs. ``attempt`` names one of its
+    tasks."""
+
+    def __init__(self, attempt: str) -> None:
+        self._attempt = attempt
+
+    def judge(self, state: JobState, outbox: Outbox | None, coordinate: str | None) -> WaitResult | None:
+        """Return why the wait is over, or None to wait on. See :meth:`MasterAvailable.judge`.
+
+        If the JobMaster's task has succeeded, it will not prepare the job again.
+        """
+        if state.deployment:
+            return WaitResult(f"the job is prepared, in the deployment of epoch {state.deployment}")
+        if not is_held_by_group(self._attempt, state):
+            return WaitResult(f"{state.attempt} has the job")
+        if state.status is not None and not state.status.is_alive and state.status is not JobStatus.RESTARTING:
+            return WaitResult(f"the job is {state.status}")
+        if coordinate in (*GIVEN_UP, "success"):
+            return WaitResult(f"the task that prepares the job is {coordinate}", is_alone=True)
+        return None
+
+
+class MasterAvailableWatch:
+    """Repeated poll for a JobMaster.
+
+    Args:
+        hook: Hook of the root.
+        job_id: The job.
+        comeback: Decides whether the wait is over.
+        coordinate: Asks Airflow for the state of the JobMaster's task.
+        every: Only each such poll asks Airflow, because the subtasks of all groups may wait at once.
+    """
+
+    def __init__(
+        self,
+        hook: CheckpointHook,
+        job_id: str,
+        comeback: MasterAvailable | Preparation,
+        coordinate: Callable[[], str | None],
+        *,
+        every: int,
+    ) -> None:
+        self._storage, self._client = hook.storage(), hook.client(job_id)
+        self._comeback, self._coordinate, self._every = comeback, coordinate, every
+        self._looks = 0
+
+    def look(self) -> WaitResult | None:
+        """Return why the wait is over, or None to wait on. Blocks. Raises the errors of the storage and of a damaged
+        journal."""
+        from airflow_provider_ckpt.remote.leader_monitor import read_master
+
+        coordinate = self._coordinate() if self._looks % self._every == 0 else None
+        self._looks += 1
+        state = self._client.look()
+        outbox = read_master(self._storage, state) if state.deployment else None
+        return self._comeback.judge(state, outbox, coordinate)

@@ -2,21 +2,30 @@
 
 The wait ends when the subtask's result is no longer needed, or when the subtask has to run again. A lost result is
 produced again, but Airflow does not run a task again that has succeeded.
+
+All waiting tasks of a group share the polls of its job in this triggerer. Hundreds of subtasks may have finished while
+one continues, and each poll reads all new entries of the journal.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from airflow_provider_ckpt.client.job_facts import is_whole
-from airflow_provider_ckpt.triggers.group_wait import GroupPolls, GroupWaitTrigger
-from airflow_provider_ckpt.triggers.master_available import WaitResult
-from airflow_provider_ckpt.triggers.result_retention import ResultRetention
+from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.triggers.group_attempt import is_held_by_group
+from airflow_provider_ckpt.triggers.group_wait import GroupWaitTrigger, WaitResult
+from airflow_provider_ckpt.triggers.siblings import ASK_EVERY, GIVEN_UP
 from airflow_provider_ckpt.triggers.spark_application import SETTLING
 from airflow_provider_ckpt.triggers.threads import in_thread
+
+if TYPE_CHECKING:
+    from airflow_provider_ckpt.journal.state import JobState
 
 _SHARED: WeakValueDictionary[tuple[str | None, ...], GroupPolls] = WeakValueDictionary()
 """The shared polls of each group, as long as a trigger in this process uses them."""
@@ -63,3 +72,116 @@ def shared_age(poll_interval: float) -> float:
     wait began SETTLING seconds before its first poll.
     """
     return min(poll_interval, SETTLING) / 2
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Result of one poll.
+
+    Args:
+        state: The job in its journal. It must not be changed.
+        coordinate: Airflow's last answer about the JobMaster's task, from before ``state`` was read. A job that ended
+            in between is over, not alone. None: no answer so far.
+        answer: Number of that answer.
+    """
+
+    state: JobState
+    coordinate: str | None = None
+    answer: int = 0
+
+
+class GroupPolls:
+    """Shared polls of one job, for one event loop.
+
+    Args:
+        look: Reads the journal. Blocks. Called in one thread at a time, of the threads of ``root``.
+        coordinate: Asks Airflow for the state of the JobMaster's task. Called like ``look``.
+        root: URI of the root.
+        clock: Seconds of a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[], JobState],
+        coordinate: Callable[[], str | None],
+        *,
+        root: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._look, self._coordinate, self._root, self._clock = look, coordinate, root, clock
+        self._made: asyncio.Future[Reading] | None = None
+        self._begun_at = 0.0
+        self._asked_at: float | None = None
+        self._said: str | None = None
+        self._answers = 0
+
+    async def reading(self, age: float) -> Reading:
+        """Return a reading that began at most ``age`` seconds ago or is under way.
+
+        Raises the error of the poll. A failed poll is not repeated sooner, either.
+        """
+        if self._made is None or (self._made.done() and self._clock() - self._begun_at >= age):
+            self._begun_at = self._clock()
+            self._made = asyncio.ensure_future(in_thread(self._read, root=self._root))
+            self._made.add_done_callback(_seen)
+        return await asyncio.shield(self._made)  # so that the end of one trigger does not end the poll for others
+
+    def _read(self) -> Reading:
+        now = self._clock()
+        if self._asked_at is None or now - self._asked_at >= ASK_EVERY:
+            self._asked_at, said = now, self._coordinate()
+            if said is not None:
+                self._said, self._answers = said, self._answers + 1
+        return Reading(self._look(), self._said, self._answers)
+
+
+def _seen(made: asyncio.Future[Reading]) -> None:
+    """Take note of the error of a poll whose trigger may be gone, so that asyncio does not log it."""
+    if not made.cancelled():
+        made.exception()
+
+
+class ResultRetention:
+    """Wait of a task whose subtasks have finished and may have to run again."""
+
+    def __init__(self, attempt: str, subtasks: Sequence[str], deployment: int) -> None:
+        """Begin a wait.
+
+        Args:
+            attempt: Name of the waiting task in the journal.
+            subtasks: The subtasks.
+            deployment: Deployment in which they finished. 0 if it is over.
+        """
+        self._attempt, self._subtasks, self._deployment = attempt, frozenset(subtasks), deployment
+        self._given_up: int | None = None
+
+    def judge(self, reading: Reading) -> WaitResult | None:
+        """Return why the wait is over, or None to wait on. A job that is being prepared, or a damaged journal, shows
+        nothing."""
+        state = reading.state
+        if is_whole(state):
+            if state.has_finished:
+                return WaitResult(f"the job is {JobStatus.FINISHED}")
+            if not is_held_by_group(self._attempt, state):
+                return WaitResult(f"{state.attempt} has the job")
+            if state.status is not None and not state.status.is_alive and state.status is not JobStatus.RESTARTING:
+                return WaitResult(f"the job is {state.status}")
+            # An older state was read before this wait. The journal may still lack the ends of the subtasks in theirs.
+            if state.deployment > self._deployment and not self._subtasks <= state.finished:
+                again = ", ".join(sorted(self._subtasks - state.finished))
+                return WaitResult(f"{again} has to run again, in the deployment of epoch {state.deployment}")
+        if self._is_given_up(reading):
+            return WaitResult(f"the task that runs the JobMaster is {reading.coordinate}", is_alone=True)
+        return None
+
+    def _is_given_up(self, reading: Reading) -> bool:
+        """Return whether two answers of Airflow in a row say that the JobMaster's task has ended.
+
+        One is not enough. A task that a user marked a moment ago may be about to stop the job, and the tasks of a
+        STOPPED job succeed.
+        """
+        if reading.coordinate not in (*GIVEN_UP, "success"):
+            self._given_up = None
+        elif self._given_up is None:
+            self._given_up = reading.answer
+        return self._given_up is not None and reading.answer > self._given_up

@@ -24,8 +24,7 @@ from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.triggers.abandoned_subtasks import AbandonedSubtasks
 from airflow_provider_ckpt.triggers.group_attempt import asked_to_stop, is_of_group, is_twin_of
-from airflow_provider_ckpt.triggers.master_restart_policy import MasterRestartPolicy
-from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
+from airflow_provider_ckpt.triggers.master_verdict import MasterRestartPolicy, MasterVerdict
 from airflow_provider_ckpt.triggers.siblings import OVER, Siblings, state_of_task
 from airflow_provider_ckpt.triggers.spark_application import SETTLING
 from airflow_provider_ckpt.triggers.threads import in_thread

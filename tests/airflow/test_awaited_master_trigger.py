@@ -18,8 +18,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
-from airflow_provider_ckpt.triggers.master_available import MasterAvailableWatch
+from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger, MasterAvailableWatch
 from airflow_provider_ckpt.triggers.siblings import ASK_EVERY, Siblings
 from airflow_provider_ckpt.triggers.spark_application import SETTLING
 from tests.airflow.group_journal import JOB_ID, coordinated, ended, prepared

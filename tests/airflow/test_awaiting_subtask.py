@@ -16,7 +16,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
-from airflow_provider_ckpt.triggers.master_available import WaitResult
+from airflow_provider_ckpt.triggers.group_wait import WaitResult
 from tests.airflow.group_journal import JOB_ID, FakeTaskStates, coordinated, ended, finished, prepared
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, deferral_of, status
 

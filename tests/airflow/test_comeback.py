@@ -12,7 +12,8 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.remote.leader_monitor import read_master
 from airflow_provider_ckpt.remote.mailbox import Outbox, write_outbox
 from airflow_provider_ckpt.storage.memory import MemoryStorage
-from airflow_provider_ckpt.triggers.master_available import MasterAvailable, WaitResult
+from airflow_provider_ckpt.triggers.awaited_master import MasterAvailable
+from airflow_provider_ckpt.triggers.group_wait import WaitResult
 from tests.airflow.group_journal import coordinated, ended, finished, prepared
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.triggers.master_restart_policy import MasterRestartPolicy
-from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
+from airflow_provider_ckpt.triggers.master_verdict import MasterRestartPolicy, MasterVerdict
 
 FAILED = MasterVerdict("FAILED", "failed", "the bucket is away")
 

@@ -21,7 +21,7 @@ from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
-from airflow_provider_ckpt.triggers.master_available import WaitResult
+from airflow_provider_ckpt.triggers.group_wait import WaitResult
 from tests.airflow.group_journal import (
     JOB_ID,
     FakeTaskStates,

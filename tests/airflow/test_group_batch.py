@@ -19,7 +19,7 @@ from airflow_provider_ckpt.operators.group_run import GroupRun
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
-from airflow_provider_ckpt.triggers import result_retention
+from airflow_provider_ckpt.triggers import finished_subtask
 from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
 from tests.airflow.group_journal import coordinated, ended, finished, prepared, prepared_from_scratch
 from tests.airflow.support import FakeSparkSubmit, status
@@ -34,7 +34,7 @@ def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
     """Prepare the job. The Dag run has no id here, so other tests cover whose deployment it is."""
     (tmp_path / "orders.py").write_text("from airflow_provider_ckpt import Job\njob = Job('orders')\n")
     monkeypatch.setattr(GroupRun, "owns", lambda self, state: bool(state.prepared_by))
-    monkeypatch.setattr(result_retention, "is_held_by_group", lambda mine, state: True)
+    monkeypatch.setattr(finished_subtask, "is_held_by_group", lambda mine, state: True)
     return coordinated(prepared(Journal(open_root(open_storage(tmp_path / "ckpt")), "feed"), mode="batch"))
 
 

@@ -30,7 +30,7 @@ from airflow_provider_ckpt.status.status_line import StatusLine
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.triggers import job_master, master_available
+from airflow_provider_ckpt.triggers import awaited_master, job_master
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from tests.airflow.driver_journal import complete
 from tests.airflow.group_journal import JOB_ID, SUBTASKS, coordinated, ended, prepared
@@ -192,7 +192,7 @@ def test_a_run_that_fails_as_a_whole_spends_no_try_of_a_subtask(
         await asyncio.to_thread(steps[len(slept)])
 
     monkeypatch.setattr(AwaitedMasterTrigger, "_sleep", staticmethod(sleep))
-    monkeypatch.setattr(master_available, "is_held_by_group", lambda mine, state: True)  # the Dag run has no id here
+    monkeypatch.setattr(awaited_master, "is_held_by_group", lambda mine, state: True)  # the Dag run has no id here
     with DAG("shop_group_fails", schedule=None) as dag, TaskGroup("orders"):
         subtask = SubtaskTaskOperator(
             task_id="subtask",

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.storage.errors import StorageTransientError
-from airflow_provider_ckpt.triggers.group_wait import GroupPolls, Reading
+from airflow_provider_ckpt.triggers.finished_subtask import GroupPolls, Reading
 from airflow_provider_ckpt.triggers.siblings import ASK_EVERY
 
 

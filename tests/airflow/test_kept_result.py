@@ -11,9 +11,8 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.memory import MemoryStorage
-from airflow_provider_ckpt.triggers.group_wait import Reading
-from airflow_provider_ckpt.triggers.master_available import WaitResult
-from airflow_provider_ckpt.triggers.result_retention import ResultRetention
+from airflow_provider_ckpt.triggers.finished_subtask import Reading, ResultRetention
+from airflow_provider_ckpt.triggers.group_wait import WaitResult
 from tests.airflow.group_journal import JOB_ID, coordinated, deleted, ended, finished, prepared, prepared_from_scratch
 
 RETRY = f"{JOB_ID}~t2.coordinate"

@@ -531,9 +531,9 @@ def test_a_job_file_that_cannot_be_loaded_is_told_and_not_tried_again(
 def test_a_real_jobmaster_refuses_what_is_not_the_recorded_job(
     coordinate: Any, orders: Journal, task_states: FakeTaskStates
 ) -> None:
-    """Only the plan is fake here. It has recorded a sink that the job lacks."""
+    """Only the plan is fake here. It has recorded another folder for the sink."""
     prepared(orders, sink=FileSink("/lake/out"))
-    with pytest.raises(AirflowFailException, match="ran with the sinks out, which the given definition lacks"):
+    with pytest.raises(AirflowFailException, match="sink 'out' has another path than when the job began"):
         coordinate().execute(context(StateStore()))
 
 

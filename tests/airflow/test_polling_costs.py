@@ -12,8 +12,7 @@ import pytest
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
-from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
-from airflow_provider_ckpt.triggers.group_wait import GroupPolls
+from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger, GroupPolls
 from airflow_provider_ckpt.triggers.release import CheckpointReleaseTrigger
 from airflow_provider_ckpt.triggers.spark_application import SparkApplicationTrigger
 from tests.costs import looks

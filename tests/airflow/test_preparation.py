@@ -10,7 +10,8 @@ import pytest
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.memory import MemoryStorage
-from airflow_provider_ckpt.triggers.master_available import Preparation, WaitResult
+from airflow_provider_ckpt.triggers.awaited_master import Preparation
+from airflow_provider_ckpt.triggers.group_wait import WaitResult
 from tests.airflow.group_journal import JOB_ID, coordinated, ended, prepared
 
 

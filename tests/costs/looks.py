@@ -23,12 +23,11 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.memory import MemoryStorage
 from airflow_provider_ckpt.storage.root import open_root
+from airflow_provider_ckpt.triggers.awaited_master import MasterAvailable, MasterAvailableWatch
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
-from airflow_provider_ckpt.triggers.finished_subtask import shared_age
-from airflow_provider_ckpt.triggers.group_wait import GroupPolls
+from airflow_provider_ckpt.triggers.finished_subtask import GroupPolls, shared_age
 from airflow_provider_ckpt.triggers.job_poll import JobPoll
-from airflow_provider_ckpt.triggers.master_available import MasterAvailable, MasterAvailableWatch
 from airflow_provider_ckpt.triggers.siblings import ASK_EVERY
 from tests.costs.meter import Cost, Meter
 

@@ -5,19 +5,16 @@ A table stands between ``<!-- costs: <name> -->`` and ``<!-- end of costs -->``.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, REMOTE_POLL, Timing
 from tests.costs.deployment import Idle
 from tests.costs.driver import IdleDriver
 from tests.costs.looks import awaiting_task, deferred_task, finished_tasks, sensor
 from tests.costs.meter import Cost
-from tests.docs.examples import ROOT
+from tests.docs.generated_tables import GeneratedTables, table
 
-_PLACE = re.compile(r"(<!-- costs: (?P<name>.+?) -->\n).*?(<!-- end of costs -->)", re.DOTALL)
 DRIVER = "`ckpt run`, for comparison"
 WHOLE = "a master and five workers of a subtask each, one of which reads the other four"
 
@@ -51,7 +48,7 @@ def of_workers() -> str:
         (name, *_counted(cost), _price(cost), "" if name == DRIVER else _number(round(_all(near[name]), -2)))
         for name, cost in far.items()
     ]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 @cache
@@ -72,7 +69,7 @@ def looks() -> Mapping[tuple[str, str], Cost]:
 
 def of_looks() -> str:
     head = ("who looks", "the job", "GET, HEAD an hour", "LIST an hour", "in a month")
-    return _table(head, [(*names, *_counted(cost), _price(cost)) for names, cost in looks().items()])
+    return table(head, [(*names, *_counted(cost), _price(cost)) for names, cost in looks().items()])
 
 
 def _all(cost: Cost) -> float:
@@ -91,27 +88,8 @@ def _price(cost: Cost) -> str:
     return f"${cost.a_month:,.2f}"
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
-
-
-TABLES: Mapping[str, Callable[[], str]] = {"workers": of_workers, "looks": of_looks}
-
-
-def names(page: str) -> list[str]:
-    return [match["name"] for match in _PLACE.finditer(page)]
-
-
-def renewed(page: str) -> str:
-    """Return the text of a page with its tables generated again."""
-    return _PLACE.sub(lambda match: f"{match[1]}{TABLES[match['name']]()}{match[3]}", page)
-
-
-def pages() -> list[Path]:
-    return [path for path in sorted((ROOT / "docs").glob("*.md")) if names(path.read_text("utf-8"))]
+TABLES = GeneratedTables("costs", {"workers": of_workers, "looks": of_looks})
 
 
 if __name__ == "__main__":
-    for path in pages():
-        path.write_text(renewed(path.read_text("utf-8")), encoding="utf-8")
+    TABLES.write()

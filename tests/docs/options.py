@@ -5,23 +5,17 @@ A table stands between ``<!-- options: <name> -->`` and ``<!-- end of options --
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-
 from airflow_provider_ckpt.job.options import kinds
 from airflow_provider_ckpt.job.options.flink_options import KEYS
 from airflow_provider_ckpt.job.options.option import Option
 from airflow_provider_ckpt.job.options.run_options import OPTIONS
-from tests.docs.examples import ROOT
-
-_PLACE = re.compile(r"(<!-- options: (?P<name>.+?) -->\n).*?(<!-- end of options -->)", re.DOTALL)
+from tests.docs.generated_tables import GeneratedTables, table
 
 
 def flags() -> str:
     """Return the table of the flags of ``ckpt run``."""
     rows = [(_flag(one), *_values(one), one.help) for one in OPTIONS if one.flag]
-    return _table(("option", "values", "default", "meaning"), rows)
+    return table(("option", "values", "default", "meaning"), rows)
 
 
 def arguments() -> str:
@@ -37,7 +31,7 @@ def arguments() -> str:
         for one in OPTIONS
         if one.argument
     ]
-    return _table(("argument", "values", "default", "templated", "meaning"), rows)
+    return table(("argument", "values", "default", "templated", "meaning"), rows)
 
 
 def of_a_run() -> str:
@@ -51,7 +45,7 @@ def of_a_run() -> str:
         (fixed, "refused", "; ".join(str(one.fixed) for one in OPTIONS if one.fixed)),
         (identity, "another job", "It has nothing of the first job, and leaves that as it is"),
     ]
-    return _table(("option", "what happens", "why, or how"), rows)
+    return table(("option", "what happens", "why, or how"), rows)
 
 
 def _flag(one: Option) -> str:
@@ -73,38 +67,22 @@ def _default(one: Option) -> str:
     return f"`{one.shown_default}`" if one.shown_default else ""
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
-
-
 def flink_keys() -> str:
     """Return the table of the options that have a Flink key."""
     rows = [(f"`{key}`", f"`{one.name}`", _default(one), one.help) for key, one in KEYS.items()]
-    return _table(("key", "field of RunOptions", "default", "meaning"), rows)
+    return table(("key", "field of RunOptions", "default", "meaning"), rows)
 
 
-TABLES: Mapping[str, Callable[[], str]] = {
-    "ckpt run": flags,
-    "operator": arguments,
-    "between runs": of_a_run,
-    "flink": flink_keys,
-}
-
-
-def names(page: str) -> list[str]:
-    return [match["name"] for match in _PLACE.finditer(page)]
-
-
-def renewed(page: str) -> str:
-    """Return the text of a page with its tables generated again."""
-    return _PLACE.sub(lambda match: f"{match[1]}{TABLES[match['name']]()}{match[3]}", page)
-
-
-def pages() -> list[Path]:
-    return [path for path in sorted((ROOT / "docs").glob("*.md")) if names(path.read_text("utf-8"))]
+TABLES = GeneratedTables(
+    "options",
+    {
+        "ckpt run": flags,
+        "operator": arguments,
+        "between runs": of_a_run,
+        "flink": flink_keys,
+    },
+)
 
 
 if __name__ == "__main__":
-    for path in pages():
-        path.write_text(renewed(path.read_text("utf-8")), encoding="utf-8")
+    TABLES.write()

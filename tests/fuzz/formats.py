@@ -21,9 +21,9 @@ from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.operators.pointer import Pointer
 from airflow_provider_ckpt.operators.retry_policy import Failures
 from airflow_provider_ckpt.remote.mailbox import read_outbox
-from airflow_provider_ckpt.sinks.database.handle import checked_handle
-from airflow_provider_ckpt.sinks.file.column_record import ColumnRecord
+from airflow_provider_ckpt.sinks.database.bound_database_sink import checked_handle
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
+from airflow_provider_ckpt.sinks.file.folder_columns import ColumnRecord
 from airflow_provider_ckpt.sinks.file.manifest_log import ManifestLog
 from airflow_provider_ckpt.sinks.file.ownership_log import TurnLog
 from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
@@ -248,7 +248,7 @@ def _frozen_files(storage: Storage, data: bytes) -> None:
 def _intents(storage: Storage) -> None:
     log = IntentLog(storage, "orders", "lake")
     for number in range(log.catch_up()):
-        log.intent(number)
+        log.entry(number)
 
 
 # ---- files of Spark's

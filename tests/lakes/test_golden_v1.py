@@ -54,7 +54,7 @@ def test_an_intent_is_written_and_read_as_it_was(storage: Storage, name: str) ->
     storage.create("_ckpt/orders/lake/intents/00000000.json", json.dumps(golden(name)).encode())
     log = IntentLog(storage, "orders", "lake")
     assert log.catch_up() == 1
-    intent = log.intent(0)
+    intent = log.entry(0)
     assert (intent.checkpoint, intent.overwrites, intent.columns) == (12, 2, COLUMNS)
     assert intent.overwrites_after == (3 if intent.change == "replace" else 2)
     assert json.loads(json.dumps(to_json(intent))) == golden(name)["body"]
@@ -65,7 +65,7 @@ def test_an_intent_of_a_later_version_is_refused(storage: Storage) -> None:
     later = json.dumps({**golden("intent-00000000.json"), "version": 2}).encode()
     storage.create("_ckpt/orders/lake/intents/00000000.json", later)
     with pytest.raises(NewerFormatError):
-        IntentLog(storage, "orders", "lake").intent(0)
+        IntentLog(storage, "orders", "lake").entry(0)
 
 
 def test_when_an_overwriting_sink_began_is_written_and_read_as_it_was(storage: Storage) -> None:

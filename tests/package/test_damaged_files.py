@@ -99,7 +99,7 @@ def lake_handle(storage: Storage, name: str) -> None:
 
 def intents(storage: Storage, name: str) -> None:
     log = IntentLog(storage, "orders", "lake")
-    void([log.intent(number) for number in range(log.catch_up())])
+    void([log.entry(number) for number in range(log.catch_up())])
 
 
 def turns(storage: Storage, name: str) -> None:

@@ -11,8 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
 
-from airflow_provider_ckpt.sinks.delta.delta_options import delta_options
-from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
+from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink, delta_options
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
 from airflow_provider_ckpt.testing.staging import counted

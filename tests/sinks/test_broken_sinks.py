@@ -17,11 +17,12 @@ from pyspark import SparkContext
 
 from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest, attempt_of
-from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from airflow_provider_ckpt.testing.crash import When
 from airflow_provider_ckpt.testing.group_conformance import GroupConformance
 from airflow_provider_ckpt.testing.released_rows import Damage, Row, expected
 from airflow_provider_ckpt.testing.sink_conformance import SinkConformance
 from airflow_provider_ckpt.testing.sink_target import SinkTarget
+from tests.sinks.dying_process import Process
 
 Who = tuple[str, str]
 """Job id and uid."""
@@ -49,23 +50,6 @@ class Shop:
     """Batches of a release in progress."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(3))
-
-
-@dataclass
-class Process:
-    """Process that dies at a given change. A release makes two changes: it takes the staged rows, and it commits."""
-
-    at: int = 99
-    when: When = "before"
-    done: int = 0
-
-    def step(self, act: Callable[[], None]) -> None:
-        self.done += 1
-        if self.done > self.at or (self.done == self.at and self.when == "before"):
-            raise SimulatedCrash
-        act()
-        if self.done == self.at:
-            raise SimulatedCrash
 
 
 class Table(BoundSink):

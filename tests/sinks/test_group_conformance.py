@@ -6,7 +6,7 @@ import copy
 import inspect
 import itertools
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,10 +18,11 @@ from pyspark import SparkContext
 from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, ReleaseParticipant, StageRequest
 from airflow_provider_ckpt.storage.errors import StorageTransientError
-from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from airflow_provider_ckpt.testing.crash import When
 from airflow_provider_ckpt.testing.group_conformance import GroupConformance, SinkGroup
 from airflow_provider_ckpt.testing.released_rows import Damage, Row, expected
 from airflow_provider_ckpt.testing.sink_conformance import group_of
+from tests.sinks.dying_process import Process
 from tests.sinks.file_target import FileTarget
 
 UIDS = ("lines", "orders")
@@ -48,24 +49,6 @@ class Shop:
     lock: threading.Lock = field(default_factory=threading.Lock)
     broken: str = ""
     meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(3))
-
-
-@dataclass
-class Process:
-    """Process that dies at a given change. A release makes two changes: it begins, and it commits."""
-
-    at: int = 99
-    when: When = "before"
-    loses: bool = False
-    done: int = 0
-
-    def step(self, act: Callable[[], None]) -> None:
-        self.done += 1
-        if self.done > self.at or (self.done == self.at and self.when == "before"):
-            raise SimulatedCrash
-        act()
-        if self.done == self.at:
-            raise SimulatedCrash
 
 
 class Table(BoundSink):

@@ -50,7 +50,7 @@ def test_r17_the_end_is_found_by_one_listing_and_nothing_but_the_newest_is_read(
         assert writer.append(manifest(checkpoint, f"a-{checkpoint}-n"))
     storage = Counting(books(uri))
     reader = ManifestLog(storage, "orders", "lake")
-    newest = reader.catch_up()
+    newest = reader.newest()
     assert (newest.checkpoint if newest else 0) == length
     assert reader.length() == length
     assert storage.lists == 1
@@ -62,7 +62,7 @@ def test_r9_of_two_appends_to_one_number_one_wins_and_the_other_can_look(uri: st
     assert first.length() == second.length() == 0
     assert first.append(manifest(1, "a-1-n"))
     assert not second.append(manifest(2, "a-1-n", "a-2-n"))
-    newest = second.catch_up()
+    newest = second.newest()
     assert newest is not None
     assert newest.checkpoint == 1
     assert second.batches_since(0) == {"a-1-n"}

@@ -13,8 +13,8 @@ import pytest
 from pyarrow import parquet
 
 from airflow_provider_ckpt.sinks.errors import ReleaseRecordLostError, TargetRefusedError
-from airflow_provider_ckpt.sinks.file.column_record import ColumnRecord
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
+from airflow_provider_ckpt.sinks.file.folder_columns import ColumnRecord
 from airflow_provider_ckpt.sinks.file.shared_columns import refuse_unlike_columns
 from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput
 from airflow_provider_ckpt.sinks.sink_name import SinkName

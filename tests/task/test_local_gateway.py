@@ -402,7 +402,7 @@ def test_one_that_cannot_be_stopped_holds_up_nobody_for_ever(
     gateway = LocalGateway(2, {V: Hanging(A, [])}, unexpected, making.restarts)
     gateway.send(restart())
     gateway.stop(after_batch=False)
-    assert "ckpt-restart-v/0 has not ended within 0.01 s, and is left behind" in caplog.text
+    assert "ckpt-restart-v/0 has not ended within 0.01 s, and is abandoned" in caplog.text
     hangs.set()
 
 

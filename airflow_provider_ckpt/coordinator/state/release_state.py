@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
+from airflow_provider_ckpt.model.backoff import backoff
 
 FIRST_BACKOFF = 1.0
 """Seconds from a failed release to the next try. The time doubles with each failure."""
@@ -117,7 +118,7 @@ class ReleaseQueue:
         if self.under_way != checkpoint:
             return False
         self._is_under_way, self.held_by = False, None
-        self._retry_at = now + min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** min(self._tries - 1, 10))
+        self._retry_at = now + backoff(self._tries, FIRST_BACKOFF, MAX_BACKOFF)
         return True
 
     def held(self, checkpoint: int, gate_of: str, now: float) -> bool:

@@ -8,7 +8,6 @@ from airflow_provider_ckpt.jobmaster.errors import FrozenSplitsLostError
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document, lost_as
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError
 from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "frozen-splits"
@@ -20,11 +19,8 @@ def freeze_splits(storage: Storage, path: str, uid: str, splits: Iterable[Split]
     wins."""
     found = tuple(splits)
     listed = [{"id": one.id, "value": one.value} for one in found]
-    try:
-        storage.create(path, encode_document(KIND, VERSION, uid=uid, splits=listed))
-    except AlreadyExistsError:
-        return read_frozen_splits(storage, path)
-    return found
+    document = encode_document(KIND, VERSION, uid=uid, splits=listed)
+    return found if storage.create_if_absent(path, document) else read_frozen_splits(storage, path)
 
 
 def read_frozen_splits(storage: Storage, path: str) -> tuple[Split, ...]:

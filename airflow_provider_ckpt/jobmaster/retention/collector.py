@@ -35,32 +35,9 @@ from airflow_provider_ckpt.subtasklog.codec import subtask_entries
 from airflow_provider_ckpt.subtasklog.records import Batch, Open
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
-
-def opened_attempts(storage: Storage, job_id: str, besides: Collection[str] = ()) -> Iterator[AttemptId]:
-    """Yield the attempts of every subtask that the job ever had. Sinks need all of them, because another vertex may
-    have fed a sink before.
-
-    An attempt opens its log before it stages, and no ``open`` record is deleted before the job is. So no attempt of
-    this job with leftovers is missing. Of a damaged log the attempts before the damage are returned.
-
-    Args:
-        besides: Paths of logs to leave out.
-    """
-    vertices = vertices_path(job_id)
-    for vertex in storage.list(vertices):
-        for subtask in storage.list(f"{vertices}/{vertex}"):
-            path = f"{vertices}/{vertex}/{subtask}/log"
-            if path in besides:
-                continue
-            try:
-                entries = subtask_entries(storage, path).load()
-            except CorruptLogError as error:
-                entries = error.data["intact"]
-            yield from (entry.value.attempt for entry in entries if isinstance(entry.value, Open))
-
-
 log = logging.getLogger(__name__)
-
+SinksOf = Callable[[JobState], Mapping[str, BoundSink]]
+"""A function that returns the reachable sinks of a job."""
 GIVEN_BACK = ("partition", "spark", "prepared", "scratch", "trial")
 """Folders of each subtask that are deleted when the job has FINISHED. The subtask's log stays."""
 
@@ -208,3 +185,26 @@ def deleted_files(storage: Storage, state: JobState) -> Iterator[str]:
                     yield from unnamed_places(storage, path, kept[path])
                 else:
                     yield path
+
+
+def opened_attempts(storage: Storage, job_id: str, besides: Collection[str] = ()) -> Iterator[AttemptId]:
+    """Yield the attempts of every subtask that the job ever had. Sinks need all of them, because another vertex may
+    have fed a sink before.
+
+    An attempt opens its log before it stages, and no ``open`` record is deleted before the job is. So no attempt of
+    this job with leftovers is missing. Of a damaged log the attempts before the damage are returned.
+
+    Args:
+        besides: Paths of logs to leave out.
+    """
+    vertices = vertices_path(job_id)
+    for vertex in storage.list(vertices):
+        for subtask in storage.list(f"{vertices}/{vertex}"):
+            path = f"{vertices}/{vertex}/{subtask}/log"
+            if path in besides:
+                continue
+            try:
+                entries = subtask_entries(storage, path).load()
+            except CorruptLogError as error:
+                entries = error.data["intact"]
+            yield from (entry.value.attempt for entry in entries if isinstance(entry.value, Open))

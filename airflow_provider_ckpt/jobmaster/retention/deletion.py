@@ -20,7 +20,7 @@ as always, so a driver that wakes up after any time finds its number taken (R3).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_ckpt.errors import DeletionRefusal, OvertakenError
@@ -28,7 +28,7 @@ from airflow_provider_ckpt.job.options import kinds
 from airflow_provider_ckpt.jobmaster.errors import JobNotDeletedError, StagedOutputLeftError
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal
 from airflow_provider_ckpt.jobmaster.recovery.persisted_results import persisted_operators
-from airflow_provider_ckpt.jobmaster.retention.collector import opened_attempts
+from airflow_provider_ckpt.jobmaster.retention.collector import SinksOf, opened_attempts
 from airflow_provider_ckpt.journal.events import DeletionBegun, JobDeleted
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
@@ -136,7 +136,6 @@ class DeletionTerms:
 
 
 _DELETE = "~delete"
-SinksOf = Callable[[JobState], Mapping[str, BoundSink]]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.jobmaster.retention.collector import SinksOf
 from airflow_provider_ckpt.jobmaster.retention.garbage import Garbage, JobGarbage
-from airflow_provider_ckpt.jobmaster.retention.garbage_search import SinksOf, find_garbage, who_runs
+from airflow_provider_ckpt.jobmaster.retention.garbage_search import find_garbage, who_runs
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState

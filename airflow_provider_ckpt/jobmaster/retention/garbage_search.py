@@ -16,10 +16,10 @@ numbers, and needs no file of a past number.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal
-from airflow_provider_ckpt.jobmaster.retention.collector import deleted_files
+from airflow_provider_ckpt.jobmaster.retention.collector import SinksOf, deleted_files
 from airflow_provider_ckpt.jobmaster.retention.garbage import Garbage, JobGarbage, Reason, garbage_of
 from airflow_provider_ckpt.jobmaster.retention.idle_job_garbage import IdleJobGarbage
 from airflow_provider_ckpt.jobmaster.retention.orphaned_output import staged_orphans
@@ -103,9 +103,6 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
         if is_past and path not in named and path == f"{folder}/{name}":
             yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads to it
             yield from _file(storage, path, Reason.FROZEN)
-
-
-SinksOf = Callable[[JobState], Mapping[str, BoundSink]]
 
 
 def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.job import JobProgress
@@ -34,3 +34,29 @@ class DeletionBegun(JournalEvent):
     def apply(self, state: Deletion) -> None:
         state.deletion = self
         state.status, state.cause = JobStatus.DELETING, None
+
+
+_STAYS = (
+    *("job_id", "epoch", "attempt", "last_triggered", "last_completed", "completed_count", "aborted_count"),
+    *("last_released", "releases", "deletion", "damage", "position"),
+)
+"""Fields of the state that stay: the identity of the job and its progress, but not its plan.
+
+The last 100 ``releases`` stay, too, because ``CheckpointReleaseTrigger`` polls them and the job may be deleted right
+after its end.
+"""
+
+
+@dataclass(frozen=True)
+class JobDeleted(JournalEvent):
+    """All files of the job under its root are deleted except the journal. The journal is truncated next, to the claims
+    and a snapshot of the remaining state."""
+
+    at: Instant
+
+    def apply(self, state: Deletion) -> None:
+        left = type(state)(**{name: getattr(state, name) for name in _STAYS})
+        if left.deletion is not None:
+            left.deletion = replace(left.deletion, attempts=())
+        left.status = JobStatus.DELETED
+        state.__dict__.update(left.__dict__)

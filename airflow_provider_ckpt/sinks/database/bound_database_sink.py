@@ -7,19 +7,25 @@ import json
 import logging
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.model.errors import DamagedFormError
+from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.database.failures import Failures
-from airflow_provider_ckpt.sinks.database.handle import checked_handle
 from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, LedgerReleases
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow, LedgerRules
 from airflow_provider_ckpt.sinks.database.participant_release import ParticipantRelease
 from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem
-from airflow_provider_ckpt.sinks.errors import SinkUnavailableError
+from airflow_provider_ckpt.sinks.errors import (
+    SinkUnavailableError,
+    StagedElsewhereError,
+)
+from airflow_provider_ckpt.sinks.handles import reading_handle
 from airflow_provider_ckpt.sinks.sink import (
     BoundSink,
     Handle,
@@ -308,3 +314,46 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
 def _is_dead(attempt: str | None, live_attempts: Collection[str]) -> bool:
     return attempt is not None and attempt not in live_attempts
+
+
+_FIELDS = {
+    "id": reader(str),
+    "rows": reader(Count),
+    "table": reader(str),
+    "staged": reader(str),
+    "columns": reader(list[str]),
+    "types": reader(list[Any]),
+    "parts": reader(list[Count]),
+    "ledger": reader(str),
+    "since": reader(Count),
+}
+
+
+def checked_handle(handle: Mapping[str, Any], known: str, context: SinkContext, table: str) -> Handle:
+    """Return the handle if it is whole and was staged for this table.
+
+    Args:
+        handle: as the subtask's log holds it. Its ``parts`` are the attempts of Spark's tasks that count.
+        known: the format that this sink reads.
+        context: job and sink.
+        table: the sink's table.
+
+    Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
+    """
+    with reading_handle(handle, known, context):
+        for name, read in _FIELDS.items():
+            read_field(handle, name, read)
+        if len(handle["types"]) != len(handle["columns"]):
+            raise DamagedFormError(what=f"{len(handle['columns'])} columns have {len(handle['types'])} types")
+    if handle["table"] != table:
+        raise StagedElsewhereError(
+            "Sink {sink} of job {job!r} writes to {table} now, but batch {handle!s:.200} was staged for "
+            "{staged_for!s:.500}. Point the sink back to {staged_for!s:.500} until its checkpoint is released; then "
+            "change the table.",
+            sink=context.uid,
+            job=context.job_id,
+            table=table,
+            handle=handle["id"],
+            staged_for=handle["table"],
+        )
+    return dict(handle)

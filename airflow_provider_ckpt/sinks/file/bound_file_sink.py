@@ -35,7 +35,6 @@ from airflow_provider_ckpt.storage.writable import is_gone, refuse_apart, refuse
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
 _LOOKED_FOR = 100
 """Files of a release that are checked for. If none of them is there, the table counts as emptied."""
 
@@ -131,7 +130,7 @@ class BoundFileSink(BoundSink):
         self._books.probe()
         self._folders.above.probe_move(self._folders.places.books, self._folders.places.target)
         self._refuse_spark_s_own()
-        if self._log.catch_up() is None:
+        if not self._log.catch_up():
             self._occupancy.start()
         else:
             self._occupancy.sweep()
@@ -188,7 +187,7 @@ class BoundFileSink(BoundSink):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         staged = [handle for handle in map(self._staged.checked, handles) if handle["files"]]
         while True:
-            newest = self._log.catch_up()
+            newest = self._log.newest()
             waiting = self._unreleased(staged)
             if newest is not None and checkpoint <= newest.checkpoint:
                 self._refuse_foreign(newest, waiting, checkpoint)
@@ -198,8 +197,7 @@ class BoundFileSink(BoundSink):
                 manifest = self._ready(waiting, checkpoint, is_first=newest is None)
             except StagedFilesMissingError:
                 # Another releaser may have finished since, and a reader may have consumed and deleted the files.
-                self._log.catch_up()
-                if self._log.length() > seen:
+                if self._log.catch_up() > seen:
                     continue
                 raise
             if manifest is None:
@@ -258,11 +256,11 @@ class BoundFileSink(BoundSink):
         return list(waiting.values())
 
     def last_released(self) -> int:
-        newest = self._log.catch_up()
+        newest = self._log.newest()
         return 0 if newest is None or is_gone(self._storage) else newest.checkpoint
 
     def emptied(self) -> str | None:
-        newest = self._log.catch_up()
+        newest = self._log.newest()
         if newest is None or not newest.files:
             return None
         if any(self._storage.exists(file.path) for file in newest.files[:_LOOKED_FOR]):
@@ -277,7 +275,7 @@ class BoundFileSink(BoundSink):
                 with each.tried(name):
                     self._books.delete_tree(self._staged.place(name))
                     removed.append(name)
-        if self._log.catch_up() is not None:
+        if self._log.catch_up():
             self._occupancy.sweep(again=True)
         self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # left by probes
         for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):

@@ -15,7 +15,6 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 MANIFEST = "file-manifest"
 VERSION = 1
-_REMEMBERED = 256  # manifests; a release reads only the few that were appended since its batches were staged
 
 
 @dataclass(frozen=True)
@@ -85,70 +84,33 @@ class Manifest:
         )
 
 
-class ManifestLog:
+class ManifestLog(NumberedLog[Manifest]):
     """The manifests of one sink, read from the end. A job that has released for months reads only the newest ones.
 
-    Checkpoints rise from entry to entry. Thread-safe. Every method raises ReleaseRecordLostError when earlier entries
-    are gone.
+    Checkpoints rise from entry to entry.
     """
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
-        self._log = NumberedLog(storage, manifests_folder(job_id, uid), MANIFEST, VERSION, Manifest.from_json)
-        self._recent: dict[int, Manifest] = {}
+        folder = manifests_folder(job_id, uid)
+        super().__init__(storage, folder, MANIFEST, VERSION, Manifest.from_json, Manifest.to_json)
 
-    def length(self) -> int:
-        """Return the number of entries seen so far. There may be more."""
-        return self._log.length()
-
-    def catch_up(self) -> Manifest | None:
+    def newest(self) -> Manifest | None:
         """Read the entries that any process has appended since, and return the newest manifest."""
-        with self._log.lock:
-            while (manifest := self._log.next()) is not None:
-                self._remember(self._log.length() - 1, manifest)
-            length = self._log.length()
-            return self.manifest(length - 1) if length else None
-
-    def append(self, manifest: Manifest) -> bool:
-        """Append after the last entry seen. Return False if another process did; then call :meth:`catch_up`."""
-        with self._log.lock:
-            if not self._log.append(manifest.to_json()):
-                return False
-            self._remember(self._log.length() - 1, manifest)
-            return True
+        length = self.catch_up()
+        return self.entry(length - 1) if length else None
 
     def batches_since(self, number: int) -> set[str]:
         """Return the ids of the batches in the entries from ``number`` on that were seen."""
-        with self._log.lock:
-            return {batch for index in range(number, self.length()) for batch in self.manifest(index).batches}
-
-    def refuse_shorter(self, entries: int, who: str) -> None:
-        """Refuse a log with fewer entries than ``who`` has seen.
-
-        Raises ReleaseRecordLostError.
-        """
-        self._log.refuse_shorter(entries, who)
+        return {batch for index in range(number, self.length()) for batch in self.entry(index).batches}
 
     def read(self, after: int | None = None) -> list[Manifest]:
         """Return the manifests with a checkpoint above ``after``, in order."""
-        with self._log.lock:
-            self.catch_up()
-            first, end = 0, self.length()
+        with self.lock:
+            first, end = 0, self.catch_up()
             while after is not None and first < end:
                 middle = (first + end) // 2
-                if self.manifest(middle).checkpoint > after:
+                if self.entry(middle).checkpoint > after:
                     end = middle
                 else:
                     first = middle + 1
-            return [self.manifest(number) for number in range(first, self.length())]
-
-    def manifest(self, number: int) -> Manifest:
-        """Return an entry below :meth:`length`."""
-        with self._log.lock:
-            if number not in self._recent:
-                self._remember(number, self._log.read(number))
-            return self._recent[number]
-
-    def _remember(self, number: int, manifest: Manifest) -> None:
-        while len(self._recent) >= _REMEMBERED:
-            del self._recent[next(iter(self._recent))]
-        self._recent[number] = manifest
+            return [self.entry(number) for number in range(first, self.length())]

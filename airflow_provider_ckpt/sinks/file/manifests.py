@@ -76,7 +76,7 @@ def _replaced(
             continue
         log = log or ManifestLog(storage, name.job_id, name.sink)
         if log.length():
-            replaced.update(log.manifest(0).supersedes)
+            replaced.update(log.entry(0).supersedes)
     return replaced
 
 

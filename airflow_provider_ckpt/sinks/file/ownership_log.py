@@ -54,22 +54,20 @@ class TurnLog:
     """The turns of one folder: one for each sink that refuses or replaces other jobs' releases, two if it replaces."""
 
     def __init__(self, storage: Storage) -> None:
-        self._log = NumberedLog(storage, TURNS, TURN, VERSION, Turn.from_json)
+        self._log = NumberedLog(storage, TURNS, TURN, VERSION, Turn.from_json, Turn.to_json)
         self._turns: list[Turn] = []
 
     def catch_up(self) -> list[Turn]:
         """Return all turns so far, by number."""
         with self._log.lock:
-            for number in range(len(self._turns), self._log.length()):
-                self._turns.append(self._log.read(number))
-            while (turn := self._log.next()) is not None:
-                self._turns.append(turn)
+            for number in range(len(self._turns), self._log.catch_up()):
+                self._turns.append(self._log.entry(number))
             return list(self._turns)
 
     def append(self, turn: Turn) -> bool:
         """Append a turn. Return False if another process appended one since :meth:`catch_up`; then call it again."""
         with self._log.lock:
-            if not self._log.append(turn.to_json()):
+            if not self._log.append(turn):
                 return False
             self._turns.append(turn)
             return True

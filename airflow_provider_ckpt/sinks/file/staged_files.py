@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.errors import (
-    DamagedHandleError,
     StagedElsewhereError,
-    UnknownHandleError,
 )
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file_names import released_names
+from airflow_provider_ckpt.sinks.handles import reading_handle
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
 from airflow_provider_ckpt.sinks.staging_area import StagingArea
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
@@ -71,15 +69,9 @@ class StagedFiles(StagingArea):
 
         Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
         """
-        if handle.get("format") != HANDLE_FORMAT or handle.get("version") != 1:
-            raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=HANDLE_FORMAT)
-        try:
+        with reading_handle(handle, HANDLE_FORMAT, self._context):
             for name, read in _FIELDS.items():
                 read_field(handle, name, read)
-        except UnknownFormError as error:
-            raise DamagedHandleError(
-                sink=self._context.uid, job=self._context.job_id, handle=handle, problem=error.data["what"]
-            ) from None
         if handle["uri"] != self._folders.target.uri:
             raise StagedElsewhereError(
                 sink=self._context.uid,

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError
-from airflow_provider_ckpt.sinks.iceberg.iceberg_catalog import catalog_of, catalog_secrets
 from airflow_provider_ckpt.sinks.iceberg.iceberg_table import IcebergLakeTable
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.columns import check_table_input
 from airflow_provider_ckpt.sinks.lake.settings import LakeMode, LakeSettings, refuse_missing
 from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
+from airflow_provider_ckpt.storage.location import Location
 
 
 @dataclass(frozen=True)
@@ -102,3 +102,23 @@ class IcebergSink(Sink):
             context,
             upserts=self.mode == "upsert",
         )
+
+
+_PLAIN = ("type", "warehouse", "py-io-impl", "py-catalog-impl", "name")
+"""Properties that are no secrets and stay readable in errors."""
+
+
+def catalog_of(name: str | None, properties: Mapping[str, str]) -> Any:
+    """Return a ``pyiceberg.catalog.Catalog``. Without a name it has pyiceberg's default name.
+
+    A SQL catalog stores its tables under the catalog's name.
+    """
+    from pyiceberg.catalog import load_catalog
+
+    return load_catalog(name, **properties)
+
+
+def catalog_secrets(properties: Mapping[str, str], storage_options: Mapping[str, Any]) -> Location:
+    """Return a location that hides the catalog's and storage's secrets in a library's errors. It is never opened."""
+    hidden = {name: value for name, value in properties.items() if name not in _PLAIN}
+    return Location(str(properties.get("uri", "")), {**storage_options, **hidden})

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.errors import (
-    DamagedHandleError,
     StagedElsewhereError,
     StagedFilesMissingError,
-    UnknownHandleError,
 )
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, is_data_file, staging_folder
+from airflow_provider_ckpt.sinks.handles import reading_handle
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 from airflow_provider_ckpt.sinks.staging_area import file_changed
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
@@ -77,17 +75,12 @@ class KafkaStaging:
 
         Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
         """
-        if handle.get("format") != HANDLE_FORMAT or handle.get("version") != 1:
-            raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=HANDLE_FORMAT)
-        job, sink = self._context.job_id, self._context.uid
-        try:
+        with reading_handle(handle, HANDLE_FORMAT, self._context):
             for name, read in _FIELDS.items():
                 read_field(handle, name, read)
-        except UnknownFormError as error:
-            raise DamagedHandleError(sink=sink, job=job, handle=handle, problem=error.data["what"]) from None
         for given, now in ((handle["uri"], self.storage.uri), (handle["topic"], self._topic)):
             if given != now:
-                raise StagedElsewhereError(sink=sink, uri=now, handle=handle["id"], staged_for=given)
+                raise StagedElsewhereError(sink=self._context.uid, uri=now, handle=handle["id"], staged_for=given)
         return handle
 
     def verify(self, waiting: Sequence[Handle], checkpoint: int) -> None:

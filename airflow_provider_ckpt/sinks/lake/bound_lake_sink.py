@@ -225,7 +225,7 @@ class BoundLakeSink(BoundSink):
             intent = self._intent(there, position, waiting, checkpoint)
             if intent is None:
                 return _counts(None)
-            if there.log.append(position.length, intent):
+            if there.log.append_as(position.length, intent):
                 there.commit(position, intent)
             # R9: if another releaser was first, by its intent or a commit, the next catch_up shows it
         raise there.busy("other releases of the same sink")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from airflow_provider_ckpt.model.json_form import from_json, to_json
 from airflow_provider_ckpt.model.limits import Count
@@ -16,7 +16,6 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 INTENT = "lake-intent"
 VERSION = 1
-_REMEMBERED = 64
 
 Change = Literal["append", "replace", "upsert"]
 
@@ -63,56 +62,21 @@ class Intent:
         return self.overwrites + (self.change == "replace")
 
 
-class IntentLog:
+class IntentLog(NumberedLog[Intent]):
     """The intents of one sink, by number.
 
     An entry is appended only when the table contains all earlier ones, so the table lacks at most the last one.
-    Thread-safe. Every method raises ReleaseRecordLostError when entries are gone.
     """
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
         folder = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/intents"
-        self._log: NumberedLog[Intent] = NumberedLog(storage, folder, INTENT, VERSION, _parse)
-        self._recent: dict[int, Intent] = {}
+        super().__init__(storage, folder, INTENT, VERSION, functools.partial(from_json, Intent), to_json)
 
-    def catch_up(self) -> int:
-        """Read the entries that any process has appended since, and return the number of entries."""
-        with self._log.lock:
-            while (intent := self._log.next()) is not None:
-                self._remember(self._log.length() - 1, intent)
-            return self._log.length()
-
-    def append(self, number: int, intent: Intent) -> bool:
+    def append_as(self, number: int, intent: Intent) -> bool:
         """Append an intent as entry ``number``. Return False if another process did; then call :meth:`catch_up`."""
-        with self._log.lock:
-            if self._log.length() != number or not self._log.append(to_json(intent)):
-                return False
-            self._remember(number, intent)
-            return True
-
-    def intent(self, number: int) -> Intent:
-        """Return an entry that was seen."""
-        with self._log.lock:
-            if number not in self._recent:
-                self._remember(number, self._log.read(number))
-            return self._recent[number]
+        with self.lock:
+            return self.length() == number and self.append(intent)
 
     def batches(self, since: int, end: int) -> set[str]:
         """Return the ids of the batches in the entries from ``since`` up to ``end`` (exclusive)."""
-        return {batch for number in range(since, end) for batch in self.intent(number).batches}
-
-    def refuse_shorter(self, entries: int, who: str) -> None:
-        """Refuse a log with fewer entries than ``who`` has seen.
-
-        Raises ReleaseRecordLostError.
-        """
-        self._log.refuse_shorter(entries, who)
-
-    def _remember(self, number: int, intent: Intent) -> None:
-        while len(self._recent) >= _REMEMBERED:
-            del self._recent[next(iter(self._recent))]
-        self._recent[number] = intent
-
-
-def _parse(body: Mapping[str, Any]) -> Intent:
-    return from_json(Intent, body)
+        return {batch for number in range(since, end) for batch in self.entry(number).batches}

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import OMIT_EMPTY, from_json, to_json
 from airflow_provider_ckpt.model.limits import Count
-from airflow_provider_ckpt.sinks.errors import DamagedHandleError, StagedElsewhereError, UnknownHandleError
+from airflow_provider_ckpt.sinks.errors import StagedElsewhereError
+from airflow_provider_ckpt.sinks.handles import reading_handle
 from airflow_provider_ckpt.sinks.lake.columns import Column
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
 
@@ -78,14 +78,8 @@ class LakeHandle:
 
         Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
         """
-        if handle.get("format") != HANDLE_FORMAT or handle.get("version") != VERSION:
-            raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=HANDLE_FORMAT)
-        body = {name: value for name, value in handle.items() if name not in ("format", "version")}
-        try:
-            found = from_json(cls, body)
-        except UnknownFormError as error:
-            problem = error.data["what"]
-            raise DamagedHandleError(sink=context.uid, job=context.job_id, handle=handle, problem=problem) from None
+        with reading_handle(handle, HANDLE_FORMAT, context):
+            found = from_json(cls, {name: one for name, one in handle.items() if name not in ("format", "version")})
         if found.uri != uri:
             raise StagedElsewhereError(sink=context.uid, uri=uri, handle=found.id, staged_for=found.uri)
         return found

@@ -25,7 +25,7 @@ from airflow_provider_ckpt.sinks.lake.settings import LakeMode
 from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -42,10 +42,7 @@ class StartMark:
 
     def make(self, overwrites: int) -> None:
         """Create the mark. An existing mark stays as it is."""
-        try:
-            self._storage.create(self._path, encode_document(MARK, VERSION, overwrites=overwrites))
-        except AlreadyExistsError:
-            pass
+        self._storage.create_if_absent(self._path, encode_document(MARK, VERSION, overwrites=overwrites))
 
     def read(self) -> int | None:
         """Return the mark; None if the sink has not begun.
@@ -124,8 +121,8 @@ class RollForward:
                 self._refuse_lost(0 if again is None else again.applied, length - 1, "the log of its releases")
             snapshot = again
         self._refuse_other(snapshot, length, known)
-        newest = self.log.intent(snapshot.applied - 1) if snapshot.applied else None
-        pending = self.log.intent(length - 1) if snapshot.applied < length else None
+        newest = self.log.entry(snapshot.applied - 1) if snapshot.applied else None
+        pending = self.log.entry(length - 1) if snapshot.applied < length else None
         return Position(snapshot, length, newest, pending)
 
     def catch_up(self, known: Sequence[LakeHandle] = ()) -> Position | None:
@@ -241,8 +238,8 @@ class RollForward:
             raise table_gone(self._names(), who)
 
     def _refuse_other(self, snapshot: Snapshot, length: int, known: Sequence[LakeHandle]) -> None:
-        if length and self.log.intent(length - 1).table != snapshot.id:
-            self._refuse_replaced(snapshot, self.log.intent(length - 1).table, "its last release")
+        if length and self.log.entry(length - 1).table != snapshot.id:
+            self._refuse_replaced(snapshot, self.log.entry(length - 1).table, "its last release")
         for handle in known:
             if handle.table != snapshot.id:
                 self._refuse_replaced(snapshot, handle.table, f"batch {handle.id}")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 from psycopg import sql
 
 from airflow_provider_ckpt.sinks.database.bound_database_sink import Answers, BoundDatabaseSink
@@ -15,7 +14,7 @@ from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem
-from airflow_provider_ckpt.sinks.postgres.database import Database
+from airflow_provider_ckpt.sinks.postgres.database import Connection, Database
 from airflow_provider_ckpt.sinks.postgres.ledger import PostgresLedger
 from airflow_provider_ckpt.sinks.postgres.names import staging_table
 from airflow_provider_ckpt.sinks.postgres.refusals import explain
@@ -27,8 +26,6 @@ from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-Connection = psycopg.Connection[Any]
 
 
 class BoundPostgresSink(BoundDatabaseSink[Connection]):

@@ -32,7 +32,8 @@ SETTLE = (
     "SELECT set_config('DateStyle', 'ISO, YMD', true), set_config('TimeZone', 'UTC', true)",
 )
 """Settings of every transaction, not of the session, because a pooler of transactions may switch sessions."""
-Connect = Callable[..., "psycopg.Connection[Any]"]
+Connection = psycopg.Connection[Any]
+Connect = Callable[..., Connection]
 
 
 def is_passing(sqlstate: str | None) -> bool:
@@ -77,9 +78,7 @@ class Database:
         return "Database(***)"
 
     @contextmanager
-    def transaction(
-        self, doing: str, failures: Failures, refused: Callable[[Any], Exception]
-    ) -> Iterator[psycopg.Connection[Any]]:
+    def transaction(self, doing: str, failures: Failures, refused: Callable[[Any], Exception]) -> Iterator[Connection]:
         """Commit at the end of the block, and roll back if it raises.
 
         If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
@@ -124,7 +123,7 @@ class Database:
         always = {"application_name": name, "client_encoding": "UTF8"}
         return {"connect_timeout": 10, **_DEAD, **self.address.parameters, **always}
 
-    def _check_version(self, connection: psycopg.Connection[Any], failures: Failures) -> None:
+    def _check_version(self, connection: Connection, failures: Failures) -> None:
         version = connection.info.server_version
         if version < OLDEST:
             problem = f"its server is PostgreSQL {version // 10000}; 14 is the oldest that the sink works with"

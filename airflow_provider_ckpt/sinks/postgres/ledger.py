@@ -17,6 +17,7 @@ from airflow_provider_ckpt.sinks.database.failures import ledger_version
 from airflow_provider_ckpt.sinks.database.ledger import Ledger
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.postgres.database import Connection
 from airflow_provider_ckpt.sinks.sink import SinkContext
 
 VERSION = 1
@@ -35,7 +36,6 @@ _TABLES = (
     "CREATE TABLE {schema}.staged (job text, sink text, handle text, staging text NOT NULL UNIQUE, "
     "PRIMARY KEY (job, sink, handle))",
 )
-Connection = psycopg.Connection[Any]
 
 
 @dataclass(frozen=True)

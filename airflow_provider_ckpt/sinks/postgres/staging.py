@@ -11,7 +11,6 @@ import decimal
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 import pyarrow
 from psycopg import sql
 
@@ -19,7 +18,7 @@ from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.postgres.copying import copier
-from airflow_provider_ckpt.sinks.postgres.database import SETTLE, Database, is_passing
+from airflow_provider_ckpt.sinks.postgres.database import SETTLE, Connection, Database, is_passing
 from airflow_provider_ckpt.sinks.postgres.refusals import meaning
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable
 from airflow_provider_ckpt.sinks.postgres.type_fit import as_written, as_written_in_binary, made_for
@@ -67,9 +66,6 @@ def _column(name: str, values: Sequence[Any]) -> pyarrow.Array:
     precision, scale = map(int, name[len("decimal128(") : -1].split(","))
     exact = [None if one is None else decimal.Decimal(one) for one in values]
     return pyarrow.array(exact, pyarrow.decimal128(precision, scale))
-
-
-Connection = psycopg.Connection[Any]
 
 
 def create_target(connection: Connection, table: TableName, columns: Columns, key: Sequence[str]) -> None:

@@ -6,9 +6,6 @@ The rights are those on the sink's own schema and tables. The checks of the tabl
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
-
-import psycopg
 
 from airflow_provider_ckpt.sinks.database.table_checks import (
     Columns,
@@ -17,6 +14,7 @@ from airflow_provider_ckpt.sinks.database.table_checks import (
     nullable_key_problems,
     rights_needed,
 )
+from airflow_provider_ckpt.sinks.postgres.database import Connection
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable
 from airflow_provider_ckpt.sinks.postgres.type_fit import fits
 
@@ -75,7 +73,6 @@ _ON_LEDGER = {
     "released": ("SELECT", "INSERT", "DELETE"),
     "staged": ("SELECT", "INSERT", "DELETE"),
 }
-Connection = psycopg.Connection[Any]
 
 
 def lacking_on_schema(connection: Connection, schema: str) -> list[str] | None:

@@ -18,10 +18,13 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem, rights_needed
 from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput, StageRequest
+from airflow_provider_ckpt.sinks.sql.address import Address
 from airflow_provider_ckpt.sinks.sql.database import Database
 from airflow_provider_ckpt.sinks.sql.ledger import SqlLedger
+from airflow_provider_ckpt.sinks.sql.mysql_dialect import MySQLDialect
 from airflow_provider_ckpt.sinks.sql.names import staging_table
 from airflow_provider_ckpt.sinks.sql.releasing import SqlReleasing
+from airflow_provider_ckpt.sinks.sql.sqlite_dialect import SQLiteDialect
 from airflow_provider_ckpt.sinks.sql.staging import create_target, insert_rows, staging_table_of
 from airflow_provider_ckpt.sinks.sql.table_checks import problems
 from airflow_provider_ckpt.sinks.sql.tables import known_table, named
@@ -213,3 +216,8 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             self._sql_ledger.lock_staged(connection, handle)
         with self._database.apart(connection) as other:
             other.execute(DropTable(Table(named(name), MetaData(), schema=named(self._schema)), if_exists=True))
+
+
+def opened(address: Address, connect: Callable[..., Any] | None = None) -> Database:
+    """Return the database. ``connect`` replaces the driver's function."""
+    return Database(address, MySQLDialect() if address.kind == "mysql" else SQLiteDialect(), connect)

@@ -79,8 +79,7 @@ class SqlSink(DatabaseSink):
         self.validate()
         try:
             from airflow_provider_ckpt.sinks.sql.address import Address
-            from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
-            from airflow_provider_ckpt.sinks.sql.opening import opened
+            from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink, opened
         except ModuleNotFoundError as error:
             if error.name not in ("sqlalchemy", "pymysql"):
                 raise

@@ -49,23 +49,7 @@ from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.query.unions import Unions
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
-_SETTING = "spark.sql.timeType.enabled"
-_TIME = re.compile(r'(?<!"name":)"time\(\d+\)"')
-
-
-def unwritable_time(spark: SparkSession, schema: StructType) -> str | None:
-    """Return the first column that is of type TIME, or has a part of it; None if Spark writes all columns.
-
-    Spark refuses most expressions of the type when it analyses them. It does not refuse ``current_time()`` and schemas
-    that a function gives it, and then fails when it writes.
-    """
-    if not spark.conf.isModifiable(_SETTING) or spark.conf.get(_SETTING) == "true":
-        return None  # another version of Spark has no such setting
-    return next((field.name for field in schema.fields if _TIME.search(field.dataType.json())), None)
-
-
 log = logging.getLogger(__name__)
-
 DEFAULT_LIMIT = 128 * 1024 * 1024
 """Bytes that a bounded file source reads in a micro-batch. History must not starve the live feed in the same query."""
 
@@ -540,3 +524,18 @@ class _Planner:
             return self._spark.read.schema(plain(schema)).parquet(f"file://{self._nothing}")
         frame = self._spark.readStream.name(edge).schema(plain(schema)).parquet(f"file://{self._nothing}")
         return with_watermark(hold_event_time(frame) if hold else frame, schema)
+
+
+_SETTING = "spark.sql.timeType.enabled"
+_TIME = re.compile(r'(?<!"name":)"time\(\d+\)"')
+
+
+def unwritable_time(spark: SparkSession, schema: StructType) -> str | None:
+    """Return the first column that is of type TIME, or has a part of it; None if Spark writes all columns.
+
+    Spark refuses most expressions of the type when it analyses them. It does not refuse ``current_time()`` and schemas
+    that a function gives it, and then fails when it writes.
+    """
+    if not spark.conf.isModifiable(_SETTING) or spark.conf.get(_SETTING) == "true":
+        return None  # another version of Spark has no such setting
+    return next((field.name for field in schema.fields if _TIME.search(field.dataType.json())), None)

@@ -7,14 +7,13 @@ effects.
 from __future__ import annotations
 
 import functools
-import logging
-import threading
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyspark import cloudpickle
 
+from airflow_provider_ckpt.concurrency import DaemonThreads
 from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeTried
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.loading.code import code_of_version
@@ -39,8 +38,6 @@ from airflow_provider_ckpt.spark.task.streaming.streaming_runner_factory import 
 from airflow_provider_ckpt.subtasklog.log_reader import CurrentLog
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
-log = logging.getLogger(__name__)
-
 
 class VersionTrials:
     """The trials of one run, each in a thread of its own.
@@ -63,7 +60,7 @@ class VersionTrials:
     ) -> None:
         self._running, self._context, self._runner = running, context, runner
         self._frozen, self._logs = frozen, logs
-        self._threads: list[threading.Thread] = []
+        self._threads = DaemonThreads()
         self._trials: QueryDryRuns | None = None
         self._is_closed = False
         self._found: dict[str, PreparedRun] = {}
@@ -80,9 +77,7 @@ class VersionTrials:
                 tell(UpgradeTried(request.name, None))
 
         # a daemon, so that a function that never returns does not delay the end of the driver
-        thread = threading.Thread(target=run, name="ckpt-version-trial", daemon=True)
-        self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
-        thread.start()
+        self._threads.start("ckpt-version-trial", run)
 
     def found(self, name: str) -> PreparedRun:
         """Return the version that was tried for the request and fits, as its trial has prepared it."""
@@ -94,10 +89,7 @@ class VersionTrials:
         trials = self._trials
         if trials is not None:
             trials.stop()
-        for thread in self._threads:
-            thread.join(LAST_TRIAL)
-            if thread.is_alive():
-                log.warning("%s has not ended within %g s, and is abandoned", thread.name, LAST_TRIAL)
+        self._threads.join(LAST_TRIAL)
 
     # ---- the threads
 

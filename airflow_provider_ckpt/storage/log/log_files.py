@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Callable
@@ -14,7 +13,6 @@ from airflow_provider_ckpt.model.json_form import read_field, reader, shown
 from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.storage.envelope import PREFIX, decode_document, encode_document, sealed
 from airflow_provider_ckpt.storage.errors import (
-    AlreadyExistsError,
     CorruptLogError,
     MalformedDocumentError,
     ObjectNotFoundError,
@@ -103,8 +101,7 @@ class LogFiles:
         """
         start = json.dumps({"format": f"{PREFIX}{self._kind}-pack", "version": self._version})
         entries = ",\n".join(lines)
-        with contextlib.suppress(AlreadyExistsError):
-            self._storage.create(self._pack_path(pack), sealed(f'{start[:-1]}, "entries": [\n{entries}\n]}}'))
+        self._storage.create_if_absent(self._pack_path(pack), sealed(f'{start[:-1]}, "entries": [\n{entries}\n]}}'))
 
     @staticmethod
     def packed(entry: Entry) -> str:
@@ -198,11 +195,7 @@ class LogFiles:
         entries.
         """
         data = encode_document(f"{self._kind}-head", self._version, head=head, kept=[*kept])
-        try:
-            self._storage.create(self._head_path(head), data)
-        except AlreadyExistsError:
-            return False
-        return True
+        return self._storage.create_if_absent(self._head_path(head), data)
 
     def delete_below_head(self, listing: Listing) -> None:
         """Delete, upwards, the entries, head records and packs that no reader needs any longer."""

@@ -20,6 +20,15 @@ _LEDGER = (
 
 DATABASES = (
     Mutant(
+        "types-of-some-columns",
+        "R9",
+        "checked_handle",
+        """        if len(handle["types"]) != len(handle["columns"]):""",
+        "        if False:",
+        ("tests/sinks/sql/test_modes.py::test_a_handle_that_is_not_what_was_written_releases_nothing",),
+        "the release of a damaged handle fails with an error that names neither the sink nor the handle",
+    ),
+    Mutant(
         "patience-outlives-its-answer",
         "R9",
         "StatementWatchdog.answered",

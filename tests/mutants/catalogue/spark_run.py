@@ -241,7 +241,7 @@ _LOOKS = (
     Mutant(
         "fence-of-the-publisher",
         "R8",
-        "Publisher.check_fenced",
+        "MicroBatches.check_fenced",
         "    self._context.check_fenced()\n",
         "    pass\n",
         _FENCES,

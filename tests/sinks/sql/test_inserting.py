@@ -67,7 +67,7 @@ def test_where_pymysql_is_missing_the_error_says_how_to_get_it(tmp_path: Path) -
 
 def test_where_pymysql_is_missing_in_the_driver_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("airflow_provider_ckpt.sinks.sql.")]:
-        if not name.endswith(("sql_sink", "dialect_names")):
+        if not name.endswith((".sql_sink", ".dialect_names")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pymysql", None)
     with pytest.raises(Exception, match=r"airflow-provider-ckpt\[sql\]") as raised:

@@ -101,8 +101,7 @@ def test_d21_each_refusal_of_a_login_passes_and_shows_the_servers_words(
 ) -> None:
     from airflow_provider_ckpt.sinks.sink import SinkContext
     from airflow_provider_ckpt.sinks.sql.address import Address
-    from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
-    from airflow_provider_ckpt.sinks.sql.opening import opened
+    from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink, opened
     from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
 
     def refuse(**parameters: Any) -> Any:

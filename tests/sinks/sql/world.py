@@ -12,8 +12,7 @@ import pyarrow
 
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput
 from airflow_provider_ckpt.sinks.sql.address import Address
-from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
-from airflow_provider_ckpt.sinks.sql.opening import opened
+from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink, opened
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
 from tests.sinks.databases import COLUMNS, Row, Steps, rows_of, stage
 

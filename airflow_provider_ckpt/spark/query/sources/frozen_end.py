@@ -11,7 +11,7 @@ from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
 from airflow_provider_ckpt.spark.query.kafka.offsets import KIND, FrozenOffsets
 from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles, read_frozen
 from airflow_provider_ckpt.storage.envelope import PREFIX, lost_as
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError, MalformedDocumentError, ObjectNotFoundError
+from airflow_provider_ckpt.storage.errors import MalformedDocumentError, ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.storage.strict_json import parse_json
 
@@ -23,11 +23,7 @@ def freeze_offsets(storage: Storage, path: str, asked: FrozenOffsets) -> FrozenO
 
     Raises what :func:`read_offsets` raises.
     """
-    try:
-        storage.create(path, asked.encoded())
-    except AlreadyExistsError:
-        return read_offsets(storage, path)
-    return asked
+    return asked if storage.create_if_absent(path, asked.encoded()) else read_offsets(storage, path)
 
 
 def read_offsets(storage: Storage, path: str) -> FrozenOffsets:

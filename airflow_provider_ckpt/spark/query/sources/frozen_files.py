@@ -27,7 +27,6 @@ from airflow_provider_ckpt.sparkfiles.seen_files import (
 )
 from airflow_provider_ckpt.sparkfiles.temporary_names import temporary_names
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document, lost_as
-from airflow_provider_ckpt.storage.errors import AlreadyExistsError
 from airflow_provider_ckpt.storage.redaction import redact_uri
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -224,11 +223,8 @@ def _without(end: FrozenFiles, gone: Collection[str]) -> FrozenFiles:
 def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> FrozenFiles:
     """Write the list if there is none. A list that another attempt has written first is returned instead."""
     frozen = FrozenFiles(uid, tuple(files))
-    try:
-        storage.create(path, encode_document(KIND, VERSION, uid=uid, files=list(frozen.files)))
-    except AlreadyExistsError:
-        return read_frozen(storage, path)
-    return frozen
+    document = encode_document(KIND, VERSION, uid=uid, files=list(frozen.files))
+    return frozen if storage.create_if_absent(path, document) else read_frozen(storage, path)
 
 
 def read_frozen(storage: Storage, path: str) -> FrozenFiles:

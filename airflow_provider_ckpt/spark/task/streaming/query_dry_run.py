@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from airflow_provider_ckpt.concurrency import DaemonThreads
 from airflow_provider_ckpt.coordinator.protocol.reports import ReconfigurationPrepared, ReconfigurationUnfit, Report
 from airflow_provider_ckpt.job.reconfigured import read_anew
 from airflow_provider_ckpt.model.graph import JobVertex
@@ -30,8 +29,6 @@ from airflow_provider_ckpt.spark.task.streaming.batch_function import BatchFunct
 from airflow_provider_ckpt.spark.task.streaming.state_repartition import repartition_state
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.removal import best_effort
-
-log = logging.getLogger(__name__)
 
 LAST_TRIAL = 10.0
 """Seconds to wait for a trial when its attempt is over or the next trial waits. Its user function may never return."""
@@ -66,7 +63,7 @@ class QueryDryRuns:
     ) -> None:
         self._context, self._vertex, self._folder, self._path = context, vertex, folder, path
         self._reads_whole = reads_whole
-        self._threads: list[threading.Thread] = []
+        self._threads = DaemonThreads()
         self._one_at_a_time = threading.Lock()
         self._query: StreamingQuery | None = None
         self._is_stopped = False
@@ -105,9 +102,7 @@ class QueryDryRuns:
 
         if not self._is_stopped:
             # a daemon, so that a hanging trial delays neither the next attempt nor the end of the driver
-            thread = threading.Thread(target=run, name=f"ckpt-trial-{self._vertex.uid}", daemon=True)
-            self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
-            thread.start()
+            self._threads.start(f"ckpt-trial-{self._vertex.uid}", run)
 
     def take(self, plan: VertexPlan) -> DryRunQuery | None:
         """Return the last tried query if it belongs to the plan, and forget it.
@@ -127,11 +122,7 @@ class QueryDryRuns:
     def close(self) -> None:
         """Wait until no trial runs, at most for :data:`LAST_TRIAL`."""
         self._is_stopped = True
-        until = time.monotonic() + LAST_TRIAL
-        for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
-            if thread.is_alive():
-                log.warning("%s has not ended within %g s, and is abandoned", thread.name, LAST_TRIAL)
+        self._threads.join(LAST_TRIAL)
 
     def of(self, context: RunContext, vertex: JobVertex) -> QueryDryRuns:
         """Return trials for another version of the job, on copies of this query's folder."""

@@ -1,0 +1,31 @@
+"""The reading of handles, which a subtask's log may hold for weeks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from airflow_provider_ckpt.model.errors import UnknownFormError
+from airflow_provider_ckpt.sinks.errors import DamagedHandleError, UnknownHandleError
+from airflow_provider_ckpt.sinks.sink import SinkContext
+
+
+@contextmanager
+def reading_handle(handle: Mapping[str, Any], known: str, context: SinkContext) -> Iterator[None]:
+    """Refuse a handle of another format, and a handle in which the block finds a damaged field.
+
+    Args:
+        handle: the handle as the log holds it.
+        known: the format that the sink reads.
+        context: job and sink.
+
+    Raises UnknownHandleError, DamagedHandleError.
+    """
+    if handle.get("format") != known or handle.get("version") != 1:
+        raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=known)
+    try:
+        yield
+    except UnknownFormError as error:
+        problem = error.data["what"]
+        raise DamagedHandleError(sink=context.uid, job=context.job_id, handle=dict(handle), problem=problem) from None
