@@ -79,12 +79,25 @@ class RequestFailure(str, Enum):
 
 
 class RequestFailedError(CkptError):
-    """A request to a job, or a wait for it, that failed for ``reason``.
+    """A request to a job, or a wait for it, that failed for ``reason``. The class or ``raise`` gives the reason.
 
-    Each reason has a subclass, which is an InvalidInputError or a TransientError, too.
+    Each such error is an InvalidInputError or a TransientError, too.
     """
 
-    reason: ClassVar[RequestFailure]
+    reason: RequestFailure
+
+    def __init__(self, template: str | None = None, /, **data: Any) -> None:
+        super().__init__(template, **data)
+        if "reason" in data:
+            self.reason = data["reason"]
+
+
+class RequestRefusedError(RequestFailedError, InvalidInputError):
+    """A request that was not made, because the job cannot take it."""
+
+
+class RequestUnansweredError(RequestFailedError, TransientError):
+    """A request that was made, and was not answered or carried out."""
 
 
 class DeletionRefusal(str, Enum):

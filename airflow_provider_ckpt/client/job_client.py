@@ -9,21 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.client.errors import (
-    JobNotEndedError,
-    JobNotRunningError,
-    JobWaitTimeoutError,
-    NotReconfiguredError,
-    NotRescalableError,
-    NotRescaledError,
-    NotUpgradableError,
-    NotUpgradedError,
-    RequestOvertakenError,
-    TimersWaitError,
-)
+from airflow_provider_ckpt.client.errors import JobWaitTimeoutError
 from airflow_provider_ckpt.client.job_answer import JobAnswer, advice
 from airflow_provider_ckpt.client.job_view import JobView, Root, opened
-from airflow_provider_ckpt.errors import RequestFailedError
+from airflow_provider_ckpt.errors import RequestFailedError, RequestFailure, RequestRefusedError, RequestUnansweredError
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.job.loading.loading import parts_of
 from airflow_provider_ckpt.jobmaster.applied_changes import is_changed, is_decided
@@ -114,7 +103,15 @@ class JobClient(JobView):
         Raises as :meth:`stop`, and RequestFailedError (TIMERS_WAIT) for such state without ``discard_timers``.
         """
         if not discard_timers and (waiting := self.state().with_timers()):
-            raise TimersWaitError(job_id=self.job_id, vertices=", ".join(waiting))
+            raise RequestRefusedError(
+                "a drain of job {job_id!r} discards state that waits for timers of processing time, because they fire "
+                "only while the query runs: {vertices}. The driver got no request. Let the timers fire, or stop the "
+                "job to keep the state for the next run. To discard the state, add --discard-timers (in Python "
+                "discard_timers=True)",
+                reason=RequestFailure.TIMERS_WAIT,
+                job_id=self.job_id,
+                vertices=", ".join(waiting),
+            )
         return self.send(DrainRequest(at_once))
 
     def rescale(self, uid: str, parallelism: int) -> JobRequest:
@@ -133,7 +130,15 @@ class JobClient(JobView):
         known = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
         if uid not in known or problem_of("parallelism", parallelism):
             told = ", ".join(known) or "it has none"
-            raise NotRescalableError(job_id=self.job_id, uid=uid, parallelism=parallelism, known=told)
+            raise RequestRefusedError(
+                "job {job_id!r}: {uid!r} cannot be read by {parallelism} subtasks. While a job runs its sources with "
+                "splits can be rescaled, to 1 or more: {known}",
+                reason=RequestFailure.NOT_RESCALABLE,
+                job_id=self.job_id,
+                uid=uid,
+                parallelism=parallelism,
+                known=told,
+            )
         return self.send(ReconfigureRequest({uid: VertexSettings(parallelism=parallelism)}))
 
     def reconfigure(self, changes: Reconfiguration) -> JobRequest:
@@ -170,7 +175,13 @@ class JobClient(JobView):
         elif state.is_batch:
             problem = "it is in batch mode, and takes no savepoint before its end"
         if problem is not None:
-            raise NotUpgradableError(job_id=self.job_id, problem=problem)
+            raise RequestRefusedError(
+                "job {job_id!r} cannot continue as another version while it runs: {problem}. Stop it, and run the new "
+                "version: docs/changes.md lists what may differ",
+                reason=RequestFailure.NOT_UPGRADABLE,
+                job_id=self.job_id,
+                problem=problem,
+            )
 
     def preview(self, changes: Reconfiguration) -> ReconfigurationPreview:
         """Return what :meth:`reconfigure` would pause and change, from the journal alone.
@@ -180,9 +191,7 @@ class JobClient(JobView):
         """
         state = self.state()
         if state.has_finished or state.deletion is not None:
-            raise JobNotRunningError(
-                job_id=self.job_id, kind="reconfigure", status=state.status, advice=advice("reconfigure", state)
-            )
+            raise self._not_running("reconfigure", state, state.status)
         return self._previewed(state, changes)
 
     @staticmethod
@@ -254,8 +263,14 @@ class JobClient(JobView):
             if told is None and not _is_for(request, state):
                 if is_decided(state, request):
                     return True
-                raise RequestOvertakenError(
-                    job_id=self.job_id, kind=request.verb, epoch=state.epoch, asked=request.epoch
+                raise RequestUnansweredError(
+                    "job {job_id!r} was taken over by epoch {epoch} while epoch {asked} was asked to {kind}; a "
+                    "request is for one epoch only: ask again",
+                    reason=RequestFailure.OVERTAKEN,
+                    job_id=self.job_id,
+                    kind=request.verb,
+                    epoch=state.epoch,
+                    asked=request.epoch,
                 )
             return not state.is_held or (told is not None and not (request.ends_job and told.took_place))
 
@@ -345,13 +360,23 @@ class JobClient(JobView):
         terms = DeletionTerms(unfinished, abandoned, discard_unreleased, keep_staged, persisted)
         return JobDeletion(root, self.job_id, terms, sinks_of_job(job, self._location())).run()
 
+    def _not_running(self, kind: str, state: JobState, status: str | None) -> RequestRefusedError:
+        return RequestRefusedError(
+            "Job {job_id!r} cannot be asked to {kind}: its status is {status}, no driver would answer. {advice}.",
+            reason=RequestFailure.NOT_RUNNING,
+            job_id=self.job_id,
+            kind=kind,
+            status=status,
+            advice=advice(kind, state),
+        )
+
     def _running_epoch(self, kind: str) -> int:
         state = self.state()
         if not state.is_held:
-            raise JobNotRunningError(job_id=self.job_id, kind=kind, status=state.status, advice=advice(kind, state))
+            raise self._not_running(kind, state, state.status)
         if not state.deployment and is_alive(state.worker) is False:  # else the next JobMaster takes the request (W20)
             gone = f"{state.status or 'not RUNNING yet'}, but its driver is gone"
-            raise JobNotRunningError(job_id=self.job_id, kind=kind, status=gone, advice=advice(kind, state))
+            raise self._not_running(kind, state, gone)
         return state.epoch
 
 
@@ -370,10 +395,36 @@ def _late(request: JobRequest, state: JobState, seconds: float | None) -> Reques
     about = {"job_id": state.job_id, "request": request.name, "seconds": seconds}
     if request.ends_job:
         answer = "has taken" if request.name in state.answered else "has not answered"
-        return JobNotEndedError(**about, kind=request.kind, epoch=request.epoch, answer=answer)
+        return RequestUnansweredError(
+            "job {job_id!r} has not ended within {seconds:g} s of the {kind} request {request}, which the driver of "
+            "epoch {epoch} {answer}; wait longer (`ckpt`: --timeout), or check the driver. If it is gone, the next "
+            "run starts from the last completed checkpoint and ignores the request",
+            reason=RequestFailure.NOT_ENDED,
+            **about,
+            kind=request.kind,
+            epoch=request.epoch,
+            answer=answer,
+        )
     if isinstance(request, UpgradeRequest):
-        return NotUpgradedError(**about)
+        return RequestUnansweredError(
+            "job {job_id!r} does not run as the other version {seconds:g} s after request {request}; wait longer "
+            "(`ckpt`: --timeout), or check the driver",
+            reason=RequestFailure.NOT_UPGRADED,
+            **about,
+        )
     if isinstance(request, ReconfigureRequest) and (rescale := request.rescale) is not None:
         uid, parallelism = rescale
-        return NotRescaledError(**about, uid=uid, parallelism=parallelism)
-    return NotReconfiguredError(**about)
+        return RequestUnansweredError(
+            "{uid!r} of job {job_id!r} is not read by {parallelism} subtasks {seconds:g} s after request {request}; "
+            "wait longer (`ckpt`: --timeout), or check the driver",
+            reason=RequestFailure.NOT_RESCALED,
+            **about,
+            uid=uid,
+            parallelism=parallelism,
+        )
+    return RequestUnansweredError(
+        "job {job_id!r} has not applied request {request} after {seconds:g} s; wait longer (`ckpt`: --timeout), or "
+        "check the driver",
+        reason=RequestFailure.NOT_RECONFIGURED,
+        **about,
+    )

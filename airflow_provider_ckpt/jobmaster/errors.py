@@ -5,8 +5,6 @@ from __future__ import annotations
 from airflow_provider_ckpt.errors import (
     DeletionRefusedError,
     InvalidInputError,
-    RequestFailedError,
-    RequestFailure,
     TerminalError,
     TransientError,
 )
@@ -43,25 +41,6 @@ class ReleaseHeldError(TransientError):
 
 class JobRunsError(InvalidInputError):
     """A run or a release was refused because a driver or workers of the job live. The user must stop them first."""
-
-
-class JobStillRunsError(RequestFailedError, InvalidInputError):
-    """A change for the next run was refused because the job still runs. ``data``: job_id, status, driver, stop (a
-    command)."""
-
-    reason = RequestFailure.STILL_RUNNING
-    template = (
-        "job {job_id!r} is {status}, and {driver}. Ask the driver for the change (without --next-run), or stop the job "
-        "first (`{stop}`). If you know that no process runs it, add --driver-is-gone (in Python "
-        "driver_is_gone=True)"
-    )
-
-
-class NotForNextRunError(RequestFailedError, InvalidInputError):
-    """A change cannot be made for the next run of a job. ``data``: job_id, why."""
-
-    reason = RequestFailure.NOT_FOR_NEXT_RUN
-    template = "the next run of job {job_id!r} cannot have this change: {why}"
 
 
 class NoSuchResultError(InvalidInputError):

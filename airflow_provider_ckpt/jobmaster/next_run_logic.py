@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 
 from airflow_provider_ckpt.coordinator.change_scope import by_vertex, vertex_of
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
-from airflow_provider_ckpt.jobmaster.errors import JobStillRunsError, NotForNextRunError
+from airflow_provider_ckpt.errors import RequestFailure, RequestRefusedError
 from airflow_provider_ckpt.journal.events import Reconfigured, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
@@ -56,7 +56,7 @@ class NextRunLogic:
         """Journal the changes, and return the new state. The job's status stays, except that a lost driver leaves
         RESTARTING.
 
-        Raises JobStillRunsError, NotForNextRunError, JobDeletedError, CorruptJournalError, FencedError, and the
+        Raises RequestRefusedError, JobDeletedError, CorruptJournalError, FencedError, and the
         storage's errors.
         """
         journal = Journal(self._storage, self._job_id)
@@ -80,10 +80,10 @@ class NextRunLogic:
         if state.damage:
             return  # the claim refuses it
         if state.status in _OVER:
-            raise NotForNextRunError(job_id=self._job_id, why=f"it is {state.status}, and does not run again")
+            raise self._impossible(f"it is {state.status}, and does not run again")
         if state.plan is None:
             why = "no run of it has got as far as a plan, and the next one reads the functions of the job's own file"
-            raise NotForNextRunError(job_id=self._job_id, why=why)
+            raise self._impossible(why)
         alive = is_alive(state.worker) if state.is_held else False
         driver = None
         if alive or (alive is None and not self._driver_is_gone):
@@ -93,15 +93,32 @@ class NextRunLogic:
             driver = f"it was prepared for workers in epoch {state.deployment}: those that live would be overtaken"
         if driver is not None:
             stop = ckpt_command("stop", self._job_id, root=self._storage.uri)
-            raise JobStillRunsError(job_id=self._job_id, status=state.status, driver=driver, stop=stop)
+            raise RequestRefusedError(
+                "job {job_id!r} is {status}, and {driver}. Ask the driver for the change (without --next-run), or "
+                "stop the job first (`{stop}`). If you know that no process runs it, add --driver-is-gone (in Python "
+                "driver_is_gone=True)",
+                reason=RequestFailure.STILL_RUNNING,
+                job_id=self._job_id,
+                status=state.status,
+                driver=driver,
+                stop=stop,
+            )
         self._settings(state)
+
+    def _impossible(self, why: str) -> RequestRefusedError:
+        return RequestRefusedError(
+            "the next run of job {job_id!r} cannot have this change: {why}",
+            reason=RequestFailure.NOT_FOR_NEXT_RUN,
+            job_id=self._job_id,
+            why=why,
+        )
 
     def _settings(self, state: JobState) -> dict[str, VertexSettings]:
         try:
             change = by_vertex(state.graph(), self._changes) if self._changes or not self._taken_back else {}
             back = [(vertex_of(state.graph(), uid).uid, names) for uid, names in self._taken_back.items()]
         except ReconfigurationRefusedError as error:
-            raise NotForNextRunError(job_id=self._job_id, why=error.data["why"]) from None
+            raise self._impossible(error.data["why"]) from None
         for uid, one in change.items():
             self._refuse_untried(state, uid, one)
         settings = merged(state.settings, change)
@@ -121,7 +138,7 @@ class NextRunLogic:
                     f"{name} is tried on queries that run, and can be changed while they do. Without a driver it can "
                     f"only be taken back: {name}=declared"
                 )
-                raise NotForNextRunError(job_id=self._job_id, why=why)
+                raise self._impossible(why)
         known = None if state.plan is None else state.plan.definition.vertices.get(uid)
         if change.state_partitions is not None and (known is None or not known.stateful):
-            raise NotForNextRunError(job_id=self._job_id, why=f"{uid} keeps no state that could be repartitioned")
+            raise self._impossible(f"{uid} keeps no state that could be repartitioned")

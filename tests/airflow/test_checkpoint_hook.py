@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.client.errors import JobNotRunningError, NoSuchJobError
+from airflow_provider_ckpt.client.errors import NoSuchJobError
+from airflow_provider_ckpt.errors import RequestRefusedError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.connection_settings import settings
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
@@ -57,7 +58,7 @@ def test_a_running_job_can_be_asked_to_end_in_its_epoch(
 
 def test_a_job_that_does_not_run_cannot_be_asked(hook: CheckpointHook, journal: Journals) -> None:
     end(start_driver(journal("orders")), "STOPPED")
-    with pytest.raises(JobNotRunningError, match="STOPPED"):
+    with pytest.raises(RequestRefusedError, match="STOPPED"):
         hook.stop("orders")
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.client.errors import JobNotRunningError, NoSuchJobError
+from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
-from airflow_provider_ckpt.errors import DeletionRefusal
+from airflow_provider_ckpt.errors import DeletionRefusal, RequestRefusedError
 from airflow_provider_ckpt.jobmaster.errors import JobNotDeletedError, StagedOutputLeftError
 from airflow_provider_ckpt.jobmaster.retention.deletion import DeletionTerms, JobDeletion
 from airflow_provider_ckpt.journal import events as ev
@@ -315,7 +315,7 @@ def test_a_deleted_job_is_neither_released_nor_asked_anything(make: Make) -> Non
     job.client.delete(unfinished=True, discard_unreleased=True)
     with pytest.raises(JobDeletedError, match=r"is DELETED since .* and was FAILED before.*use another job id"):
         job.client.release(job.definition(open_storage(job.lake.parent)))
-    with pytest.raises(JobNotRunningError, match="its status is DELETED"):
+    with pytest.raises(RequestRefusedError, match="its status is DELETED"):
         job.client.stop()
     assert job.client.checkpoints() == []
 

@@ -11,16 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.client.errors import (
-    JobNotEndedError,
-    JobNotRunningError,
-    JobWaitTimeoutError,
-    NoSuchJobError,
-    RequestOvertakenError,
-)
+from airflow_provider_ckpt.client.errors import JobWaitTimeoutError, NoSuchJobError
 from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
 from airflow_provider_ckpt.client.job_facts import has_ended
-from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.errors import RequestRefusedError, RequestUnansweredError, TransientError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
@@ -227,7 +221,7 @@ def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked_and_its_ans
     driver.claim("t", Worker(), 1.0)
     request = world.client().stop()
     assert request.epoch == 1
-    with pytest.raises(JobNotEndedError, match="has not answered"):
+    with pytest.raises(RequestUnansweredError, match="has not answered"):
         world.client().answer(request, 2.0)
     world.sleeps = 0
     world.then = lambda: write_events(driver, ended(JobStatus.RESTARTING))
@@ -238,7 +232,7 @@ def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked_and_its_ans
 def test_a_first_driver_that_is_seen_to_be_gone_before_it_ran_is_not_asked(world: World) -> None:
     driver = Journal(open_root(open_storage(world.root)), "orders")
     driver.claim("t", GONE, 1.0)
-    with pytest.raises(JobNotRunningError, match="not RUNNING yet, but its driver is gone"):
+    with pytest.raises(RequestRefusedError, match="not RUNNING yet, but its driver is gone"):
         world.client().stop()
 
 
@@ -252,14 +246,14 @@ def test_whoever_knows_the_epoch_needs_no_look(world: World) -> None:
 def test_a_job_without_a_driver_is_not_asked(world: World, status: JobStatus) -> None:
     write_events(world.driver(), ended(status))
     for ask in (world.client().stop, world.client().drain):
-        with pytest.raises(JobNotRunningError, match=status):
+        with pytest.raises(RequestRefusedError, match=status):
             ask()
     assert open_storage(world.root).list("orders/requests") == []
 
 
 def test_a_driver_that_is_seen_to_be_gone_is_not_asked(world: World) -> None:
     world.driver(worker=GONE)
-    with pytest.raises(JobNotRunningError, match="RUNNING, but its driver is gone"):
+    with pytest.raises(RequestRefusedError, match="RUNNING, but its driver is gone"):
         world.client().stop()
 
 
@@ -313,7 +307,7 @@ def test_waiting_for_a_driver_that_is_gone_ends_with_the_timeout(world: World, a
     driver = world.driver()
     if answered:
         write_events(driver, ev.RequestAnswered("r", "stop", told("accepted"), 2.0))
-    with pytest.raises(JobNotEndedError, match=words) as raised:
+    with pytest.raises(RequestUnansweredError, match=words) as raised:
         world.client().answer(asked("stop"), 3.0)
     assert raised.value.retryable
     assert 3.0 <= world.now <= 3.5
@@ -322,7 +316,7 @@ def test_waiting_for_a_driver_that_is_gone_ends_with_the_timeout(world: World, a
 def test_r22_waiting_ends_when_another_driver_took_the_job(world: World) -> None:
     world.driver()
     world.then = world.driver
-    with pytest.raises(RequestOvertakenError, match="epoch 2"):
+    with pytest.raises(RequestUnansweredError, match="epoch 2"):
         world.client().answer(asked("drain"), 60.0)
 
 

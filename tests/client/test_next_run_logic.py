@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.errors import RequestRefusedError
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
-from airflow_provider_ckpt.jobmaster.errors import JobStillRunsError, NotForNextRunError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.journal import Journal
@@ -59,7 +59,7 @@ def test_a_job_without_a_plan_has_nothing_that_could_be_changed(tmp_path: Path) 
     journal.write(ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), 1.0))
     journal.write(ev.StatusChanged(JobStatus.FAILED, 3.0, "no such table"))
     epoch = client(tmp_path).state().epoch
-    with pytest.raises(NotForNextRunError, match="no run of it has got as far as a plan"):
+    with pytest.raises(RequestRefusedError, match="no run of it has got as far as a plan"):
         client(tmp_path).assign_for_next_run(good())
     assert client(tmp_path).state().epoch == epoch
 
@@ -67,7 +67,7 @@ def test_a_job_without_a_plan_has_nothing_that_could_be_changed(tmp_path: Path) 
 def test_a_driver_that_lives_is_not_overtaken(driver: Journal, tmp_path: Path) -> None:
     epoch = client(tmp_path).state().epoch
     for gone in (False, True):
-        with pytest.raises(JobStillRunsError, match=r"is RUNNING, and its driver lives\. Ask the driver"):
+        with pytest.raises(RequestRefusedError, match=r"is RUNNING, and its driver lives\. Ask the driver"):
             client(tmp_path).assign_for_next_run(good(), driver_is_gone=gone)
     assert client(tmp_path).state().epoch == epoch
 
@@ -77,7 +77,7 @@ def test_one_that_cannot_be_seen_is_gone_if_somebody_says_so(driver: Journal, tm
     elsewhere = Journal(storage, "orders")
     elsewhere.claim("t2", replace(identify(), host="elsewhere"), 2.0)
     elsewhere.write(ev.StatusChanged(JobStatus.RUNNING, 2.0))
-    with pytest.raises(JobStillRunsError, match="on elsewhere cannot be seen from here"):
+    with pytest.raises(RequestRefusedError, match="on elsewhere cannot be seen from here"):
         client(tmp_path).assign_for_next_run(good())
     state = client(tmp_path).assign_for_next_run(good(), driver_is_gone=True)
     assert state.status is JobStatus.RESTARTING
@@ -90,7 +90,7 @@ def test_workers_that_may_go_on_are_not_overtaken(driver: Journal, tmp_path: Pat
     planner = Journal(open_storage(str(tmp_path)), "orders")
     planner.claim("t2", GONE, 2.0)
     planner.write(ev.DeploymentPrepared(2, 2.0))
-    with pytest.raises(JobStillRunsError, match="was prepared for workers in epoch 2"):
+    with pytest.raises(RequestRefusedError, match="was prepared for workers in epoch 2"):
         client(tmp_path).assign_for_next_run(good())
     assert client(tmp_path).assign_for_next_run(good(), driver_is_gone=True).reconfigured == 1
 
@@ -119,7 +119,7 @@ def test_what_cannot_be_given_is_refused(
 ) -> None:
     ended(driver, status)
     epoch = client(tmp_path).state().epoch
-    with pytest.raises(NotForNextRunError, match=why):
+    with pytest.raises(RequestRefusedError, match=why):
         client(tmp_path).assign_for_next_run(change)
     assert client(tmp_path).state().epoch == epoch, "nothing is written"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.client.errors import JobNotRunningError, NotReconfiguredError, RequestOvertakenError
 from airflow_provider_ckpt.client.reconfiguration import AffectedVertex, Reconfiguration, RescaledSource, as_numbers
+from airflow_provider_ckpt.errors import RequestRefusedError, RequestUnansweredError
 from airflow_provider_ckpt.job.errors import BadOptionError, NotReconfigurableError
 from airflow_provider_ckpt.jobmaster.applied_changes import still_wanted
 from airflow_provider_ckpt.journal import events as ev
@@ -128,7 +128,7 @@ def test_a_preview_of_what_nobody_would_do_is_refused(driver: Journal, tmp_path:
     driver.write(ev.PlanRecorded(GRAPH, {}, 3.0, DEFINITION))
     driver.write(ev.StatusChanged(JobStatus.FINISHED, 3.0))
     for ask in (client(tmp_path).preview, client(tmp_path).reconfigure):
-        with pytest.raises(JobNotRunningError, match="FINISHED"):
+        with pytest.raises(RequestRefusedError, match="FINISHED"):
             ask(sixteen())
     assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
 
@@ -163,7 +163,7 @@ def test_a_driver_that_was_lost_before_it_has_not(driver: Journal, tmp_path: Pat
     one = client(tmp_path)
     asked = one.reconfigure(sixteen())
     Journal(open_storage(str(tmp_path)), "orders").claim("next", identify(), 3.0)
-    with pytest.raises(RequestOvertakenError, match="asked to reconfigure"):
+    with pytest.raises(RequestUnansweredError, match="asked to reconfigure"):
         one.answer(asked, 5.0)
     assert not one.runs_with(sixteen())
 
@@ -177,7 +177,7 @@ def test_of_a_driver_that_was_lost_it_is_not_known_what_it_had_read_of_a_file(dr
     asked = one.reconfigure(Reconfiguration().assign_execution_logic("daily", "v2.py:job"))
     declared = one.reconfigure(Reconfiguration().assign_execution_logic("clean", None))
     Journal(open_storage(str(tmp_path)), "orders").claim("next", identify(), 3.0)
-    with pytest.raises(RequestOvertakenError, match="asked to reconfigure"):
+    with pytest.raises(RequestUnansweredError, match="asked to reconfigure"):
         one.answer(asked, 5.0)
     assert one.answer(declared, 5.0).is_served
 
@@ -190,13 +190,13 @@ def test_a_job_that_was_never_planned_has_nothing_to_change(tmp_path: Path) -> N
 
 def test_an_answer_that_does_not_come_in_time_is_told_as_that(driver: Journal, tmp_path: Path) -> None:
     one = client(tmp_path)
-    with pytest.raises(NotReconfiguredError, match="has not applied request"):
+    with pytest.raises(RequestUnansweredError, match="has not applied request"):
         one.answer(one.reconfigure(sixteen()), 0.0)
 
 
 def test_a_job_that_nobody_runs_is_not_asked(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.StatusChanged(JobStatus.STOPPED, 2.0))
-    with pytest.raises(JobNotRunningError, match="cannot be asked to reconfigure: its status is STOPPED"):
+    with pytest.raises(RequestRefusedError, match="cannot be asked to reconfigure: its status is STOPPED"):
         client(tmp_path).reconfigure(sixteen())
 
 

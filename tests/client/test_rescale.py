@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.client.errors import (
-    JobNotRunningError,
-    NotRescalableError,
-    NotRescaledError,
-    RequestOvertakenError,
-)
+from airflow_provider_ckpt.errors import RequestRefusedError, RequestUnansweredError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
@@ -46,7 +41,7 @@ def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -
 def test_what_can_never_be_done_is_refused_before_anything_is_written(
     driver: Journal, tmp_path: Path, uid: str, parallelism: int
 ) -> None:
-    with pytest.raises(NotRescalableError, match=r"can be rescaled, to 1 or more: history") as told:
+    with pytest.raises(RequestRefusedError, match=r"can be rescaled, to 1 or more: history") as told:
         client(tmp_path).rescale(uid, parallelism)
     assert told.value.data["uid"] == uid
     assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
@@ -54,7 +49,7 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
 
 def test_a_job_that_nobody_runs_is_not_asked(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.StatusChanged(JobStatus.STOPPED, 2.0))
-    with pytest.raises(JobNotRunningError, match="cannot be asked to rescale: its status is STOPPED"):
+    with pytest.raises(RequestRefusedError, match="cannot be asked to rescale: its status is STOPPED"):
         client(tmp_path).rescale("history", 8)
 
 
@@ -75,7 +70,7 @@ def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path,
 def test_whoever_waits_too_long_is_told_what_it_waits_for(driver: Journal, tmp_path: Path) -> None:
     one = client(tmp_path)
     asked = one.rescale("history", 8)
-    with pytest.raises(NotRescaledError, match="'history' of job 'orders' is not read by 8 subtasks") as told:
+    with pytest.raises(RequestUnansweredError, match="'history' of job 'orders' is not read by 8 subtasks") as told:
         one.answer(asked, 0.01)
     assert told.value.retryable
 
@@ -105,5 +100,5 @@ def test_a_driver_that_was_lost_behind_the_commit_has_served_it(driver: Journal,
         answer = one.answer(asked, 5.0)
         assert (answer.outcome, answer.is_served) == (None, True)
     else:
-        with pytest.raises(RequestOvertakenError, match="asked to rescale"):
+        with pytest.raises(RequestUnansweredError, match="asked to rescale"):
             one.answer(asked, 5.0)

@@ -7,14 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.client.errors import (
-    JobNotRunningError,
-    NotUpgradableError,
-    NotUpgradedError,
-    RequestOvertakenError,
-)
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.errors import RequestRefusedError, RequestUnansweredError
 from airflow_provider_ckpt.job.errors import JobReferenceError
 from airflow_provider_ckpt.jobmaster.retention.garbage_search import numbered_leftovers
 from airflow_provider_ckpt.journal import events as ev
@@ -63,7 +58,7 @@ def test_the_answer_comes_from_the_epoch_that_the_same_driver_goes_on_in(
     asked = client.upgrade("v2.py:job")
     answer(driver, asked.name, ACCEPTED)
     later = upgraded(driver, tmp_path)
-    with pytest.raises(NotUpgradedError, match="not run as the other version"):
+    with pytest.raises(RequestUnansweredError, match="not run as the other version"):
         client.answer(asked, 0.0)
     assert client.changes_in_progress() == [asked]
     answer(later, asked.name, DONE)
@@ -90,7 +85,7 @@ def test_another_driver_is_no_version_of_this_one(client: JobClient, driver: Jou
     answer(driver, asked.name, ACCEPTED)
     other = Journal(open_storage(str(tmp_path)), "orders")
     other.claim("t2", identify(), 2.0)
-    with pytest.raises(RequestOvertakenError, match="asked to upgrade"):
+    with pytest.raises(RequestUnansweredError, match="asked to upgrade"):
         client.answer(asked, 0.0)
 
 
@@ -111,14 +106,14 @@ def test_what_can_never_be_is_refused_before_anything_is_written(
     with pytest.raises(JobReferenceError, match="well-formed"):
         client.upgrade("v2.py")
     driver.write(ev.PlanRecorded(GRAPH, {}, 1.0, replace(DEFINITION, mode="batch")))
-    with pytest.raises(NotUpgradableError, match="batch mode"):
+    with pytest.raises(RequestRefusedError, match="batch mode"):
         client.upgrade("v2.py:job")
     driver.write(ev.PlanRecorded(GRAPH, {}, 1.0, DEFINITION))
     driver.write(ev.DeploymentPrepared(1, 2.0))
-    with pytest.raises(NotUpgradableError, match="workers run it"):
+    with pytest.raises(RequestRefusedError, match="workers run it"):
         client.upgrade("v2.py:job")
     driver.write(ev.StatusChanged(JobStatus.FAILED, 4.0, "boom"))
-    with pytest.raises(JobNotRunningError):
+    with pytest.raises(RequestRefusedError, match="no driver would answer"):
         client.upgrade("v2.py:job")
     assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pickle
+import re
 import string
 from collections.abc import Iterator
 from functools import cache
@@ -118,9 +119,16 @@ def test_an_error_stands_beside_what_raises_it() -> None:
     assert apart == {}
 
 
-def test_each_reason_of_a_failed_request_has_one_error() -> None:
-    kinds = [error for error in ERRORS.values() if issubclass(error, RequestFailedError) and "reason" in vars(error)]
-    assert sorted(vars(kind)["reason"].name for kind in kinds) == sorted(RequestFailure.__members__)
+def test_each_reason_of_a_failed_request_belongs_to_a_class_or_to_raises_of_one_class() -> None:
+    found: dict[str, set[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = getattr(node, "name", None) or ast.unparse(getattr(node, "func", ast.Pass()))
+            if isinstance(node, (ast.ClassDef, ast.Call)) and name in ERRORS:
+                for reason in re.findall(r"\breason ?= ?RequestFailure\.(\w+)", ast.unparse(node)):
+                    found.setdefault(reason, set()).add(name)
+    assert found.keys() == RequestFailure.__members__.keys()
+    assert {reason: names for reason, names in found.items() if len(names) > 1} == {}
 
 
 def test_each_reason_of_a_refused_deletion_is_raised() -> None:
@@ -146,7 +154,12 @@ def test_an_error_of_a_family_shows_whether_a_retry_may_help(family: type[CkptEr
 
 
 def test_a_failed_request_keeps_its_reason_when_it_is_pickled() -> None:
-    error = ERRORS["NotForNextRunError"](job_id="orders", why="it is FINISHED")
+    error = ERRORS["RequestRefusedError"](
+        "the next run of job {job_id!r} cannot have this change: {why}",
+        reason=RequestFailure.NOT_FOR_NEXT_RUN,
+        job_id="orders",
+        why="it is FINISHED",
+    )
     copy = pickle.loads(pickle.dumps(error))
     assert isinstance(copy, RequestFailedError)
     assert copy.reason is RequestFailure.NOT_FOR_NEXT_RUN

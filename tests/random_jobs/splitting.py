@@ -17,9 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.client.errors import JobNotRunningError, NotRescalableError, RequestOvertakenError
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.errors import RequestFailure, RequestRefusedError, RequestUnansweredError, TransientError
 from airflow_provider_ckpt.jobmaster.recovery.restore import nothing_is_covered
 from airflow_provider_ckpt.journal.kinds.splits import covered_splits
 from airflow_provider_ckpt.journal.state import JobState
@@ -137,7 +136,7 @@ class Asked:
             return "nobody to ask"
         try:
             asked = client.rescale(rescale.uid, rescale.parallelism)
-        except (JobNotRunningError, NotRescalableError) as error:
+        except RequestRefusedError as error:
             return f"could not be asked for: {error}"
         try:
             if rescale.waits == "accepted":
@@ -146,7 +145,9 @@ class Asked:
             if not self._wait(lambda: self._is_answered(client, asked.name)):
                 return "the run is over"
             outcome = client.answer(asked, 1).outcome
-        except RequestOvertakenError:
+        except RequestUnansweredError as error:
+            if error.reason is not RequestFailure.OVERTAKEN:
+                raise
             return "overtaken"
         if outcome is not None and outcome.result.value == "refused":
             assert any(re.fullmatch(one, outcome.detail) for one in REFUSALS), outcome

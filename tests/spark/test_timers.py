@@ -13,8 +13,8 @@ from pyspark.sql.streaming.state import GroupState
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.cli import main
-from airflow_provider_ckpt.client.errors import TimersWaitError
 from airflow_provider_ckpt.client.job_client import JobClient
+from airflow_provider_ckpt.errors import RequestRefusedError
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS
 
@@ -50,7 +50,7 @@ def test_a_drain_is_refused_unless_the_timers_are_given_up(world: World, capsys:
 
     def hear(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() == 3 and not told:
-            with pytest.raises(TimersWaitError) as refused:
+            with pytest.raises(RequestRefusedError, match="discards state that waits for timers") as refused:
                 client.drain()
             told.append(str(refused.value))
             assert main(["drain", world.job_id, "--root", str(world.root)]) != 0
