@@ -109,7 +109,7 @@ class Coordinator:
             restored: the state that was replayed after ``epoch`` was claimed.
             attempts: the first attempt in this epoch of each unfinished subtask.
             slots: number of subtasks of a job in BATCH mode that run at a time.
-            is_awaiting: True if workers run the subtasks and begin their attempts themselves. These attempts follow
+            has_workers: True if workers run the subtasks and begin their attempts themselves. These attempts follow
                 ``attempts``, and each reports SubtaskOpened first (Flink: requested slots). The run ends if one is not
                 opened within the checkpoint timeout. In BATCH mode the timeout counts only while no subtask runs.
             controllers: the job's controllers, which may change it.
