@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
+from airflow_provider_ckpt.spark.preparation import task_factory
 from airflow_provider_ckpt.spark.preparation.task_factory import SparkTaskFactory
 from airflow_provider_ckpt.spark.task.outputs import delete_leftovers
 from airflow_provider_ckpt.storage.errors import StorageReadOnlyError
@@ -143,10 +145,11 @@ def test_r8_an_overtaken_attempt_deletes_no_leftovers(tmp_path: Path, monkeypatc
     deleted: list[SubtaskLog] = []
     context: Any = SimpleNamespace(epoch=3, graph=GRAPH, check_fenced=lambda: None)
     streaming: Any = SimpleNamespace(outputs=lambda attempt: SimpleNamespace(delete_leftovers=deleted.append))
+    plan = SimpleNamespace(graph=SimpleNamespace(vertices=()), schemas={}, mode="streaming")
+    prepared: Any = SimpleNamespace(plan=plan)
     nothing: Any = None
-    factory = SparkTaskFactory(
-        context, streaming, {V: log}, {}, {}, {}, {}, nothing, log_of=nothing, batch=False, produces_again=False
-    )
+    monkeypatch.setattr(task_factory, "make_streaming_factory", lambda *given: streaming)
+    factory = SparkTaskFactory(context, prepared, JobState("job"), {}, {}, {V: log}, nothing, nothing)
     monkeypatch.setattr(SparkTaskFactory, "_make", lambda *given: None)
     with pytest.raises(LogFencedError):
         factory.make(V, SECOND, VertexPlan(0, ()), restores=False)

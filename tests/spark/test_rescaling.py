@@ -77,8 +77,8 @@ class Asked:
 def graph_changes(world: World) -> list[ev.GraphChange]:
     log = AppendLog(world.storage, journal_path(world.job_id), format="journal")
     found = [decode(event) for entry in log.load() for event in entry.body["events"]]
-    changes = [event.graph for event in found if isinstance(event, ev.Reconfigured) and event.graph is not None]
-    return [event.graph for event in changes if event.graph is not None]
+    decided = [event.graph for event in found if isinstance(event, ev.Reconfigured)]
+    return [graph for graph in decided if graph is not None]
 
 
 @pytest.mark.parametrize("make", [query_of_splits, sink_of_splits])
