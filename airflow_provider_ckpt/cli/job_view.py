@@ -53,22 +53,28 @@ def job_view(
         "driver": {name: getattr(state.worker, name) for name in _DRIVER},
         "driver_alive": driver_alive,
         "deployment": state.deployment or None,
-        "unfinished_subtasks": [one for one in state.graph().subtasks if one not in state.finished],
+        "unfinished_subtasks": [subtask for subtask in state.graph().subtasks if subtask not in state.finished],
         "last_triggered": state.last_triggered or None,
         "last_completed": state.last_completed or None,
         "last_released": state.last_released or None,
         "in_progress": state.pending or None,
         "completed_count": state.completed_count,
         "aborted_count": state.aborted_count,
-        "checkpoints": [one.to_json() for one in state.checkpoint_views()],
+        "checkpoints": [checkpoint_view.to_json() for checkpoint_view in state.checkpoint_views()],
         "finished_operators": state.finished_operators(),
         "late_rows": state.late_rows(),
         "changed_files": {
             "counts": dict(sorted(state.changed_counts.items())),
             "last": [
-                {"operator": event.uid, "path": one.path, "bytes_read": one.read, "bytes_now": one.size, "at": event.at}
+                {
+                    "operator": event.uid,
+                    "path": file.path,
+                    "bytes_read": file.read,
+                    "bytes_now": file.size,
+                    "at": event.at,
+                }
                 for event in state.changed_files
-                for one in event.files
+                for file in event.files
             ],
         },
         "forgotten_files": list(state.forgotten_files),
@@ -81,10 +87,10 @@ def job_view(
         "persisted": list(persisted_operators(state)),
         "rescaled": {} if state.plan is None else dict(state.plan.rescaled),
         "settings": {uid: one.named() for uid, one in sorted(state.settings.items())},
-        "reconfigurations": [_reconfiguration(one) for one in state.reconfigurations],
+        "reconfigurations": [_reconfiguration(reconfiguration) for reconfiguration in state.reconfigurations],
         "restarts": dict(sorted(state.restarts.items())),
         "reconciled": None if state.reconciled is None else _reconciled(state.reconciled),
-        **({} if partitions is None else {"partitions": [partition_view(one) for one in partitions]}),
+        **({} if partitions is None else {"partitions": [partition_view(partition) for partition in partitions]}),
         "draining": state.draining,
         "restored_from": state.restored or None,
         "requests": [{"request": name, "outcome": _outcome(state, name)} for name in sorted(state.answered)],

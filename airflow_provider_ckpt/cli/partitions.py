@@ -20,8 +20,15 @@ def shown_partitions(partitions: Sequence[PartitionWithMetrics] | None) -> list[
     if not partitions:
         return ["there is no result partition"]
     rows = [
-        (one.subtask, "at its end" if one.is_finished else "runs", one.rows, one.bytes, one.files, one.splits)
-        for one in partitions
+        (
+            partition.subtask,
+            "at its end" if partition.is_finished else "runs",
+            partition.rows,
+            partition.bytes,
+            partition.files,
+            partition.splits,
+        )
+        for partition in partitions
     ]
     return text.table(_HEAD, rows).splitlines()
 

@@ -43,16 +43,16 @@ class GarbageReport:
 
     @property
     def files(self) -> int:
-        return sum(one.files for one in self.jobs) + sum(one.files for one in self.temporary)
+        return sum(job.files for job in self.jobs) + sum(one.files for one in self.temporary)
 
     @property
     def bytes(self) -> int:
-        return sum(one.bytes for one in self.jobs) + sum(one.bytes for one in self.temporary)
+        return sum(job.bytes for job in self.jobs) + sum(one.bytes for one in self.temporary)
 
     @property
     def problems(self) -> dict[str, str]:
         """Job id → the problem while its garbage was read, listed or deleted."""
-        return {one.job_id: one.problem for one in self.jobs if one.problem is not None}
+        return {job.job_id: job.problem for job in self.jobs if job.problem is not None}
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON of ``ckpt gc --json`` (docs/cli.md)."""
@@ -63,7 +63,7 @@ class GarbageReport:
             "deleted": self.deleted,
             "files": self.files,
             "bytes": self.bytes,
-            "jobs": [_job_json(one) for one in self.jobs],
+            "jobs": [_job_json(job) for job in self.jobs],
             "temporary": [_garbage_json(one) for one in self.temporary],
             "strange": [{"name": one.name, "what": one.what} for one in self.strange],
         }

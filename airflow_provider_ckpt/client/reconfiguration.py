@@ -81,13 +81,13 @@ def preview(state: JobState, changes: Mapping[str, VertexSettings]) -> Reconfigu
         problem = "the job is in batch mode, and its queries read all there is and end"
         raise NotReconfigurableError(uid=", ".join(queries), problem=problem)
     found = []
-    for uid, one in queries.items():
+    for uid, query in queries.items():
         known = None if state.plan is None else state.plan.definition.vertices.get(uid)
-        if one.state_partitions is not None and known is not None and not known.stateful:
+        if query.state_partitions is not None and known is not None and not known.stateful:
             raise NotReconfigurableError(uid=uid, problem="it keeps no state that could be repartitioned")
         parts = None if known is None else known.shuffle_partitions
-        moves = None if one.state_partitions in (None, parts) else (parts, one.state_partitions)
-        found.append(AffectedVertex(uid, *_differences(state.settings, uid, one), moves))
+        moves = None if query.state_partitions in (None, parts) else (parts, query.state_partitions)
+        found.append(AffectedVertex(uid, *_differences(state.settings, uid, query), moves))
     scaled = tuple(_rescaled(state, uid, wanted) for uid, wanted in rescales(change).items())
     stands_still = {*change, *(name for one in scaled for name in one.consumers)}
     others = tuple(vertex.uid for vertex in state.graph().vertices if vertex.uid not in stands_still)
@@ -98,7 +98,7 @@ def _differences(settings: Settings, uid: str, change: VertexSettings) -> tuple[
     now, then = settings.get(uid, VertexSettings()), merged(settings, {uid: change}).get(uid, VertexSettings())
     had, has = now.named(), then.named()
     names = [one for one in {**had, **has} if one not in {"logic", "digests"} and had.get(one) != has.get(one)]
-    before, after = {one: had[one] for one in names if one in had}, {one: has.get(one) for one in names}
+    before, after = {name: had[name] for name in names if name in had}, {name: has.get(name) for name in names}
     if change.logic:
         before |= {"logic": {one: now.logic[one] for one in change.logic if one in now.logic}}
         after |= {"logic": {one: then.logic.get(one) for one in change.logic}}

@@ -52,7 +52,7 @@ def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> C
     """
     variable = variable_of(conn_id)
     places = [os.environ, _HANDED, *_FOR_NOW.values()] if environ is None else [environ]
-    text = next((one[variable] for one in reversed(places) if variable in one), "")
+    text = next((place[variable] for place in reversed(places) if variable in place), "")
     if not text.strip():
         raise ConnectionMissingError(conn_id=conn_id, variable=variable)
     found = parse_connection(conn_id, text)

@@ -82,7 +82,7 @@ class ControllerLoop:
     ) -> None:
         self._parts, self._job = parts, job
         self._reconfigurer = reconfigurer
-        self._watches = [_Watch(one) for one in controllers]
+        self._watches = [_Watch(controller) for controller in controllers]
         self._changed_at = changed_at
         self._asked: tuple[_Watch, str, ReconfigurationInProgress] | None = None
         """The controller whose change is in progress, its request as text, and the change.
@@ -108,7 +108,7 @@ class ControllerLoop:
     def next_deadline(self) -> float | None:
         if not self._may_poll():
             return None
-        return min((one.next_poll for one in self._watches if one.next_poll is not None), default=None)
+        return min((watch.next_poll for watch in self._watches if watch.next_poll is not None), default=None)
 
     def advance(self, now: float) -> None:
         self._note_outcome(now)
@@ -182,7 +182,7 @@ class ControllerLoop:
         settings = parts.reconfiguring.settings
         queries, sources = {}, {}
         for vertex in parts.graph.now.vertices:
-            if all(parts.subtasks.has_ended(one) for one in vertex.subtasks):
+            if all(parts.subtasks.has_ended(subtask) for subtask in vertex.subtasks):
                 continue
             if vertex.splits:
                 total, done, left = parts.splits.progress(vertex.uid)

@@ -170,7 +170,7 @@ class Coordinator:
     def next_deadline(self, now: float) -> float | None:
         """Return when :meth:`tick` must be called next if no message comes, or None if a message must come first."""
         parts = (self._decider, self._failover, self._reconfigurer, self._upgrader, self._controlling)
-        deadlines = [one.next_deadline for one in parts]
+        deadlines = [part.next_deadline for part in parts]
         moments = [] if self._job.is_over else [deadline() for deadline in deadlines]
         return min((max(now, moment) for moment in moments if moment is not None), default=None)
 

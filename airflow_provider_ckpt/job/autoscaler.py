@@ -103,8 +103,11 @@ class Autoscaler(Controller):
     def _of_query(self, query: QueryMetrics, elapsed: float) -> Reconfiguration | None:
         if not query.batches and not query.is_idle:
             return None
-        busy = sum(max(one.duration, one.interval) for one in query.batches) * 2 >= elapsed
-        full, late = busy and self._is_full(query), bool(query.batches) and all(one.is_late for one in query.batches)
+        busy = sum(max(batch.duration, batch.interval) for batch in query.batches) * 2 >= elapsed
+        full, late = (
+            busy and self._is_full(query),
+            bool(query.batches) and all(batch.is_late for batch in query.batches),
+        )
         slack = self._counts(behind=full or late, slack=self._slack(query))
         if (less := self._first([change for one in slack for change in self._less(query, one)])) is not None:
             return less
@@ -152,18 +155,18 @@ class Autoscaler(Controller):
             return False
         limit = self._now(query, setting)
         if setting == "max_files_per_batch":
-            return all(one.files >= limit for one in query.batches)
-        return all(one.files and one.size + one.size // one.files > limit for one in query.batches)
+            return all(batch.files >= limit for batch in query.batches)
+        return all(batch.files and batch.size + batch.size // batch.files > limit for batch in query.batches)
 
     def _slack(self, query: QueryMetrics) -> list[str]:
         """Return the settings of which a quarter would have been enough."""
         found = []
-        has_time = all(0 < one.duration * SLACK <= one.interval for one in query.batches)
+        has_time = all(0 < batch.duration * SLACK <= batch.interval for batch in query.batches)
         if has_time and self._bounds["state_partitions"] is not None:
             found.append("state_partitions")
         if (setting := self._limit_of(query)) is not None:
             limit = self._now(query, setting)
-            taken = [one.files if setting == "max_files_per_batch" else one.size for one in query.batches]
+            taken = [batch.files if setting == "max_files_per_batch" else batch.size for batch in query.batches]
             if max(taken, default=0) * SLACK <= limit:
                 found.append(setting)
         return found
@@ -182,9 +185,9 @@ class Autoscaler(Controller):
             return int(changed)
         least = self._of(setting)[0]
         if setting == "state_partitions":
-            return next((one.state_partitions for one in reversed(query.batches) if one.state_partitions), least)
-        for one in query.batches:
-            if (one.files if setting == "max_files_per_batch" else one.size * (one.files > 1)) > least:
+            return next((batch.state_partitions for batch in reversed(query.batches) if batch.state_partitions), least)
+        for batch in query.batches:
+            if (batch.files if setting == "max_files_per_batch" else batch.size * (batch.files > 1)) > least:
                 command = ckpt_command("reconfigure", "JOB", f"{self.uid}.{setting}={least}", root="ROOT")
                 problem = (
                     f"the job lets a micro-batch take more than {setting}={least}, the lower bound: declare that (or, "

@@ -168,7 +168,11 @@ class _Chaining:
             bounded_sources=tuple(uid for uid in sources if self._bounded[uid]),
             sinks=(
                 *(uid for uid in self._consumers[output] if self._operators[uid].kind == "sink"),
-                *(uid for uid, one in self._operators.items() if one.quarantine and one.input_uids[0] in sources),
+                *(
+                    uid
+                    for uid, operator in self._operators.items()
+                    if operator.quarantine and operator.input_uids[0] in sources
+                ),
             ),
             bounded=self._bounded[output],
             parallelism=parallelism,

@@ -30,12 +30,12 @@ class QueryMetrics:
 
     @property
     def rows(self) -> int:
-        return sum(one.rows for one in self.batches)
+        return sum(batch.rows for batch in self.batches)
 
     @property
     def batch_time(self) -> float | None:
         """Mean duration of the batches, in seconds."""
-        return sum(one.duration for one in self.batches) / len(self.batches) if self.batches else None
+        return sum(batch.duration for batch in self.batches) / len(self.batches) if self.batches else None
 
 
 @dataclass(frozen=True)

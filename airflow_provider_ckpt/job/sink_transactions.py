@@ -17,9 +17,9 @@ def transactions(sinks: Iterable[SinkOperator]) -> dict[str, tuple[str, ...]]:
     A table to which others refer must therefore be defined first. Sinks without a transaction are not included.
     """
     named = defaultdict[str, list[str]](list)
-    for one in sinks:
-        if one.transaction is not None:
-            named[one.transaction].append(one.uid)
+    for sink in sinks:
+        if sink.transaction is not None:
+            named[sink.transaction].append(sink.uid)
     return {uid: tuple(uids) for uids in named.values() for uid in uids}
 
 
@@ -29,7 +29,7 @@ def check_transactions(sinks: Sequence[Operator]) -> None:
     Raises:
         InvalidJobError: with the first such sink.
     """
-    known, members = {one.uid: one for one in sinks}, transactions(sinks)
+    known, members = {sink.uid: sink for sink in sinks}, transactions(sinks)
     for uid, uids in members.items():
         if len(uids) == 1:  # probably a misspelt name, which only readers of the output would notice
             raise _refused(known[uid], "no other sink of the job names it")

@@ -220,7 +220,7 @@ def _problem(value: Any, depth: int = 0) -> str | None:
         if names is not None:
             return f"{names!r} is a key of a dict, and comes back as a text"
         parts = (*value, *value.values())
-        return next((problem for one in parts if (problem := _problem(one, depth + 1)) is not None), None)
+        return next((problem for part in parts if (problem := _problem(part, depth + 1)) is not None), None)
     return f"a {type(value).__name__} is no text, number, list or dict"
 
 

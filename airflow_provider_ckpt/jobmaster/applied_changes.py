@@ -33,7 +33,7 @@ def is_decided(state: JobState, request: JobRequest) -> bool:
         return True
     if not isinstance(request, ReconfigureRequest):
         return False
-    names_file = any(one.names_file for one in request.changes.values())
+    names_file = any(change.names_file for change in request.changes.values())
     return not names_file and is_changed(state, request.changes)
 
 
@@ -68,4 +68,4 @@ def was_decided(state: JobState, request: JobRequest) -> bool:
 
 def _without_digests(settings: Settings) -> dict[str, VertexSettings]:
     """Drop the digests of code, because a request names a file and not its content."""
-    return {uid: replace(one, digests={}) for uid, one in settings.items()}
+    return {uid: replace(setting, digests={}) for uid, setting in settings.items()}

@@ -124,7 +124,7 @@ class NextRunLogic:
         settings = merged(state.settings, change)
         for uid, names in back:
             settings[uid] = settings.get(uid, VertexSettings()).without(names)
-        return {uid: one for uid, one in settings.items() if not one.is_declared}
+        return {uid: setting for uid, setting in settings.items() if not setting.is_declared}
 
     def _refuse_untried(self, state: JobState, uid: str, change: VertexSettings) -> None:
         """Refuse settings that need a trial on a running query.

@@ -55,8 +55,8 @@ def _of_those_there(settings: Settings, graph: JobGraph) -> dict[str, VertexSett
     """
     known = {vertex.uid: set(vertex.operators) for vertex in graph.vertices}
     there = {
-        uid: replace(one, logic=_named(one.logic, known[uid]), digests=_named(one.digests, known[uid]))
-        for uid, one in settings.items()
+        uid: replace(setting, logic=_named(setting.logic, known[uid]), digests=_named(setting.digests, known[uid]))
+        for uid, setting in settings.items()
         if uid in known
     }
     return {uid: one for uid, one in there.items() if not one.is_declared}
@@ -82,4 +82,4 @@ def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[
 
 def _declared(definition: JobDefinition | None) -> dict[str, int | None]:
     """Return the parallelism that the job declares for each source."""
-    return {} if definition is None else {uid: one.parallelism for uid, one in definition.sources.items()}
+    return {} if definition is None else {uid: source.parallelism for uid, source in definition.sources.items()}

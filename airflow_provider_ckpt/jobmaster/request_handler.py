@@ -163,7 +163,7 @@ class RequestHandler:
         changes wait for it: if a later change came first, the older one would undo it. After PATIENCE seconds a change
         is no longer held, and the coordinator refuses it with the names of the subtasks that do not run.
         """
-        if not any(one.is_change and one.epoch < self._job.epoch for one in requests):
+        if not any(request.is_change and request.epoch < self._job.epoch for request in requests):
             return False
         if self._patient_until is None:
             self._patient_until = now + min(PATIENCE, self._job.options.checkpoint_timeout / 2)

@@ -120,7 +120,7 @@ class RequestReader:
         there = {*names}
         self._earlier &= there
         self._later &= there
-        self._retries = {name: one for name, one in self._retries.items() if name in there}
+        self._retries = {name: retry for name, retry in self._retries.items() if name in there}
 
     def _is_due(self, name: str, now: float) -> bool:
         return name not in self._retries or self._retries[name][0] <= now

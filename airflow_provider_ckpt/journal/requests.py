@@ -88,7 +88,9 @@ def pending_requests(
 
 def in_order(requests: Iterable[JobRequest]) -> list[JobRequest]:
     """Return the requests by epoch and time, invalid ones last."""
-    return sorted(requests, key=lambda one: (isinstance(one, InvalidRequest), one.epoch, one.at, one.name))
+    return sorted(
+        requests, key=lambda request: (isinstance(request, InvalidRequest), request.epoch, request.at, request.name)
+    )
 
 
 def request_names(storage: Storage, job_id: str) -> list[str]:
@@ -129,7 +131,11 @@ def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
     Their author's process was about to end, and now wants the job to continue. A request that a driver has taken is
     still carried out.
     """
-    asked = [one for one in pending_requests(storage, job_id, epoch, (), since=0) if asks_to_leave(one)]
+    asked = [
+        pending_request
+        for pending_request in pending_requests(storage, job_id, epoch, (), since=0)
+        if asks_to_leave(pending_request)
+    ]
     for request in asked:
         storage.delete(request_path(job_id, request.name))
     return len(asked)

@@ -171,7 +171,11 @@ class JobState(Reconfigurations):
         if done is None or not self.has_event_time:
             return None
         timed = self._with_event_time()
-        going = [one.watermark for name, one in done.subtasks.items() if name.vertex in timed and not one.finished]
+        going = [
+            subtask.watermark
+            for name, subtask in done.subtasks.items()
+            if name.vertex in timed and not subtask.finished
+        ]
         known = [one for one in going if one is not None]
         return min(known, default=MAX_WATERMARK) if len(known) == len(going) else None
 
@@ -200,7 +204,7 @@ class JobState(Reconfigurations):
 
     def known_changed(self) -> frozenset[str]:
         """Return the paths that the last reports of changed files name."""
-        return frozenset(one.path for event in self.changed_files for one in event.files)
+        return frozenset(file.path for event in self.changed_files for file in event.files)
 
     def times(self, checkpoint: int | None = None) -> dict[str, dict[str, SourceTimes]]:
         """Return the event times that the rows of inputs have shown, by vertex and source, up to a remembered
@@ -220,7 +224,7 @@ class JobState(Reconfigurations):
 
     def unfit_rows(self, checkpoint: int | None = None) -> int:
         """Return how many rows had an event time that their query cannot use, up to a remembered checkpoint."""
-        return sum(one.unfit for times in self.times(checkpoint).values() for one in times.values())
+        return sum(time.unfit for times in self.times(checkpoint).values() for time in times.values())
 
     def watermarks(self) -> dict[str, int]:
         """Return the watermark of each query that has one, by vertex, in epoch milliseconds.
@@ -246,9 +250,9 @@ class JobState(Reconfigurations):
 
     def _with_event_time(self) -> set[str]:
         recorded = self.definition
-        if recorded is None or any(one.lags for one in recorded.vertices.values()):
+        if recorded is None or any(vertex.lags for vertex in recorded.vertices.values()):
             return set()
-        return {uid for uid, one in recorded.vertices.items() if one.event_time}
+        return {uid for uid, vertex in recorded.vertices.items() if vertex.event_time}
 
     @property
     def is_held(self) -> bool:
@@ -289,7 +293,7 @@ class JobState(Reconfigurations):
     def assignable(self) -> tuple[SubtaskId, ...]:
         """Return the subtasks that need a process of their own: all except those that a rescale has placed with another
         one."""
-        return tuple(one for one in self.graph().subtasks if one not in self.hosts)
+        return tuple(subtask for subtask in self.graph().subtasks if subtask not in self.hosts)
 
     def unfinished_assignable(self) -> tuple[SubtaskId, ...]:
         """Return the subtasks of :meth:`assignable` that still need their process: they, or subtasks placed with them,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 def added(*counts: Mapping[str, int]) -> dict[str, int]:
     """Return the sums, sorted by name."""
     total: dict[str, int] = {}
-    for one in counts:
-        for name, number in one.items():
+    for count in counts:
+        for name, number in count.items():
             total[name] = total.get(name, 0) + number
     return dict(sorted(total.items()))

@@ -117,7 +117,7 @@ class JobGraph:
             vertex.uid: self._layout_after(before, vertex.uid) for vertex in self.vertices if vertex.uid in known
         }
         vertices = tuple(replace(one, layout=layouts.get(one.uid, 0)) for one in self.vertices)
-        edges = tuple(replace(one, folder=self._folder_after(before, one, layouts)) for one in self.edges)
+        edges = tuple(replace(edge, folder=self._folder_after(before, edge, layouts)) for edge in self.edges)
         return JobGraph(vertices, edges)
 
     def _layout_after(self, before: JobGraph, vertex: str) -> int:
@@ -129,7 +129,7 @@ class JobGraph:
     def _folder_after(before: JobGraph, edge: JobEdge, layouts: Mapping[str, int]) -> str:
         if not layouts.get(edge.producer):
             return ""
-        stays = [one for one in before.outputs(edge.producer) if one.uid == edge.uid]
+        stays = [output for output in before.outputs(edge.producer) if output.uid == edge.uid]
         return before.edge_folder(stays[0]) if stays else f"{_folder(layouts[edge.producer])}/{edge.uid}"
 
     def vertex(self, uid: str) -> JobVertex:
@@ -142,7 +142,9 @@ class JobGraph:
         """Return the graph with another number of subtasks for the named vertices."""
         if not parallelism:
             return self
-        vertices = [replace(one, parallelism=parallelism.get(one.uid, one.parallelism)) for one in self.vertices]
+        vertices = [
+            replace(vertex, parallelism=parallelism.get(vertex.uid, vertex.parallelism)) for vertex in self.vertices
+        ]
         return JobGraph(tuple(vertices), self.edges)
 
     def inputs(self, vertex: str) -> tuple[JobEdge, ...]:

@@ -96,7 +96,7 @@ class ReconfigureRequest(JobRequest):
     @property
     def rescale(self) -> tuple[str, int] | None:
         """The source with splits and its new parallelism, if the request changes nothing else."""
-        found = [(uid, one.parallelism) for uid, one in self.changes.items()]
+        found = [(uid, change.parallelism) for uid, change in self.changes.items()]
         uid, parallelism = found[0] if len(found) == 1 else ("", None)
         return None if parallelism is None else (uid, parallelism)
 

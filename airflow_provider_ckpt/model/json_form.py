@@ -98,7 +98,7 @@ def _reader(kind: Any) -> Read:
     if origin is Literal:
         return _one_of(arguments)
     if origin in (Union, types.UnionType) and _types(kind) is None:
-        return _optional([one for one in arguments if one is not types.NoneType])
+        return _optional([argument for argument in arguments if argument is not types.NoneType])
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _mapping(origin, *arguments)
     if origin is tuple and arguments[-1] is not Ellipsis:
@@ -343,7 +343,7 @@ def _is_plain(kind: Any) -> bool:
     """Return True for types whose values are texts, numbers or None."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
-        return all(type(one) in _PLAIN for one in arguments)
+        return all(type(argument) in _PLAIN for argument in arguments)
     if origin in (Union, types.UnionType):
         return all(map(_is_plain, arguments))
     return kind in (*_PLAIN, bool) or _is_named_text(kind)

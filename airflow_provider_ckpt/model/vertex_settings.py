@@ -66,7 +66,7 @@ class VertexSettings:
     def settled(self) -> VertexSettings:
         """Return the settings of an applied change, without functions that are the declared ones again."""
         logic = {uid: reference for uid, reference in self.logic.items() if reference}
-        return replace(self, logic=logic, digests={uid: one for uid, one in self.digests.items() if uid in logic})
+        return replace(self, logic=logic, digests={uid: digest for uid, digest in self.digests.items() if uid in logic})
 
     @property
     def is_declared(self) -> bool:

@@ -87,7 +87,7 @@ def hosting(options: RunOptions, location: Location, state: JobState) -> Trigger
         # The JobMaster in this task loads the job again, and reports the error in full.
         return TriggererSupport(f"the job cannot be loaded here ({type(error).__name__})")
     if job.controllers:
-        names = ", ".join(one.name for one in job.controllers)
+        names = ", ".join(controller.name for controller in job.controllers)
         return TriggererSupport(f"the JobMaster runs its controllers ({names}), which are in the job's file", outputs)
     recorded = () if state.definition is None else recorded_job(state.definition, location).sinks
     known = {one.uid for one in recorded if given.get(one.uid) == (one.release, one.sink.definition())}

@@ -247,7 +247,9 @@ class Master:
             self._status,
             inbox,
             logs=logs,
-            attempts={one: AttemptId.vacant(deployment) for one in graph.subtasks if one not in state.finished},
+            attempts={
+                subtask: AttemptId.vacant(deployment) for subtask in graph.subtasks if subtask not in state.finished
+            },
             restored=restored(state, splits_left(storage, self._job_id, state, logs)),
             sinks=self._sinks,
             policies=ReleasePolicies.of(self._job.sinks),
@@ -259,7 +261,7 @@ class Master:
     def _gateway(self, journal: OwnedJournal, inbox: Inbox) -> RemoteGateway:
         state, timing = journal.state, self._remote.timing
         name = master_name(state.epoch)
-        unfinished = [one for one in state.graph().subtasks if one not in state.finished]
+        unfinished = [subtask for subtask in state.graph().subtasks if subtask not in state.finished]
         tell = functools.partial(self._tell_vacant, journal)
         self._vacancies = UnassignedSubtasks(unfinished, tell, time.monotonic())
         return RemoteGateway(

@@ -191,14 +191,14 @@ class Standby:
     @property
     def _free(self) -> tuple[SubtaskId, ...]:
         living = [other for other in self._others.values() if self._is_at_work(other)]
-        left = [one for one in self._subtasks if one not in self._finished]
+        left = [subtask for subtask in self._subtasks if subtask not in self._finished]
         free = [one for one in left if not any(other.may_run(*self._names(one)) for other in living)]
         if self._only_begun:
             free = [one for one in free if self._was_begun(one)]
         # with the finished subtasks whose workers host the free ones: their worker also runs subtasks added to them
         # later
         hosts = {self._hosts[one] for one in free if one in self._hosts}
-        return tuple(one for one in self._subtasks if one in free or one in hosts)
+        return tuple(subtask for subtask in self._subtasks if subtask in free or subtask in hosts)
 
     def _was_begun(self, subtask: SubtaskId) -> bool:
         """Return True if a worker has opened the subtask's log. The planner opened it before them, as attempt number

@@ -128,7 +128,7 @@ class TaskSlots:
         Otherwise each would open some of the logs, and each would leave because the other has the rest, again and
         again. The first subtask is therefore an unfinished one, if there is any, because only its log is opened.
         """
-        self._not_begun = sorted(self._part.attempts, key=lambda one: (one in self._part.finished, one))
+        self._not_begun = sorted(self._part.attempts, key=lambda attempt: (attempt in self._part.finished, attempt))
         self._begin_first(1, gateway)
 
     def _begin_first(self, count: int, gateway: TaskGateway) -> None:

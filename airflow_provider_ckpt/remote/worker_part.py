@@ -67,14 +67,14 @@ class WorkerPart:
         deployment (W20).
         """
         graph = state.graph()
-        attempts = {one: _last_attempt(storage, state, one) for one in subtasks}
+        attempts = {subtask: _last_attempt(storage, state, subtask) for subtask in subtasks}
         widths = split_widths(graph)  # the graph that this process has planned may have an older parallelism
-        plans = {one: replace(first_plan(state, one), parallelism=widths) for one in attempts}
+        plans = {attempt: replace(first_plan(state, attempt), parallelism=widths) for attempt in attempts}
         feeds = {
             vertex.uid: frozenset(edge.producer for edge in graph.inputs(vertex.uid) if edge.producer in widths)
             for vertex in graph.vertices
         }
-        finished = frozenset(one for one in attempts if one in state.finished)
+        finished = frozenset(attempt for attempt in attempts if attempt in state.finished)
         return cls(state.deployment, attempts, plans, frozenset(widths), restarts, feeds, finished)
 
     def joined_by(self, storage: Storage, state: JobState) -> WorkerPart:

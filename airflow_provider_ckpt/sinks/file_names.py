@@ -51,7 +51,9 @@ def format_of(path: str) -> str | None:
     An extension of a compression may follow, as in ``.csv.gz``.
     """
     extensions = path.rpartition("/")[2].lower().split(".")[1:][-2:]
-    return next((one for one in reversed(extensions) if one in ("parquet", "json", "csv", "orc")), None)
+    return next(
+        (extension for extension in reversed(extensions) if extension in ("parquet", "json", "csv", "orc")), None
+    )
 
 
 def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: int, nonce: str) -> list[str]:

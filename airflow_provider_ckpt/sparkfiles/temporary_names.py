@@ -30,8 +30,8 @@ def _other(suffixes: Collection[str]) -> str:
     Then the rest of the name must not end in the rest of any of those.
     """
     last: dict[str, set[str]] = {}
-    for one in suffixes:
-        last.setdefault(one[-1], set()).add(one[:-1])
+    for suffix in suffixes:
+        last.setdefault(suffix[-1], set()).add(suffix[:-1])
     ways = ["", f"*[^{''.join(sorted(last))}]"]
     ways += [f"{_other(rests)}{char}" for char, rests in sorted(last.items()) if "" not in rests]
     return f"{{{','.join(ways)}}}"

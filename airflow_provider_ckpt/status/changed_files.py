@@ -35,7 +35,7 @@ def not_read_whole(state: JobState) -> list[str]:
 def changed_lines(state: JobState) -> Iterator[str]:
     """Yield one line for each file of the last reports."""
     for event in state.changed_files:
-        for one in event.files:
-            yield f"{event.uid}: {one}"
+        for file in event.files:
+            yield f"{event.uid}: {file}"
         if event.count > len(event.files):
             yield f"{event.uid}: {_more(event.count - len(event.files))}"

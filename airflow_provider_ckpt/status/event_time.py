@@ -175,7 +175,7 @@ def event_time_view(state: JobState) -> dict[str, Any]:
     return {
         vertex: {
             "watermark": marks.get(vertex),
-            "sources": {uid: _source_view(one) for uid, one in times.items()},
+            "sources": {uid: _source_view(time) for uid, time in times.items()},
         }
         for vertex, times in state.times().items()
     }

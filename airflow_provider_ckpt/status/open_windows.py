@@ -50,7 +50,7 @@ def open_windows(state: JobState, held: Iterable[HeldWindows] = ()) -> list[Open
     marks, going = state.watermarks(), _going(state) - {one.vertex for one in held}
     found = []
     for vertex, times in state.times().items():
-        newest = max((one.newest for one in times.values() if one.newest is not None), default=None)
+        newest = max((time.newest for time in times.values() if time.newest is not None), default=None)
         mark = marks.get(vertex)
         is_closed = mark is not None and mark >= MAX_WATERMARK
         if newest is not None and vertex in going and not is_closed and _has_windows(state, vertex):
@@ -88,7 +88,7 @@ def _awaited(state: JobState, vertex: str) -> tuple[str, ...]:
     dropped, holding = state.dropped.get(vertex, {}), _holding(state, vertex)
     done = state.checkpoints.get(state.last_completed)
     batches = [shot.batch_id for name, shot in done.subtasks.items() if name.vertex == vertex] if done else []
-    newest = max((one for one in batches if one is not None), default=-1)
+    newest = max((batch for batch in batches if batch is not None), default=-1)
     if not any(newest <= dropped.get(uid, newest) for uid in holding):
         return ()
     graph = state.graph()

@@ -189,7 +189,7 @@ class StatusReporter:
             self.say(LineKind.RELEASED, f"{name} {what}{took}{_progress(state)}{late}{held}", state)
         elif self._is_due(event, windows := open_windows(state, waiting)):
             self._shown_at = event.at
-            self._open.update((one.vertex, bool(one.unread)) for one in windows)
+            self._open.update((window.vertex, bool(window.unread)) for window in windows)
             nothing = f"released no row: {'; '.join(map(str, windows))}" if windows else "released nothing new"
             self.say(LineKind.RELEASED, f"{name} {nothing}{held}", state)
         else:
@@ -201,7 +201,7 @@ class StatusReporter:
         They are shown one for newly open windows, and then one as a sign of life.
         """
         is_late = self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS
-        return is_late or any((one.vertex, bool(one.unread)) not in self._open for one in windows)
+        return is_late or any((window.vertex, bool(window.unread)) not in self._open for window in windows)
 
     def _late_since(self, state: JobState, checkpoint: int) -> str:
         """Return the addition to a release line if rows were dropped as late since the previous line."""

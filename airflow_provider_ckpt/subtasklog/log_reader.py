@@ -113,7 +113,7 @@ class TailedLogs(dict[SubtaskId, TailingLogReader]):
 
     def __init__(self, storage: Storage, job_id: str, subtasks: Iterable[SubtaskId] = ()) -> None:
         self._storage, self._job_id = storage, job_id
-        super().__init__({one: self._reader(one) for one in subtasks})
+        super().__init__({subtask: self._reader(subtask) for subtask in subtasks})
 
     def __missing__(self, subtask: SubtaskId) -> TailingLogReader:
         return self.setdefault(subtask, self._reader(subtask))

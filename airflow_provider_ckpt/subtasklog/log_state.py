@@ -59,7 +59,7 @@ class LogState:
 
     def forget(self, head: int) -> None:
         """Drop the barriers below ``head``, because they are no longer needed."""
-        self.barriers = {key: one for key, one in self.barriers.items() if one.position >= head}
+        self.barriers = {key: barrier for key, barrier in self.barriers.items() if barrier.position >= head}
 
     def snapshot_at(self, position: int) -> Snapshot:
         """Return the snapshot of a barrier at ``position``: the fold of everything published before it."""
@@ -142,7 +142,7 @@ def without_forgotten(records: list[Numbered], head: int, kept: Container[int]) 
 
     Open records remain, too (R3).
     """
-    return [one for one in records if one[0] >= head or one[0] in kept or isinstance(one[1], Open)]
+    return [record for record in records if record[0] >= head or record[0] in kept or isinstance(record[1], Open)]
 
 
 def fold(records: Iterable[Numbered]) -> LogState:

@@ -80,7 +80,7 @@ class ReadFiles:
                 if watched.pause > LAST_LOOK:
                     del source.watched[key]
         watched_files = (one for source in self._sources.values() for one in source.watched.values())
-        self._next_due = min((one.due for one in watched_files), default=math.inf)
+        self._next_due = min((watched_file.due for watched_file in watched_files), default=math.inf)
         return found
 
     def settles_at(self, uids: Collection[str]) -> float:

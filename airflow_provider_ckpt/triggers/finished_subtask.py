@@ -41,7 +41,7 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
     def __init__(self, *, attempt: str, subtasks: Sequence[str], deployment: int, **common: Any) -> None:
         super().__init__(**common)
         self.attempt = attempt
-        self.subtasks = [str(one) for one in subtasks]
+        self.subtasks = [str(subtask) for subtask in subtasks]
         self.deployment = deployment
         self._kept = ResultRetention(attempt, subtasks, deployment)
         self._looks: GroupPolls | None = None

@@ -77,7 +77,7 @@ class RescaleState(PlanChanges[Rescale]):
         self.has_workers, self.waiting = has_workers, waiting
         self._parallelism: Mapping[str, int] = split_widths(graph.now) if has_workers else {}
         self.current: RescaleInProgress | None = None
-        added = {one.vertex for one in self._hosts} if has_workers and not is_batch else set()
+        added = {host.vertex for host in self._hosts} if has_workers and not is_batch else set()
         self._unsettled = {uid: {*self._readers_of(uid)} for uid in added}
         """Source that was rescaled under workers -> its consumers that have not reported to this JobMaster that they
         run.
@@ -108,7 +108,7 @@ class RescaleState(PlanChanges[Rescale]):
         A subtask whose log has its end is left out.
         """
         names = self._graph.now.vertex(uid).subtasks
-        return [one for one in names if not self._subtasks.has_ended(one) and self._splits.may_read(one)]
+        return [name for name in names if not self._subtasks.has_ended(name) and self._splits.may_read(name)]
 
     def is_known(self) -> bool:
         """Return whether all consumers of the source read the new subtasks.
@@ -149,7 +149,7 @@ class RescaleState(PlanChanges[Rescale]):
         if not self._unsettled:
             return []
         for names in self._unsettled.values():
-            runs = [one for one in names if self._subtasks.status(one) in _SAYS_WHERE_IT_IS]
+            runs = [name for name in names if self._subtasks.status(name) in _SAYS_WHERE_IT_IS]
             names.difference_update(runs)
         found = [uid for uid, names in self._unsettled.items() if not names]
         for uid in found:

@@ -45,7 +45,7 @@ def _code(spec: ModuleSpec | None, job: Job, reference: str) -> JobCode | None:
     if spec is None or tree is None:
         return None
     defined = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef) and one.decorator_list}
-    names = {uid: getattr(one.function, "__name__", "") for uid, one in job.operators.items()}
+    names = {uid: getattr(operator.function, "__name__", "") for uid, operator in job.operators.items()}
     own = {uid: defined[name] for uid, name in names.items() if name in defined}
     rest = [one for one in without_docstring(tree.body) if one not in own.values()]
     functions = {uid: digest_of([one]) for uid, one in own.items()}

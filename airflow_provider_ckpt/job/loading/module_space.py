@@ -64,7 +64,7 @@ class ModuleSpace(MetaPathFinder):
         """Remove its modules, if none of their functions is used any longer."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        for name in [one for one in list(sys.modules) if f"{one}.".startswith(f"{self.name}.")]:
+        for name in [module for module in list(sys.modules) if f"{module}.".startswith(f"{self.name}.")]:
             sys.modules.pop(name, None)
 
     def digest(self) -> str:

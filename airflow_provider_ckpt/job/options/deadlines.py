@@ -25,7 +25,7 @@ class DeadlinePassed:
 def passed(options: RunOptions, now: float) -> DeadlinePassed | None:
     """Return the time that has passed at ``now`` (epoch seconds of the wall clock), or None."""
     times = [DeadlinePassed(name, ends, at) for name, ends, at in _given(options, kinds.TIME)]
-    return next((one for one in times if one.at.timestamp() <= now), None)
+    return next((time for time in times if time.at.timestamp() <= now), None)
 
 
 def _given(options: RunOptions, kind: kinds.Kind) -> Iterator[tuple[str, Ending, Any]]:

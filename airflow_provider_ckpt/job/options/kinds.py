@@ -124,9 +124,9 @@ def _files(value: object, name: str) -> tuple[str, ...]:
     files = (value,) if isinstance(value, str) else value
     if not isinstance(files, Sequence):
         raise BadOptionError(option=name, value=type(value).__name__, expected="a list of paths")
-    for one in files:
-        if not isinstance(one, str) or not (one.startswith(("/", "file:/")) or "://" in one):
-            raise BadOptionError(option=name, value=one, expected="an absolute path or a URI, as the error names it")
+    for file in files:
+        if not isinstance(file, str) or not (file.startswith(("/", "file:/")) or "://" in file):
+            raise BadOptionError(option=name, value=file, expected="an absolute path or a URI, as the error names it")
     return tuple(files)
 
 
@@ -135,9 +135,11 @@ def _folders(value: object, name: str) -> tuple[str, ...]:
     folders = (value,) if isinstance(value, str) else value
     if not isinstance(folders, Sequence):
         raise BadOptionError(option=name, value=type(value).__name__, expected="a list of paths")
-    for one in folders:
-        if not isinstance(one, str) or not one.startswith("/"):
-            raise BadOptionError(option=name, value=one, expected="the absolute path of a folder where the driver runs")
+    for folder in folders:
+        if not isinstance(folder, str) or not folder.startswith("/"):
+            raise BadOptionError(
+                option=name, value=folder, expected="the absolute path of a folder where the driver runs"
+            )
     return tuple(folders)
 
 
@@ -172,6 +174,6 @@ FILES = Kind(
     is_text=False,
     shown=lambda _: "",
     to_json=list,
-    public=lambda files: [redact_uri(one) for one in files],
+    public=lambda files: [redact_uri(file) for file in files],
 )
 FOLDERS = Kind("folders", _folders, "FOLDER", is_text=False, shown=lambda _: "", to_json=list)

@@ -74,7 +74,7 @@ def read_persisted_result(storage: Storage, job_id: str, operator: str) -> Persi
         raise NoSuchResultError(job_id=job_id, operator=operator, status=shown, known=", ".join(known) or "none")
     if state.plan is None or state.status is not JobStatus.FINISHED:
         raise ResultNotPersistedError(job_id=job_id, operator=operator, status=state.status or "not RUNNING yet")
-    of_subtasks = [_SubtaskResult.of(storage, state, one) for one in state.graph().vertex(operator).subtasks]
+    of_subtasks = [_SubtaskResult.of(storage, state, subtask) for subtask in state.graph().vertex(operator).subtasks]
     for one in of_subtasks:
         try:
             refuse_damaged(storage, one.partition, (file for batch in one.batches for file in batch.files))

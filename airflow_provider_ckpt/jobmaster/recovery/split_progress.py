@@ -73,7 +73,7 @@ def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
     definition = state.definition
     if definition is None:
         return parallelism
-    before = next((one for one in state.graph().vertices if one.uid == uid), None)
+    before = next((vertex for vertex in state.graph().vertices if vertex.uid == uid), None)
     if before is None or not before.splits:
         return parallelism
     declared = definition.sources[uid].parallelism

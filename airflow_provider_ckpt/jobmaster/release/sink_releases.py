@@ -65,7 +65,7 @@ class ReleaseCounts:
             handles: All handles of the call, which are released now.
             counts: Counts that the sink returned.
         """
-        rows = {str(one["id"]): one.get("rows") for one in handles}
+        rows = {str(handle["id"]): handle.get("rows") for handle in handles}
         known = self._counted.get(uid, set())
         self._counted[uid] = set(rows)
         told = sum(number or 0 for handle_id, number in rows.items() if handle_id not in known)
@@ -156,7 +156,9 @@ class SinkReleases:
     def _release_all(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, dict[str, int]]:
         """Release in all sinks of the transaction, once the gate of each is open."""
         members = self._policies.transactions[uid]
-        shares = [ReleaseParticipant(self._sinks[one], self._let_pass(one, completed, since)) for one in members]
+        shares = [
+            ReleaseParticipant(self._sinks[member], self._let_pass(member, completed, since)) for member in members
+        ]
         sink = self._sinks[uid]
         counts = checked_together(uid, sink, sink.release_together(shares, completed.checkpoint), len(shares))
         found = zip(members, shares, counts, strict=True)

@@ -152,7 +152,7 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
     there = {uid for vertex in graph.vertices for uid in vertex.sinks} & sinks.keys()  # sinks may have changed since
     if there:
         with each.tried("what the logs say"):
-            others = AttemptsExcept(str(one) for one in opened_attempts(storage, job_id))
+            others = AttemptsExcept(str(opened_attempt) for opened_attempt in opened_attempts(storage, job_id))
             for uid in sorted(there):
                 with each.tried(f"sink {uid}"):
                     sinks[uid].collect_garbage(set(), others)

@@ -201,7 +201,7 @@ class JobDeletion:
 
     def _delete(self, journal: Journal) -> DeletedJob:
         if journal.state.deletion is None:
-            attempts = {str(one) for one in opened_attempts(self._storage, self._job_id)}
+            attempts = {str(opened_attempt) for opened_attempt in opened_attempts(self._storage, self._job_id)}
             journal.write(DeletionBegun(journal.state.status, time.time(), tuple(sorted(attempts))))
         staged = self._delete_staged(journal.state)
         files = [size for part in self._parts() for size in self._delete_part(part)]

@@ -63,9 +63,9 @@ class IdleJobGarbage:
             if subtask in self._graph.subtasks:
                 finished = {one.path: one for one in self._left_by_finished(look)}
                 yield from finished.values()
-                yield from (one for one in orphans(look) if one.path not in finished)
+                yield from (orphan for orphan in orphans(look) if orphan.path not in finished)
                 for edge in self._graph.outputs(subtask.vertex):
-                    yield from (one for one in self._old_feeds(look, edge) if one.path not in finished)
+                    yield from (old_feed for old_feed in self._old_feeds(look, edge) if old_feed.path not in finished)
                 over |= {str(one) for one in (look.opened if self._is_finished(subtask) else look.over)}
                 named |= look.named_handles
             elif self._is_given_up(look):

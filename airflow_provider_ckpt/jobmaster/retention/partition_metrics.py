@@ -48,7 +48,7 @@ def partitions_with_metrics(storage: Storage, state: JobState) -> tuple[Partitio
     there = [one.uid for one in graph.vertices if graph.publishes(one.uid)]
     if state.status is JobStatus.FINISHED:
         there = [*persisted_operators(state)]
-    found = [_partition(storage, state, one) for one in graph.subtasks if one.vertex in there]
+    found = [_partition(storage, state, subtask) for subtask in graph.subtasks if subtask.vertex in there]
     return tuple(one for one in found if one is not None)
 
 

@@ -274,7 +274,7 @@ class Retention:
         snapshots = [one.subtasks[subtask] for one in kept if subtask in one.subtasks]
         if vertex.persist or vertex.splits or subtask in self._cleared:
             return
-        lowest = min(snapshots, key=lambda one: -1 if one.batch_id is None else one.batch_id)
+        lowest = min(snapshots, key=lambda snapshot: -1 if snapshot.batch_id is None else snapshot.batch_id)
         batch = lowest.batch_id
         if batch is None or batch - self._purged.get(subtask, 0) < PURGE_AT:
             return
@@ -354,4 +354,4 @@ class Retention:
 def _is_finished(subtask: SubtaskId, kept: list[CheckpointCompleted]) -> bool:
     """Return whether no retained checkpoint starts the subtask again."""
     snapshots = [one.subtasks.get(subtask) for one in kept]
-    return all(one is not None and one.finished_on_restore for one in snapshots)
+    return all(snapshot is not None and snapshot.finished_on_restore for snapshot in snapshots)

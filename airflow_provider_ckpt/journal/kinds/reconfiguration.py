@@ -92,10 +92,10 @@ class Reconfigured(JournalEvent):
                 state.plan = replace(state.plan, graph=change.graph, rescaled=rescaled, hosts=hosts, waiting=waiting)
             definition = state.plan.definition
             vertices = {
-                uid: replace(one, shuffle_partitions=parts)
-                if (parts := _state_partitions(self.settings, uid)) is not None and one.stateful
-                else one
-                for uid, one in definition.vertices.items()
+                uid: replace(vertex, shuffle_partitions=parts)
+                if (parts := _state_partitions(self.settings, uid)) is not None and vertex.stateful
+                else vertex
+                for uid, vertex in definition.vertices.items()
             }
             definition = replace(definition, vertices=vertices)
             state.plan = replace(state.plan, settings=self.settings, definition=definition)
@@ -136,10 +136,10 @@ _DECIDED = RequestOutcome(RequestResult.ACCEPTED, "decided; every attempt from t
 
 def _remember(state: Reconfigurations, told: ReconfigurationEnded) -> None:
     """Remember a reconfiguration, and replace the earlier record of the same number."""
-    others = [one for one in state.reconfigurations if one.number != told.number]
+    others = [reconfiguration for reconfiguration in state.reconfigurations if reconfiguration.number != told.number]
     state.reconfigurations = [*others, told][-REMEMBERED:]
 
 
 def _state_partitions(settings: Settings, uid: str) -> int | None:
-    one = settings.get(uid)
-    return None if one is None else one.state_partitions
+    setting = settings.get(uid)
+    return None if setting is None else setting.state_partitions

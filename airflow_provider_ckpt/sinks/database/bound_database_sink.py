@@ -159,7 +159,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
         columns = [(one["name"], one["type"]) for one in json.loads(frame.schema.json())["fields"]]
         row, staged, answers = self._stage(frame, request, columns)
-        rows = sum(one["rows"] for one in answers)
+        rows = sum(answer["rows"] for answer in answers)
         if rows == 0:
             self.delete_staged([request.id])
         return {
@@ -171,7 +171,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             "staged": staged,
             "columns": [column for column, _ in columns],
             "types": [kind for _, kind in columns],
-            "parts": [one["part"] for one in answers if one["rows"]],
+            "parts": [answer["part"] for answer in answers if answer["rows"]],
             "ledger": row.born,
             "since": row.last,
         }

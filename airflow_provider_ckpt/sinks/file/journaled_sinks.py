@@ -73,7 +73,7 @@ def not_recorded(sinks: Iterable[SinkOperator]) -> list[str]:
 
     :func:`recorded_job` lacks them, or would reach them with other options than their own.
     """
-    return [one.uid for one in sinks if not _is_recorded(one)]
+    return [sink.uid for sink in sinks if not _is_recorded(sink)]
 
 
 def _is_recorded(one: SinkOperator) -> bool:

@@ -56,7 +56,7 @@ def _spark_type(kind: Any) -> Any:
 
 def as_iceberg_has_them(columns: Sequence[Column]) -> tuple[Column, ...]:
     """Return the columns with small whole numbers as ``integer``."""
-    return tuple(Column(one.name, _widened(one.type), one.nullable) for one in columns)
+    return tuple(Column(column.name, _widened(column.type), column.nullable) for column in columns)
 
 
 def _widened(kind: Any) -> Any:
@@ -78,8 +78,12 @@ def promoted(columns: Sequence[Column], table: Sequence[Column]) -> tuple[Column
     """
     its = {one.name: one.type for one in table}
     return tuple(
-        Column(one.name, its[one.name] if _is_promoted(one.type, its.get(one.name)) else one.type, one.nullable)
-        for one in columns
+        Column(
+            column.name,
+            its[column.name] if _is_promoted(column.type, its.get(column.name)) else column.type,
+            column.nullable,
+        )
+        for column in columns
     )
 
 
@@ -94,10 +98,10 @@ def _is_promoted(mine: Any, its: Any) -> bool:
 
 def required_field(columns: Sequence[Column]) -> str | None:
     """Return the name of the first field, nested ones included, that may not be null. Keys of maps do not count."""
-    for one in columns:
-        inside = _required_inside(one.type)
-        if not one.nullable or inside is not None:
-            return one.name if inside is None else f"{one.name}.{inside}"
+    for column in columns:
+        inside = _required_inside(column.type)
+        if not column.nullable or inside is not None:
+            return column.name if inside is None else f"{column.name}.{inside}"
     return None
 
 
@@ -138,8 +142,12 @@ def with_field_ids(columns: Sequence[Column], schema: Any) -> tuple[Column, ...]
         return tuple(columns)
     fields = {one.name: one for one in schema.fields}
     return tuple(
-        replace(one, type=_type_with_ids(one.type, fields[one.name].field_type), field_id=fields[one.name].field_id)
-        for one in columns
+        replace(
+            column,
+            type=_type_with_ids(column.type, fields[column.name].field_type),
+            field_id=fields[column.name].field_id,
+        )
+        for column in columns
     )
 
 
@@ -161,8 +169,13 @@ def _type_with_ids(kind: Any, its: Any) -> Any:
 def spark_schema_with_ids(columns: Sequence[Column]) -> dict[str, Any]:
     """Return Spark's JSON for columns, with the ids that Spark writes to Parquet files."""
     fields = [
-        {"name": one.name, "type": one.type, "nullable": one.nullable, "metadata": {_FIELD_ID: one.field_id}}
-        for one in columns
+        {
+            "name": column.name,
+            "type": column.type,
+            "nullable": column.nullable,
+            "metadata": {_FIELD_ID: column.field_id},
+        }
+        for column in columns
     ]
     return {"type": "struct", "fields": fields}
 
@@ -173,7 +186,9 @@ def iceberg_schema(columns: Sequence[Column]) -> Any:
     from pyiceberg.types import NestedField
 
     ids = itertools.count(1)
-    fields = [NestedField(next(ids), one.name, _iceberg_type(one.type, ids), required=False) for one in columns]
+    fields = [
+        NestedField(next(ids), column.name, _iceberg_type(column.type, ids), required=False) for column in columns
+    ]
     return Schema(*fields)
 
 

@@ -343,7 +343,7 @@ def _have_ids_of(table: Any, intent: Intent) -> bool:
 
 def _fields(table: Any) -> list[PartitionField]:
     schema = table.schema()
-    types = {one.name: one.type for one in spark_columns(schema)}
+    types = {spark_column.name: spark_column.type for spark_column in spark_columns(schema)}
     found = []
     for one in table.spec().fields:
         source = schema.find_column_name(one.source_id) or ""

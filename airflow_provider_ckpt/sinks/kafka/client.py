@@ -79,7 +79,7 @@ class KafkaClient:
             absent="TOPIC_AUTHORIZATION_FAILED",
         )
         settings = {one.name: str(one.value) for one in (found or {}).values()}
-        allowed = [one.name for one in told.authorized_operations or ()]
+        allowed = [authorized_operation.name for authorized_operation in told.authorized_operations or ()]
         may_write = bool({"WRITE", "ALL"} & set(allowed)) if allowed else None
         return TopicFacts(str(told.topic_id), len(told.partitions), settings, may_write)
 
@@ -94,7 +94,7 @@ class KafkaClient:
         except (ReleaseRefusedError, SinkUnavailableError) as error:
             log.info("the first release will show whether transaction_timeout is too long: %s", error)
             return None
-        told = [one[_LONGEST].value for one in answers if _LONGEST in one]
+        told = [answer[_LONGEST].value for answer in answers if _LONGEST in answer]
         # a service may name the setting without a value
         limits = [int(value) for value in told if str(value).isdecimal()]
         return min(limits) / 1000 if limits else None
@@ -104,7 +104,7 @@ class KafkaClient:
         told = admin.describe_cluster(request_timeout=ANSWER_WITHIN).result(ANSWER_WITHIN)
         brokers = [kafka.admin.ConfigResource(kafka.admin.RESOURCE_BROKER, str(node.id)) for node in told.nodes]
         # each broker is asked alone, because the client refuses a call that names two
-        answers = [admin.describe_configs([one], request_timeout=ANSWER_WITHIN)[one] for one in brokers]
+        answers = [admin.describe_configs([broker], request_timeout=ANSWER_WITHIN)[broker] for broker in brokers]
         return [answer.result(ANSWER_WITHIN) for answer in answers]
 
     def make_topic(self, name: str, settings: Mapping[str, str]) -> None:

@@ -172,7 +172,7 @@ class Ledger:
         uri = f"kafka://{self._client.servers}/{self.name}"
         records = self._client.committed(self.name, start, end)
         with refused_as(lambda why: self._lost(f"holds a record that is none: {why}")):
-            return [LedgerRecord.decoded(one, uri) for one in records]
+            return [LedgerRecord.decoded(record, uri) for record in records]
 
     def _lost(self, problem: str) -> ReleaseRecordLostError:
         return ReleaseRecordLostError(

@@ -49,7 +49,9 @@ def given_columns(given: SinkInput) -> tuple[Column, ...]:
 
 def schema_json(columns: Sequence[Column]) -> str:
     """Return Spark's schema JSON for a new table: all fields nullable, and without metadata of other tools."""
-    fields = [{"name": one.name, "type": _nullable(one.type), "nullable": True, "metadata": {}} for one in columns]
+    fields = [
+        {"name": column.name, "type": _nullable(column.type), "nullable": True, "metadata": {}} for column in columns
+    ]
     return json.dumps({"type": "struct", "fields": fields})
 
 
@@ -117,7 +119,7 @@ def misfit(rows: Sequence[Column], table: Sequence[Column], *, may_lack: bool = 
             return problem
         if one.nullable and not there[one.name].nullable:
             return f"column {one.name!r} may be null, and is NOT NULL in the table"
-    names = {one.name for one in rows}
+    names = {row.name for row in rows}
     for one in table:
         if one.name not in names and not (may_lack and one.nullable):
             return f"the table has a column {one.name!r} that the rows lack (a null of its type would do)"

@@ -29,9 +29,9 @@ class Footer:
         Other types are left out, because statistics of texts are cut and those of instants rounded.
         """
         return {
-            one.name: self.ranges[one.name]
-            for one in columns
-            if one.type in ("integer", "long") and one.name in self.ranges
+            column.name: self.ranges[column.name]
+            for column in columns
+            if column.type in ("integer", "long") and column.name in self.ranges
         }
 
     def refuse_nulls(self, names: Collection[str]) -> None:

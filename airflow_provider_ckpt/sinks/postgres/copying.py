@@ -123,7 +123,7 @@ class _Binary:
         encoder = pgpq.ArrowToPostgresBinaryEncoder(rows.schema)
         if encoder.write_header() + encoder.write_batch(rows) + encoder.finish() != expected:
             raise ValueError("pgpq")
-        schema = pyarrow.schema([(name, one.type) for name, one in zip(_numbered(columns), columns, strict=True)])
+        schema = pyarrow.schema([(name, column.type) for name, column in zip(_numbered(columns), columns, strict=True)])
         self._encoder = pgpq.ArrowToPostgresBinaryEncoder(schema)
         self.begin = self._encoder.write_header()
 
@@ -221,7 +221,7 @@ def copier(
 
 def _form(columns: Sequence[Any], arrow_types: Sequence[str] | None, known: tuple[Any, bytes]) -> Any:
     # With another type, the bytes of a value would be read as another value.
-    found = [str(one.type).removeprefix("large_") for one in columns]
+    found = [str(column.type).removeprefix("large_") for column in columns]
     if arrow_types is not None and all(map(str.startswith, found, arrow_types)):
         try:
             return _Binary(columns, known)

@@ -144,7 +144,7 @@ def copy_rows(
         numbers_rows=ROW in own,
     )
     answers: list[dict[str, Any]] = request.over_partitions(written, run)
-    failed = [one["error"] for one in answers if "error" in one]
+    failed = [answer["error"] for answer in answers if "error" in answer]
     for error in failed:
         if not is_passing(error["sqlstate"]):
             found = meaning(error["sqlstate"])

@@ -351,4 +351,4 @@ def told(error: Any) -> str:
 def name_in(error: Any) -> str:
     """Return the column, key or constraint that a message of MySQL names; empty if it names none."""
     found = _NAMES.fullmatch(str(error.args[1])) if len(error.args) > 1 else None
-    return "" if found is None else next((one for one in found.groups() if one), "")
+    return "" if found is None else next((group for group in found.groups() if group), "")

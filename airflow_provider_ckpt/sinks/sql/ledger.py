@@ -114,7 +114,9 @@ class SqlLedger(Ledger[Connection]):
 
     def note_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
         if handles:
-            noted: list[dict[str, Any]] = [{**self._who, "handle": one, "checkpoint": checkpoint} for one in handles]
+            noted: list[dict[str, Any]] = [
+                {**self._who, "handle": handle, "checkpoint": checkpoint} for handle in handles
+            ]
             connection.execute(self.dialect.insert(self.tables.released), noted)
         table = self.tables.ledger
         told = {"last": checkpoint, "rows": rows, "target": str(self.target), "mode": self.mode}

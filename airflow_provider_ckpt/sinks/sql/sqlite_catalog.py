@@ -85,7 +85,7 @@ class SQLiteCatalog:
         A staging table has no collations, and an index may have other ones than its columns.
         """
         indexes = _indexes(connection, name.name).values()
-        found = next((one for one in indexes if one.keys() == set(key)), {})
+        found = next((index for index in indexes if index.keys() == set(key)), {})
         return [collate(staging.c[one], found[one]) if one in found else staging.c[one] for one in key]
 
     def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:

@@ -88,7 +88,7 @@ def insert_rows(
         limits,
     )
     answers: list[dict[str, Any]] = request.over_partitions(written, run)
-    failed = [one["error"] for one in answers if "error" in one]
+    failed = [answer["error"] for answer in answers if "error" in answer]
     for error in failed:
         if not dialect.is_passing(error["code"], is_connected=error["is_connected"]):
             raise failures.rows_refused(error["text"])

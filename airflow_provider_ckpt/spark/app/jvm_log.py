@@ -32,7 +32,7 @@ def _hiding(pattern: str, secrets: Iterable[str]) -> str:
 
     The pattern holds them as code units, because a brace would end the regular expression.
     """
-    hidden = sorted((one for one in secrets if len(one) >= SHORTEST), key=len, reverse=True)
+    hidden = sorted((secret for secret in secrets if len(secret) >= SHORTEST), key=len, reverse=True)
     if not hidden:
         return pattern
     return f"%replace{{{pattern}}}{{{'|'.join(map(_code_units, hidden))}}}{{{HIDDEN}}}"

@@ -285,8 +285,8 @@ def no_dataframe(operator: Operator, result: object) -> UnsupportedQueryError:
 
 def _activate(arguments: Iterable[object]) -> None:
     """Make the session active, so that ``SparkSession.getActiveSession()`` works in the function in every thread."""
-    for one in arguments:
-        spark = one.sparkSession if isinstance(one, DataFrame) else getattr(one, "_spark", None)
+    for argument in arguments:
+        spark = argument.sparkSession if isinstance(argument, DataFrame) else getattr(argument, "_spark", None)
         if isinstance(spark, SparkSession):
             activate(spark)
             return

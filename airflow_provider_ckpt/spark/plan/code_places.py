@@ -186,7 +186,7 @@ def _own_folders(job: str) -> list[str]:
         above, package = package_around(os.path.dirname(path))
         return [os.path.join(above, package) if package else above]
     # the folder of a module without a package counts, unless it holds installed modules
-    return [os.path.dirname(one) if one.endswith(".py") and not is_foreign(one) else one for one in places]
+    return [os.path.dirname(place) if place.endswith(".py") and not is_foreign(place) else place for place in places]
 
 
 def _is_within(place: str, folder: str) -> bool:

@@ -102,7 +102,7 @@ def _by(kind: str, node: Any, columns: Columns) -> list[str]:
         condition = node.condition()
         parts = conjuncts(condition.get()) if condition.isDefined() else ()
         left, right = children_of(node)
-        equal = [_equality(one, left, right, columns) for one in parts if one.nodeName() in _EQUALITIES]
+        equal = [_equality(part, left, right, columns) for part in parts if part.nodeName() in _EQUALITIES]
         return [one for one in equal if one is not None]
     if kind == "Distinct":
         return _told_apart(each(node.output()), columns)

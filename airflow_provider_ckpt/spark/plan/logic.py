@@ -71,7 +71,7 @@ class LogicLoader:
 
     def as_read(self, settings: Settings) -> dict[str, VertexSettings]:
         """Return ``settings`` with the digests of the versions that this process has read, for other processes."""
-        return {uid: replace(one, digests=self._digests(one)) for uid, one in settings.items()}
+        return {uid: replace(setting, digests=self._digests(setting)) for uid, setting in settings.items()}
 
     def first_read(self, settings: Settings) -> dict[str, VertexSettings]:
         """Return ``settings`` with a digest for each reference that had none.
@@ -80,7 +80,9 @@ class LogicLoader:
         the digests, and reports a file that has changed.
         """
         read = self.as_read(settings)
-        return {uid: replace(one, digests={**read[uid].digests, **one.digests}) for uid, one in settings.items()}
+        return {
+            uid: replace(setting, digests={**read[uid].digests, **setting.digests}) for uid, setting in settings.items()
+        }
 
     def _digests(self, settings: VertexSettings) -> dict[str, str]:
         read = dict(settings.digests)

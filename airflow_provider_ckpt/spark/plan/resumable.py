@@ -79,7 +79,7 @@ def _is_edited(state: JobState, before: JobCode | None, plan: JobPlan, code: Job
     """Return whether the queries may run other code than in the previous run."""
     if code is None or code != before or WITHOUT_SOURCE in code.modules.values():
         return True
-    assigned = any(one.logic for one in state.settings.values())
+    assigned = any(setting.logic for setting in state.settings.values())
     return assigned or state.definition is None or state.definition.params != plan.definition.params
 
 

@@ -91,11 +91,11 @@ def plan_splits_anew(job: Job, given: GivenSplits, state: JobState) -> PlannedSp
 
     Raises InvalidJobError, SplitsFailedError.
     """
-    sources = {one.uid: one for one in job.sources if one.splits is not None}
-    declared = {uid: one.splits.parallelism for uid, one in sources.items() if one.splits is not None}
+    sources = {source.uid: source for source in job.sources if source.splits is not None}
+    declared = {uid: source.splits.parallelism for uid, source in sources.items() if source.splits is not None}
     readers = {uid: readers_wanted(state, uid, number) for uid, number in declared.items()}
     rescaled = {uid: wanted for uid, wanted in readers.items() if wanted != declared[uid]}
-    return PlannedSplits({uid: given.of(one) for uid, one in sources.items()}, readers, readers, rescaled)
+    return PlannedSplits({uid: given.of(source) for uid, source in sources.items()}, readers, readers, rescaled)
 
 
 def plan_splits(
@@ -177,7 +177,7 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
     """
     activate(spark)
     assert operator.splits is not None, operator
-    values = copy.deepcopy([one.value for one in splits])  # a function that changes a value must not affect retries
+    values = copy.deepcopy([split.value for split in splits])  # a function that changes a value must not affect retries
     try:
         reader = SplitReader(spark, MalformedRule(operator, streaming=False))
         frame = operator(reader, values if operator.splits.batched else values[0])

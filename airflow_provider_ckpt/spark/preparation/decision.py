@@ -101,7 +101,9 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         begins_anew=anew,
         reconciliation=reconciliation,
         split_lists={
-            one.uid: state.frozen[one.uid] for one in graph.vertices if one.splits and one.uid in state.frozen
+            vertex.uid: state.frozen[vertex.uid]
+            for vertex in graph.vertices
+            if vertex.splits and vertex.uid in state.frozen
         },
         compared=(state.definition, state.anew_epoch),
         state=state,

@@ -94,7 +94,7 @@ class SparkTaskFactory:
 
     def changed_files(self) -> list[FilesChanged]:
         """Return the files that have changed since the current tasks read them."""
-        return [one for runner in self._current.values() for one in runner.changed_files()]
+        return [changed_file for runner in self._current.values() for changed_file in runner.changed_files()]
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Runner | None:
         """See :class:`~airflow_provider_ckpt.task.restarts.TaskFactory`."""

@@ -219,7 +219,9 @@ def asks_the_time(plan: Any, spark: SparkSession) -> bool:
     if not plan.containsPattern(pattern):
         return False
     expressions = (one for node in nodes_from(plan) for one in each(node.expressions()))
-    return any(one.containsPattern(pattern) and not _follows_event_time(one) for one in expressions)
+    return any(
+        expression.containsPattern(pattern) and not _follows_event_time(expression) for expression in expressions
+    )
 
 
 def _follows_event_time(expression: Any) -> bool:

@@ -47,7 +47,9 @@ def _asked(node: Any) -> str | None:
         is_asked = any(one.metadata().contains(_METADATA_COLUMN) for one in _output(node))
         return "_metadata" if is_asked else None
     expressions = (each_one for one in each(node.expressions()) for each_one in _parts(one))
-    return next((_FUNCTIONS[name] for one in expressions if (name := str(one.nodeName())) in _FUNCTIONS), None)
+    return next(
+        (_FUNCTIONS[name] for expression in expressions if (name := str(expression.nodeName())) in _FUNCTIONS), None
+    )
 
 
 def _output(node: Any) -> Iterator[Any]:

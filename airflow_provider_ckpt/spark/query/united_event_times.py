@@ -80,7 +80,7 @@ def unlike_event_times(frame: DataFrame) -> UnlikeEventTimes | None:
         if node.nodeName() == "Union" and node.isStreaming():
             children = children_of(node)
             for columns in zip(*(each(child.output()) for child in children), strict=True):
-                marked = [_is_marked(one) for one in columns]
+                marked = [_is_marked(column) for column in columns]
                 if any(marked) and not all(marked):
                     having, lacking = (
                         sorted({uid for child, one in zip(children, marked, strict=True) if one is wanted

@@ -155,7 +155,7 @@ def _not_empty(probes: Sequence[_Probe]) -> list[DataFrame]:
     """
     if not probes:
         return []
-    numbers = [one.rows.agg(F.count(F.lit(1))).withColumn("at", F.lit(at)) for at, one in enumerate(probes)]
+    numbers = [probe.rows.agg(F.count(F.lit(1))).withColumn("at", F.lit(at)) for at, probe in enumerate(probes)]
     found = functools.reduce(DataFrame.union, numbers).collect()
     return [probes[at].make_exact() for at in sorted(at for rows, at in found if rows)]
 

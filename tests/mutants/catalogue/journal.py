@@ -264,7 +264,7 @@ JOURNAL = (
         "open-windows-unsaid",
         "-",
         "StatusReporter._is_due",
-        "return is_late or any((one.vertex, bool(one.unread)) not in self._open for one in windows)",
+        "return is_late or any((window.vertex, bool(window.unread)) not in self._open for window in windows)",
         "return is_late",
         ("tests/status/test_open_windows.py",),
         "the first checkpoint of a query with windows releases no row, and no line has the reason",

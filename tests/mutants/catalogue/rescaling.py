@@ -14,7 +14,7 @@ RESCALING = (
         "rescale-hands-out-to-the-ended",
         "R14",
         "RescaleState.readers",
-        " and self._splits.may_read(one)]",
+        " and self._splits.may_read(name)]",
         "]",
         ("tests/coordinator/test_rescaling.py::test_one_whose_log_has_its_end_is_none_of_those_that_read",),
         "after a restart, a rescaled source has fewer readers than were requested",

@@ -32,7 +32,7 @@ class FrozenOffsets:
     @property
     def count(self) -> int:
         """Return the number of offsets. Transactions and compaction leave gaps, so there may be fewer rows."""
-        return sum(max(0, one.end - one.start) for one in self.partitions)
+        return sum(max(0, partition.end - partition.start) for partition in self.partitions)
 
     def remaining(self) -> dict[TopicPartition, int]:
         """Return partition -> end, for the partitions that have something to read."""
@@ -40,8 +40,8 @@ class FrozenOffsets:
 
     def by_topic(self) -> dict[str, list[FrozenPartition]]:
         found: dict[str, list[FrozenPartition]] = {}
-        for one in self.partitions:
-            found.setdefault(one.topic, []).append(one)
+        for partition in self.partitions:
+            found.setdefault(partition.topic, []).append(partition)
         return found
 
     def reader_options(self, *, streaming: bool) -> dict[str, str]:
@@ -54,7 +54,7 @@ class FrozenOffsets:
         return options if streaming else {**options, "endingOffsets": json.dumps(ends)}
 
     def encoded(self) -> bytes:
-        partitions = [asdict(one) for one in self.partitions]
+        partitions = [asdict(partition) for partition in self.partitions]
         return encode_document(KIND, VERSION, uid=self.uid, partitions=partitions)
 
     @classmethod

@@ -353,12 +353,12 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
             return super()._load(path)
         if not files:
             return super()._load(path).where("false")  # frozen while it was empty: later files are not read
-        partitioned = any("=" in one.rpartition("/")[0] for one in files)
+        partitioned = any("=" in file.rpartition("/")[0] for file in files)
         given = any(key.lower() == "basepath" for key in self.reads.options)
         if partitioned and not given and len(self.reads.paths) == 1:
             super().option("basePath", self._base(self.reads.paths[0]))
         # a file may have brackets in its name (Spark's own switch for that, __globPaths__, repeats files)
-        return super()._load([escaped_glob(one) for one in files])
+        return super()._load([escaped_glob(file) for file in files])
 
     def _base(self, path: str) -> str:
         """Return the folder above the partition columns: the part of the path before any glob."""

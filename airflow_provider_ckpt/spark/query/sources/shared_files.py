@@ -28,7 +28,7 @@ _STORE = re.compile(r"((?:[A-Za-z][\w+.-]*:)?(?://[^/]*)?)(.*)", re.DOTALL)
 
 def followers(operators: Mapping[str, Operator]) -> dict[str, str]:
     """Return bounded source -> the live source that leaves its files out."""
-    return {one.after: one.uid for one in operators.values() if one.after is not None}
+    return {operator.after: operator.uid for operator in operators.values() if operator.after is not None}
 
 
 def only_files(frame: DataFrame, files: Collection[str]) -> DataFrame:
@@ -130,7 +130,7 @@ def _unions(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tuple[str,
 
 def _shared_folders(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield pairs of sinks in one folder with their inputs, because such sinks unite rows, too."""
-    sinks = [one for one in operators.values() if isinstance(one.sink, FileSink)]
+    sinks = [operator for operator in operators.values() if isinstance(operator.sink, FileSink)]
     for one, other in combinations(sinks, 2):
         if segments(one.sink.path) == segments(other.sink.path):
             yield f"the folder of sinks {one.uid!r} and {other.uid!r}", (*one.input_uids, *other.input_uids)
@@ -141,7 +141,7 @@ def _sources(operators: Mapping[str, Operator], uid: str) -> list[Operator]:
     operator = operators[uid]
     if operator.kind == "source":
         return [operator]
-    return [one for above in operator.input_uids for one in _sources(operators, above)]
+    return [source for above in operator.input_uids for source in _sources(operators, above)]
 
 
 def _shared(spark: SparkSession, history: SourceReads, live: SourceReads) -> str | None:
