@@ -989,7 +989,7 @@ _FORGOTTEN = (
         "what a finished consumer has read after its last barrier stays while the job lives",
     ),
     Mutant(
-        "finished-in-snapshot-checkpoint-is-enough",
+        "finished-in-one-checkpoint-is-enough",
         "R7",
         "_is_finished",
         "    return all(snapshot is not None and snapshot.finished_on_restore for snapshot in snapshots)",
