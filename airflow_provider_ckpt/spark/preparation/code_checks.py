@@ -42,16 +42,16 @@ def refuse_edited(logic: LogicLoader, run: LoadedRun, decision: Decision) -> Non
 
     Raises UnfitAssignedLogicError.
     """
-    for uid, reference, given in _assigned(decision):
-        if given is None or uid not in run.job.operators or logic.places.is_own(reference):
+    for uid, reference, assigned in _assigned(decision):
+        if assigned is None or uid not in run.job.operators or logic.places.is_own(reference):
             continue
         try:
-            found = loaded(uid, reference, partial(logic.found, reference, given))
+            current = loaded(uid, reference, partial(logic.found, reference, assigned))
         except UnfitLogicError as error:
             raise unfit(uid, reference, error.data["problem"], run) from error
-        if found != given:
+        if current != assigned:
             problem = (
-                f"has changed since {uid} was given it (digest {found} instead of {given}; the digest covers the "
+                f"has changed since {uid} was given it (digest {current} instead of {assigned}; the digest covers the "
                 "modules next to it that it imports, but no comments and no layout)"
             )
             raise unfit(uid, reference, problem, run)
@@ -83,8 +83,8 @@ def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[Sub
     """
     declared, sinks = list[str](), list[str]()
     for vertex in {subtask.vertex for subtask in subtasks}:
-        given = state.settings[vertex].logic if vertex in state.settings else {}
-        declared += [uid for uid in state.graph().vertex(vertex).operators if uid not in given]
+        assigned = state.settings[vertex].logic if vertex in state.settings else {}
+        declared += [uid for uid in state.graph().vertex(vertex).operators if uid not in assigned]
         sinks += state.graph().vertex(vertex).sinks  # sinks cannot be assigned other code
     if declared or sinks:
         _refuse_other(job, reference, state, declared)
@@ -128,10 +128,10 @@ def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskI
     for vertex in sorted({subtask.vertex for subtask in subtasks} & state.settings.keys()):
         settings = state.settings[vertex]
         for uid, reference in settings.logic.items():
-            given = settings.digests.get(uid)
-            if given is None or uid not in state.graph().operators:
+            assigned = settings.digests.get(uid)
+            if assigned is None or uid not in state.graph().operators:
                 continue
-            problem = _differs(uid, reference, given, logic)
+            problem = _differs(uid, reference, assigned, logic)
             if problem is not None:
                 file = reference.rpartition(":")[0]
                 raise WorkerDiffersError(
@@ -145,10 +145,12 @@ def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskI
                 )
 
 
-def _differs(uid: str, reference: str, given: str, logic: LogicLoader) -> str | None:
-    """Return how a function differs from the assigned one, or None. ``given``: its digest at the assignment."""
+def _differs(uid: str, reference: str, expected: str, logic: LogicLoader) -> str | None:
+    """Return how a function differs from the assigned one, or None. ``expected``: its digest at the assignment."""
     try:
-        found = loaded(uid, reference, partial(logic.found, reference, given))
+        digest = loaded(uid, reference, partial(logic.found, reference, expected))
     except UnfitLogicError as error:
         return f"it {error.data['problem']}"
-    return None if found == given else f"digest {found} instead of {given}; comments and layout are not compared"
+    return (
+        None if digest == expected else f"digest {digest} instead of {expected}; comments and layout are not compared"
+    )

@@ -79,26 +79,26 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
             job_id=options.job_id,
             cause=state.cause,
         )
-    going_on = resumes(storage, options.job_id, options.restore, state)
-    finished = state.status is JobStatus.FINISHED and going_on
-    anew = reconciliation = None
-    if reconciler is not None and going_on and not finished:
-        anew = _not_recovered(options, state)
-        reconciliation = None if anew else reconciler.reconcile(state)
+    is_resumed = resumes(storage, options.job_id, options.restore, state)
+    finished = state.status is JobStatus.FINISHED and is_resumed
+    reason = reconciliation = None
+    if reconciler is not None and is_resumed and not finished:
+        reason = _not_recovered(options, state)
+        reconciliation = None if reason else reconciler.reconcile(state)
     if reconciliation is not None:
         state = reconciliation.applied(state)
     graph = state.graph()
     return Decision(
         is_new=state.created is None,
         finished=finished,
-        restore=None if going_on else restore_point(storage, options.job_id, options.restore, state),
+        restore=None if is_resumed else restore_point(storage, options.job_id, options.restore, state),
         # going back to a checkpoint may bring back operators that have finished since
-        done=FinishedWork.of(state) if going_on else FinishedWork.again(state),
+        done=FinishedWork.of(state) if is_resumed else FinishedWork.again(state),
         may_begin_anew=state.plan is not None and nothing_is_covered(state),
         graph=graph,
         rescaled={} if state.plan is None else state.plan.rescaled,
         settings=state.settings,
-        begins_anew=anew,
+        begins_anew=reason,
         reconciliation=reconciliation,
         split_lists={
             vertex.uid: state.frozen[vertex.uid]

@@ -59,7 +59,7 @@ def discards_timers(options: RunOptions, plan: JobPlan) -> Iterator[str]:
     if options.drain_after is None and options.drain_at is None:
         return
     for uid, vertex in plan.definition.vertices.items():
-        if any(one.has_timers for one in vertex.kept):
+        if any(operator.has_timers for operator in vertex.kept):
             yield f"this run will drain the job, and then discard state of {uid} that waits for processing time"
 
 
@@ -88,33 +88,33 @@ def keeps_state_partitions(
     Args:
         settings: the settings that requests have changed while the job ran.
     """
-    given = options.conf.get(_SHUFFLE_PARTITIONS, spark.sparkContext.getConf().get(_SHUFFLE_PARTITIONS))
-    for uid, number in plan.state_partitions().items():
+    number = options.conf.get(_SHUFFLE_PARTITIONS, spark.sparkContext.getConf().get(_SHUFFLE_PARTITIONS))
+    for uid, kept in plan.state_partitions().items():
         changed = settings.get(uid)
         is_changed = changed is not None and changed.state_partitions is not None
-        if given is not None and str(given) != str(number) and not is_changed:
-            change = ckpt_command("reconfigure", options.job_id, f"{uid}.state_partitions={given}", root=root)
+        if number is not None and str(number) != str(kept) and not is_changed:
+            change = ckpt_command("reconfigure", options.job_id, f"{uid}.state_partitions={number}", root=root)
             yield (
-                f"the state of {uid} has {counted(number, 'partition')}, and keeps that number: "
-                f"{_SHUFFLE_PARTITIONS}={given} is for new state only. `{change}` repartitions the state while the job "
-                "runs"
+                f"the state of {uid} has {counted(kept, 'partition')}, and keeps that number: "
+                f"{_SHUFFLE_PARTITIONS}={number} is for new state only. `{change}` repartitions the state while the "
+                "job runs"
             )
 
 
 def suggests_fewer_partitions(
-    plan: JobPlan, spark: SparkSession, conf: Mapping[str, object], before: JobState
+    plan: JobPlan, spark: SparkSession, conf: Mapping[str, object], previous: JobState
 ) -> Iterator[str]:
     """Name new state that has Spark's default number of partitions on a local master with few cores.
 
     Each partition costs a task, and one file or more, in every micro-batch.
 
     Args:
-        before: the state of the job after the last run.
+        previous: the state of the job after the last run.
     """
     context = spark.sparkContext
     is_set = _SHUFFLE_PARTITIONS in conf or context.getConf().contains(_SHUFFLE_PARTITIONS)
-    known = {} if before.plan is None else before.plan.definition.vertices
-    state = {uid: number for uid, number in plan.state_partitions().items() if uid not in known}
+    vertices = {} if previous.plan is None else previous.plan.definition.vertices
+    state = {uid: number for uid, number in plan.state_partitions().items() if uid not in vertices}
     cores = context.defaultParallelism
     if is_set or not str(context.master).startswith("local") or not state or max(state.values()) <= _PER_CORE * cores:
         return
@@ -125,14 +125,14 @@ def suggests_fewer_partitions(
     )
 
 
-def resumes_with_edited_code(before: JobState, plan: JobPlan, code: JobCode | None) -> Iterator[str]:
-    """Warn of edits to a query that keeps state. ``before``: the state of the job after the last run."""
-    known = None if before.plan is None else before.plan.code
-    if known is None or code is None or not before.last_completed:
+def resumes_with_edited_code(previous: JobState, plan: JobPlan, code: JobCode | None) -> Iterator[str]:
+    """Warn of edits to a query that keeps state. ``previous``: the state of the job after the last run."""
+    recorded = None if previous.plan is None else previous.plan.code
+    if recorded is None or code is None or not previous.last_completed:
         return
-    for vertex in before.graph().vertices:
-        kept = vertex.uid in plan.stateful() and not before.end_of_data.issuperset(vertex.subtasks)
-        edited = known.differences(code, vertex.operators) if kept else []
+    for vertex in previous.graph().vertices:
+        has_state = vertex.uid in plan.stateful() and not previous.end_of_data.issuperset(vertex.subtasks)
+        edited = recorded.differences(code, vertex.operators) if has_state else []
         if edited:
             yield (
                 f"{vertex.uid} resumes with the state that it kept, and the job's code has changed since the last run "
@@ -184,18 +184,20 @@ def leaves_out(job: Job) -> Iterator[str]:
             )
 
 
-def not_as_given(before: Settings, now: Settings) -> Iterator[str]:
+def not_as_given(assigned: Settings, used: Settings) -> Iterator[str]:
     """Warn of assigned functions that this run does not use, because their operators are now in another query.
 
     Args:
-        before: the settings that requests have changed while the job ran.
-        now: the settings that this run uses.
+        assigned: the settings that requests have changed while the job ran.
+        used: the settings that this run uses.
     """
-    kept = {(uid, one) for uid, changed in now.items() for one in changed.logic}
-    for uid, changed in before.items():
-        for one, reference in changed.logic.items():
-            if (uid, one) not in kept:
-                yield f"{one} was given {reference} while it was in {uid}; it has left that query, and runs without it"
+    pairs = {(vertex, uid) for vertex, changed in used.items() for uid in changed.logic}
+    for vertex, changed in assigned.items():
+        for uid, reference in changed.logic.items():
+            if (vertex, uid) not in pairs:
+                yield (
+                    f"{uid} was given {reference} while it was in {vertex}; it has left that query, and runs without it"
+                )
 
 
 def leaves_out_temporary(spark: SparkSession, reads: Mapping[str, SourceReads]) -> Iterator[str]:

@@ -34,7 +34,7 @@ def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location
 
     Raises OverlappingFoldersError.
     """
-    folders = [(one.uid, place) for one in job.sinks for place in one.sink.spark_folders(root.options)]
+    folders = [(operator.uid, place) for operator in job.sinks for place in operator.sink.spark_folders(root.options)]
     for uid, read in reads.items():
         for path in read.paths if read.is_file else ():
             for sink, folder in folders:
@@ -62,10 +62,10 @@ def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_i
 
     Raises OverlappingFoldersError.
     """
-    kept = segments(root.uri)
+    root_parts = segments(root.uri)
     for uid, read in reads.items():
         for path in read.paths if read.is_file else ():
-            if _reads_root(segments(path), kept, job_id):
+            if _reads_root(segments(path), root_parts, job_id):
                 raise root_read(uid, redact_uri(path), root)
 
 
@@ -86,10 +86,10 @@ def _reads_root(read: list[str], root: list[str], job_id: str) -> bool:
         return False
     if len(read) <= len(root):
         return not any(map(is_hidden, root[len(read) :]))
-    first, *others = read[len(root) :]
+    first, *rest = read[len(root) :]
     if _matches(ROOT_MARKER, first):
         return True
-    return _matches(job_id, first) and (not others or any(_matches(part, others[0]) for part in (*PARTS, JOURNAL)))
+    return _matches(job_id, first) and (not rest or any(_matches(part, rest[0]) for part in (*PARTS, JOURNAL)))
 
 
 def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
@@ -100,9 +100,9 @@ def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
     Raises OverlappingFoldersError.
     """
     for operator in job.sinks:
-        for place in operator.sink.spark_folders(location.options):
-            if lies_in(root.uri, place.uri):
-                folder = canonical_uri(place.uri).rstrip("/")
+        for target in operator.sink.spark_folders(location.options):
+            if lies_in(root.uri, target.uri):
+                folder = canonical_uri(target.uri).rstrip("/")
                 raise OverlappingFoldersError(
                     "the root {root} lies in the folder of sink {sink!r} ({folder}), where readers would take it for "
                     "data; give the root a folder of its own",
@@ -110,14 +110,14 @@ def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
                     sink=operator.uid,
                     folder=folder,
                 )
-            if lies_in(place.uri, root.uri):
-                below = segments(place.uri)[len(segments(root.uri)) :]
+            if lies_in(target.uri, root.uri):
+                below = segments(target.uri)[len(segments(root.uri)) :]
                 if {*below[1:2]} & {*PARTS, JOURNAL}:
                     raise OverlappingFoldersError(
                         "the folder of sink {sink!r} ({folder}) lies among the files that job {job_id!r} keeps under "
                         "the root {root}, and would be deleted with them; give the sink a folder of its own",
                         sink=operator.uid,
-                        folder=place.uri,
+                        folder=target.uri,
                         root=root.uri,
                         job_id=below[0],
                     )
@@ -141,7 +141,7 @@ def _is_written(pattern: str) -> bool:
 
 
 def _matches(part: str, pattern: str) -> bool:
-    return any(part == one or fnmatchcase(part, one) for one in _alternatives(pattern))
+    return any(part == alternative or fnmatchcase(part, alternative) for alternative in _alternatives(pattern))
 
 
 def _alternatives(pattern: str) -> Iterator[str]:
@@ -151,8 +151,8 @@ def _alternatives(pattern: str) -> Iterator[str]:
     if not brace or not closing:
         yield pattern
         return
-    for one in inside.split(","):
-        yield from _alternatives(before + one + after)
+    for alternative in inside.split(","):
+        yield from _alternatives(before + alternative + after)
 
 
 @dataclass(frozen=True)
@@ -180,15 +180,17 @@ def refuse_links(job: Job, reads: Mapping[str, SourceReads], root: Storage, loca
 
     Raises OverlappingFoldersError.
     """
-    folders = [(one.uid, place) for one in job.sinks for place in one.sink.spark_folders(location.options)]
-    kept = segments(root.uri)
+    folders = [
+        (operator.uid, place) for operator in job.sinks for place in operator.sink.spark_folders(location.options)
+    ]
+    root_parts = segments(root.uri)
     for uid, read in reads.items():
         for link in linked_folders(read):
             target = segments(link.target)
             for sink, folder in folders:
                 if _reads_folder(target, segments(folder.uri)):
                     raise output_read(uid, str(link), sink, folder)
-            if _reads_root(target, kept, job_id):
+            if _reads_root(target, root_parts, job_id):
                 raise root_read(uid, str(link), root)
             if link.loops:
                 raise OverlappingFoldersError(
@@ -203,8 +205,8 @@ def linked_folders(reads: SourceReads) -> Iterator[LinkedFolder]:
     """Yield the current links to folders that Spark follows. Spark ignores hidden names."""
     recursive = is_recursive(reads)
     for path in reads.paths if reads.is_file else ():
-        place = _local(path)
-        for folder in glob.iglob(place) if glob.has_magic(place) else [place]:
+        pattern = _local(path)
+        for folder in glob.iglob(pattern) if glob.has_magic(pattern) else [pattern]:
             yield from _below(folder, (os.path.realpath(folder),), recursive)
 
 

@@ -133,7 +133,9 @@ def _check_rights(run: LoadedRun, sinks: Mapping[str, BoundSink]) -> None:
 
     Raises StorageReadOnlyError, StorageDeniedError.
     """
-    folders = {one.uri: one for one in (run.storage, *(one for sink in sinks.values() for one in sink.storages()))}
+    folders = {
+        place.uri: place for place in (run.storage, *(place for sink in sinks.values() for place in sink.storages()))
+    }
     for folder in folders.values():
         folder.check_rights(run.options.job_id)
 
@@ -144,12 +146,12 @@ def _reach(run: LoadedRun) -> StorageReachability | None:
 
 def _with_another_target(job: Job, state: JobState) -> set[str]:
     """Return the sinks that release to another place, or in another form, than in the last run."""
-    known = {} if state.definition is None else state.definition.sinks
+    recorded = {} if state.definition is None else state.definition.sinks
     changed = set()
     for operator in job.sinks:
-        before, now = known.get(operator.uid), operator.sink.definition()
-        fixed = (now.keys() | (before.target.keys() if before else set())) - set(operator.sink.changeable)
-        if before is not None and any(before.target.get(key) != now.get(key) for key in fixed):
+        previous, current = recorded.get(operator.uid), operator.sink.definition()
+        fixed = (current.keys() | (previous.target.keys() if previous else set())) - set(operator.sink.changeable)
+        if previous is not None and any(previous.target.get(key) != current.get(key) for key in fixed):
             changed.add(operator.uid)
     return changed
 
@@ -166,25 +168,25 @@ def plan_run(
 
     Raises InvalidInputError, and errors of sinks.
     """
-    own, options, storage, location = run.job, run.options, run.storage, run.location
-    own.runs_under(location)
+    declared, options, storage, location = run.job, run.options, run.storage, run.location
+    declared.runs_under(location)
     spark = build_session(options.job_id, options.conf, storage.uri)
-    logic = LogicLoader(options.params, location, CodePlaces.of(own, options, location))
+    logic = LogicLoader(options.params, location, CodePlaces.of(declared, options, location))
     if check is None:
         refuse_edited(logic, run, decision)
     else:
         check(logic)
-    ship_modules(spark.sparkContext, own.own_modules)
-    kept = keep_settings(spark, options.conf, _recorded_settings(options, decision))
-    job = own.with_operators(_as_changed(run, decision, decision.graph, logic))
+    ship_modules(spark.sparkContext, declared.own_modules)
+    settings = keep_settings(spark, options.conf, _recorded_settings(options, decision))
+    job = declared.with_operators(_as_changed(run, decision, decision.graph, logic))
     plan, refused = _Planning(spark, job, run, decision).plan()
-    anew = decision.begins_anew if refused is None else f"it does not fit the previous run: {refused}"
-    if anew is not None:
+    reason = decision.begins_anew if refused is None else f"it does not fit the previous run: {refused}"
+    if reason is not None:
         changed = _as_changed(run, decision, plan.graph, logic)
         if changed != {**job.operators}:  # an operator is in another query in the new plan
-            job = own.with_operators(changed)
+            job = declared.with_operators(changed)
             plan = _Planning(spark, job, run, decision).anew()
-    frozen = () if anew is not None else decision.state.frozen
+    frozen = () if reason is not None else decision.state.frozen
     _refuse_empty(spark, job, plan, frozen)
     _refuse_unfit(spark, job, plan, frozen)
     refuse_shared_files(spark, job, plan.reads)
@@ -192,14 +194,14 @@ def plan_run(
     refuse_root_in_source(plan.reads, storage, options.job_id)
     refuse_links(job, plan.reads, storage, location, options.job_id)
     refuse_null_columns(spark, job, plan.reads)
-    if anew and not decision.is_new:
+    if reason and not decision.is_new:
         _refuse_taken(sinks, options.job_id, storage.uri)
     refuse_unlike_columns(job.sinks, plan.sink_inputs)
-    for uid, given in plan.sink_inputs.items():
-        sinks[uid].check_rows(given)
-    plan = replace(plan, definition=replace(plan.definition, session=kept.values))
+    for uid, input_schema in plan.sink_inputs.items():
+        sinks[uid].check_rows(input_schema)
+    plan = replace(plan, definition=replace(plan.definition, session=settings.values))
     logic.places = logic.places.without_input(plan.reads.values())  # a later request may name what lies there
-    return PreparedRun(run, job, spark, plan, decision, sinks, logic, kept, anew=anew, refused=refused)
+    return PreparedRun(run, job, spark, plan, decision, sinks, logic, settings, anew=reason, refused=refused)
 
 
 def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, str]:
@@ -281,16 +283,16 @@ class _Planning:
             return self.anew(), None
         try:
             return self._resumed(), None
-        except (FunctionFailedError, FunctionFailedForNowError) as failed:
-            if not decision.may_begin_anew or not self._failed_for_what_was_before(failed):
+        except (FunctionFailedError, FunctionFailedForNowError) as error:
+            if not decision.may_begin_anew or not self._failed_for_what_was_before(error):
                 raise
             anew = self.anew()
             try:  # again, because the job may be unchanged and a service that it calls may have been down
                 return self._resumed(), None
-            except (InvalidInputError, FunctionFailedForNowError) as again:
-                if again.retryable and not failed.retryable:
+            except (InvalidInputError, FunctionFailedForNowError) as second_error:
+                if second_error.retryable and not error.retryable:
                     raise  # now a temporary error, so a retry may succeed
-            return anew, failed
+            return anew, error
         except InvalidInputError as refused:
             if not decision.may_begin_anew:
                 raise

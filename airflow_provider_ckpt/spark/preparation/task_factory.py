@@ -79,8 +79,8 @@ class SparkTaskFactory:
         runner = self._make(subtask, attempt, plan, restores)
         if attempt.number:  # for the first attempt of an epoch, the driver collects for all subtasks at once
             self._delete_leftovers(subtask, attempt, plan)
-        before = self._current.get(subtask)
-        self._late |= set() if before is None else before.late_files()
+        previous = self._current.get(subtask)
+        self._late |= set() if previous is None else previous.late_files()
         self._current[subtask] = runner
         return runner
 

@@ -65,16 +65,16 @@ class VersionTrials:
         self._is_closed = False
         self._found: dict[str, PreparedRun] = {}
 
-    def submit(self, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
+    def submit(self, request: UpgradeRequest, notify: Callable[[UpgradeTried], None]) -> None:
         """See :class:`~airflow_provider_ckpt.jobmaster.job_identity.Upgrades`."""
 
         def run() -> None:
             try:
                 self._found[request.name] = self._try(request)
             except BaseException as error:  # a user's file may raise anything, and only this thread would see it
-                tell(UpgradeTried(request.name, told(error)))
+                notify(UpgradeTried(request.name, told(error)))
             else:
-                tell(UpgradeTried(request.name, None))
+                notify(UpgradeTried(request.name, None))
 
         # a daemon, so that a function that never returns does not delay the end of the driver
         self._threads.start("ckpt-version-trial", run)
@@ -133,20 +133,20 @@ class VersionTrials:
             # the folder of the job that was started counts for each later version, too
             version = version.with_options(job=request.job, allow_code_from=places.folders())
         options = version.options
-        read = load_version(options.job, options.params, check)
-        cloudpickle.register_pickle_by_value(read.package)  # type: ignore[no-untyped-call]
+        loaded = load_version(options.job, options.params, check)
+        cloudpickle.register_pickle_by_value(loaded.package)  # type: ignore[no-untyped-call]
 
         def forget() -> None:
-            read.forget()
-            cloudpickle.unregister_pickle_by_value(read.package)  # type: ignore[no-untyped-call]
+            loaded.forget()
+            cloudpickle.unregister_pickle_by_value(loaded.package)  # type: ignore[no-untyped-call]
 
         try:
-            read.job.code = code_of_version(read.job, options.job)
-            read.job.validate()
+            loaded.job.code = code_of_version(loaded.job, options.job)
+            loaded.job.validate()
         except BaseException:
             forget()
             raise
-        return replace(version, job=read.job, forget=forget)
+        return replace(version, job=loaded.job, forget=forget)
 
     def _start_on_copies(
         self, context: RunContext, factory: StreamingRunnerFactory, vertex: JobVertex, settings: VertexSettings | None
@@ -180,7 +180,7 @@ def _reads_more(graph: JobGraph, vertex: JobVertex, runner: StreamingRunner) -> 
     """Return True if the version adds an input to the vertex. A copied folder has no position in such an input."""
     sources = set(vertex.sources) - set(runner.vertex.sources)
     edges = {edge.uid for edge in graph.inputs(vertex.uid)}
-    return bool(sources or edges - {one.edge.uid for one in runner.edges.values()})
+    return bool(sources or edges - {edge_input.edge.uid for edge_input in runner.edges.values()})
 
 
 def refuse_beginning_anew(prepared: PreparedRun) -> None:

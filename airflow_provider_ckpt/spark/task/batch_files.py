@@ -34,20 +34,20 @@ def refuse_unreadable_names(planned: Mapping[str, Sequence[str]]) -> None:
     Raises UnfitInputError.
     """
     for uid, uris in planned.items():
-        if (found := glob_name(map(normal_path, uris))) is not None:
+        if (path := glob_name(map(normal_path, uris))) is not None:
             raise UnfitInputError(
                 "source {uid!r} has a file whose name Spark's streaming reader treats as a pattern: {path}. It would "
                 "read other files twice. Nothing of the batch was written. Rename the file and its folders so that "
                 "they contain none of {{ }} [ ] * ? \\, and resume the job.",
                 uid=uid,
-                path=found,
+                path=path,
             )
-        if (found := colon_name(uris)) is not None:
+        if (path := colon_name(uris)) is not None:
             raise UnfitInputError(
                 "source {uid!r} has a file with a colon in its name, which Spark cannot read from a local disk: "
                 "{path}. Nothing of the batch was written. Rename the file, and resume the job.",
                 uid=uid,
-                path=found,
+                path=path,
             )
 
 
@@ -67,27 +67,27 @@ def refuse_other_files(
     expected = {uid: sorted(map(normal_path, files)) for uid, files in uris.items() if files}
     shown = {normal_path(uri): shown_path(unquote(uri)) for files in uris.values() for uri in files}
     read = list(read)
-    found = [sorted(key_of(file.path) for file in files) for files in read]
-    there = {path for paths in found for path in paths}
+    read_paths = [sorted(key_of(file.path) for file in files) for files in read]
+    present = {path for paths in read_paths for path in paths}
     for uid, paths in expected.items():
-        gone = [path for path in paths if path not in there]
-        if gone:
+        missing = [path for path in paths if path not in present]
+        if missing:
             raise SourceFilesGoneError(
                 "files that the next batch reads from source {uid!r} are gone: {count} in all, {path} among them. "
                 "Nothing of the batch was written. Put the files back and run the job with --resume-failed. To give "
                 "up a file that was renamed or deleted, add --forget-file {path} (in Airflow forget_files); the job "
                 "shows which files were given up.",
                 uid=uid,
-                count=len(gone),
-                path=shown.get(gone[0], gone[0]),
+                count=len(missing),
+                path=shown.get(missing[0], missing[0]),
             )
     of_source: dict[str, Sequence[FileStatus]] = {}
     for uid, paths in expected.items():
-        if paths not in found:
+        if paths not in read_paths:
             raise QueryFailedError(vertex=vertex, cause=f"Spark reads other files of {uid!r} than it had planned")
-        place = found.index(paths)
-        del found[place]
-        of_source[uid] = read.pop(place)
+        index = read_paths.index(paths)
+        del read_paths[index]
+        of_source[uid] = read.pop(index)
     return of_source
 
 
@@ -138,8 +138,8 @@ def refuse_unsettled(
         return
     paths = [file.path for file in young]
     await_settled(lambda: statuses_now(spark, paths), is_over, report, waited)
-    there = {file.path: file for file in statuses_now(spark, paths)}
-    grown = [file.path for file in young if there.get(file.path, file) != file]
+    current = {file.path: file for file in statuses_now(spark, paths)}
+    grown = [file.path for file in young if current.get(file.path, file) != file]
     if grown:
         raise FilesSettledError(vertex=vertex, file=shown_path(grown[0]))
 
@@ -154,14 +154,14 @@ def files_of_batch(spark: SparkSession, vertex: str) -> list[list[FileStatus]]:
     """
     indexes = _indexes(spark, vertex)
     for index in indexes:
-        if (found := beside_partitions(index)) is not None:
+        if (path := beside_partitions(index)) is not None:
             raise UnfitInputError(
                 "vertex {vertex!r}: {path} lies next to folders that are named column=value, and Spark reads only the "
                 "files in such folders. Nothing of the batch was written. The batch is planned with it: run the job "
                 "under another job id, with the file in such a folder, or with the source's option "
                 "recursiveFileLookup=true.",
                 vertex=vertex,
-                path=found,
+                path=path,
             )
     return [statuses(index) for index in indexes]
 

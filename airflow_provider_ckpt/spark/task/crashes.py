@@ -46,8 +46,8 @@ def _folders(context: RunContext) -> Iterator[str]:
         path = uri.removeprefix(_LOCAL)
         if "://" not in path:
             yield os.path.abspath(path)
-    given = os.environ.get("SPARK_LOCAL_DIRS") or context.spark.conf.get("spark.local.dir", None)
-    yield from (given or tempfile.gettempdir()).split(",")
+    setting = os.environ.get("SPARK_LOCAL_DIRS") or context.spark.conf.get("spark.local.dir", None)
+    yield from (setting or tempfile.gettempdir()).split(",")
 
 
 def _free(folder: str) -> float:
@@ -81,16 +81,16 @@ def _report(
         return SubtaskFenced(*world, cause=str(error))
     is_lost = is_gone()
     if is_lost and not isinstance(error, SparkLostError):
-        lost = SparkLostError(cause=str(error))
-        lost.__cause__ = error
-        error = lost
+        lost_error = SparkLostError(cause=str(error))
+        lost_error.__cause__ = error
+        error = lost_error
     stack_trace = "".join(traceback.format_exception(error))
     if is_lost:  # no traceback, because the failed calls of the package or of the user are not the cause
         return SubtaskFailed(*world, str(error), driver_is_lost=True, stack_trace=stack_trace)
     terminal = isinstance(error, CkptError) and not error.retryable
     if isinstance(error, ResultLostError):
         return SubtaskFailed(*world, str(error), result_is_lost=True, stack_trace=stack_trace)
-    found = find_cause(error.__cause__) if error.__cause__ is not None else None
-    if found is None or found.traceback is None:
+    cause = find_cause(error.__cause__) if error.__cause__ is not None else None
+    if cause is None or cause.traceback is None:
         return SubtaskFailed(*world, with_full_disks(str(error), context), terminal, stack_trace=stack_trace)
-    return SubtaskFailed(*world, str(error), terminal, found.message, found.traceback, stack_trace=stack_trace)
+    return SubtaskFailed(*world, str(error), terminal, cause.message, cause.traceback, stack_trace=stack_trace)

@@ -53,8 +53,8 @@ class _Row:
 
     def reason(self, most: int | None) -> Column:
         is_json = str(self.relation.fileFormat().toString()) == "JSON"
-        why = self._of_json(most) if is_json else self._of_csv(most)
-        return F.coalesce(why, F.lit(UNKNOWN)).cast("string")
+        reason = self._of_json(most) if is_json else self._of_csv(most)
+        return F.coalesce(reason, F.lit(UNKNOWN)).cast("string")
 
     @property
     def _text(self) -> Column:
@@ -63,19 +63,19 @@ class _Row:
     def _fields(self) -> list[StructField]:
         """Return the columns that come from the text."""
         fields = StructType.fromJson(json.loads(self.relation.dataSchema().json())).fields
-        return [StructField(one.name, one.dataType) for one in fields if not one.name.startswith(_OWN)]
+        return [StructField(field.name, field.dataType) for field in fields if not field.name.startswith(_OWN)]
 
     def _given(self) -> dict[str, str]:
-        return {str(one._1()).lower(): str(one._2()) for one in each(self.relation.options().toSeq())}
+        return {str(option._1()).lower(): str(option._2()) for option in each(self.relation.options().toSeq())}
 
     def _options(self) -> dict[str, str]:
-        kept = {key: value for key, value in self._given().items() if key not in _OF_THE_FILE}
-        return {**kept, "mode": "PERMISSIVE", "columnnameofcorruptrecord": _CORRUPT}
+        options = {key: value for key, value in self._given().items() if key not in _OF_THE_FILE}
+        return {**options, "mode": "PERMISSIVE", "columnnameofcorruptrecord": _CORRUPT}
 
     def _of_json(self, most: int | None) -> Column:
         """Return the reason; null if several rows may be in the text, or if its charset is not that of Spark."""
-        given = self._given()
-        if (given.get("encoding") or given.get("charset") or "UTF-8").upper() not in _LIKE_UTF_8:
+        options_of_file = self._given()
+        if (options_of_file.get("encoding") or options_of_file.get("charset") or "UTF-8").upper() not in _LIKE_UTF_8:
             return F.lit(None)
         fields, text, options = self._fields(), self._text, self._options()
 
@@ -156,7 +156,7 @@ def _faults_within(text: Column, above: list[str], field: StructField, options: 
     path = [*above, field.name]
     itself = F.array(F.lit(".".join(path)))
     if isinstance(field.dataType, StructType) and field.dataType.fields:
-        inner = [_faults_within(text, path, one, options) for one in field.dataType.fields]
+        inner = [_faults_within(text, path, inner_field, options) for inner_field in field.dataType.fields]
         is_object = _fits(text, _wrapped(path, _NOTHING), options)
         return F.when(is_object, F.flatten(F.array(*inner))).otherwise(itself)
     is_faulty = ~_fits(text, _wrapped(above, StructType([field])), options)

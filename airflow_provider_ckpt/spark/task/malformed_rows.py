@@ -94,7 +94,7 @@ class BatchCheck:
     def refuse_trailing(self) -> None:
         """Log the first row with trailing text of a source that fails at it. Raises UnfitInputError."""
         checks = [self.trailing(source) for source in self.sources() if not source.counts]
-        probes = [_Probe(one.suspects(), one.rows) for one in checks if one is not None]
+        probes = [_Probe(check.suspects(), check.rows) for check in checks if check is not None]
         for rows in _not_empty(probes):
             by_file = rows.groupBy("file").agg(F.count("row").alias("rows"), F.min("row").alias("row"))
             first = by_file.orderBy("file").take(1)
@@ -120,12 +120,13 @@ class BatchCheck:
         if not frames:
             return {}
         rows = functools.reduce(DataFrame.union, frames).groupBy("source", "file", "kind")
-        found = [_Found(*one) for one in rows.count().collect()]
-        for source, kind in sorted({(one.source, one.kind) for one in found}):
-            files = {one.file: one.rows for one in found if (one.source, one.kind) == (source, kind)}
+        counts = [_Found(*count) for count in rows.count().collect()]
+        for source, kind in sorted({(count.source, count.kind) for count in counts}):
+            files = {count.file: count.rows for count in counts if (count.source, count.kind) == (source, kind)}
             log.warning("%s", _warning(source, kind, files, self.quarantines.get(source)))
         return {
-            uid: sum(one.rows for one in found if one.source == uid) for uid in sorted({one.source for one in found})
+            uid: sum(count.rows for count in counts if count.source == uid)
+            for uid in sorted({count.source for count in counts})
         }
 
     def _malformed(self, with_unfit: bool) -> Iterator[_Probe]:
@@ -156,8 +157,8 @@ def _not_empty(probes: Sequence[_Probe]) -> list[DataFrame]:
     if not probes:
         return []
     numbers = [probe.rows.agg(F.count(F.lit(1))).withColumn("at", F.lit(at)) for at, probe in enumerate(probes)]
-    found = functools.reduce(DataFrame.union, numbers).collect()
-    return [probes[at].make_exact() for at in sorted(at for rows, at in found if rows)]
+    counts = functools.reduce(DataFrame.union, numbers).collect()
+    return [probes[at].make_exact() for at in sorted(at for rows, at in counts if rows)]
 
 
 def _named(rows: DataFrame, source: str, kind: str) -> DataFrame:
@@ -214,11 +215,11 @@ def malformed_of_frame(frame: DataFrame, vertex: str, quarantines: Mapping[str, 
 
 
 def _observed(metrics: Any) -> Iterator[int]:
-    found = metrics.iterator()
-    while found.hasNext():
-        one = found.next()
-        if str(one._1()).startswith(METRIC):
-            yield int(one._2().getLong(0))
+    iterator = metrics.iterator()
+    while iterator.hasNext():
+        metric = iterator.next()
+        if str(metric._1()).startswith(METRIC):
+            yield int(metric._2().getLong(0))
 
 
 def _file(frame: DataFrame) -> Column:

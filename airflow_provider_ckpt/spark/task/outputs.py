@@ -54,26 +54,26 @@ def delete_leftovers(
     Raises OvertakenError.
     """
     records = subtask_log.records()
-    over = {str(one) for one in fenced(records)}
+    attempts = {str(attempt) for attempt in fenced(records)}
     batches = [record for _, record in records if isinstance(record, Batch)]
-    named = {file.folder for batch in batches for file in batch.files}
+    recorded = {file.folder for batch in batches for file in batch.files}
     for folder in folders:
         with best_effort(f"what is left in {folder}"):
-            left = [name for name in storage.list(folder) if name not in named and attempt_of(name) in over]
-            for name in left:
+            names = [name for name in storage.list(folder) if name not in recorded and attempt_of(name) in attempts]
+            for name in names:
                 with best_effort(f"{folder}/{name}"):
                     storage.delete_tree(f"{folder}/{name}")
     handles = {str(handle["id"]) for batch in batches for handle in batch.handles.values()}
     for uid, sink in sinks.items():
-        _delete_staged(uid, sink, over, handles)
+        _delete_staged(uid, sink, attempts, handles)
 
 
-def _delete_staged(uid: str, sink: BoundSink, over: Collection[str], handles: Collection[str]) -> None:
+def _delete_staged(uid: str, sink: BoundSink, attempts: Collection[str], handles: Collection[str]) -> None:
     """Delete staged output of a sink. This does not use ``collect_garbage``, because others use the sink meanwhile."""
     try:
-        for one in [*staged_orphans({uid: sink}, over, handles)]:
-            with best_effort(f"batch {one.path}, staged in sink {uid},"):
-                sink.delete_staged([one.path])
+        for orphan in [*staged_orphans({uid: sink}, attempts, handles)]:
+            with best_effort(f"batch {orphan.path}, staged in sink {uid},"):
+                sink.delete_staged([orphan.path])
     except OvertakenError:
         raise
     except Exception as error:  # a sink may raise anything, and the subtask must not fail because of it
@@ -189,8 +189,8 @@ class Outputs:
             copy = f"{self._scratch}/{self._attempt}-{batch_id}-{nonce}"
             self._write(frame, copy)
         source = frame if copy is None else self._read(copy, frame)
-        again = copy is not None or not self._is_stateful
-        handles = {uid: self._staged(uid, source, batch_id, again, is_over) for uid in self._main}
+        is_repeatable = copy is not None or not self._is_stateful
+        handles = {uid: self._staged(uid, source, batch_id, is_repeatable, is_over) for uid in self._main}
         if copy is not None and not files:  # no log entry will name a file in it
             self._storage.delete_tree(copy)
         return Prepared(self._attempt, batch_id, files, handles, rows)
@@ -203,7 +203,9 @@ class Outputs:
         }
         return replace(prepared, malformed=malformed.counts, handles={**prepared.handles, **handles})
 
-    def _staged(self, uid: str, source: DataFrame, batch_id: int, again: bool, is_over: Callable[[], bool]) -> Handle:
+    def _staged(
+        self, uid: str, source: DataFrame, batch_id: int, is_repeatable: bool, is_over: Callable[[], bool]
+    ) -> Handle:
         sink, wait = self._sinks[uid], self._wait(uid, is_over)
 
         def stage() -> Handle:
@@ -211,7 +213,7 @@ class Outputs:
             request = StageRequest(str(self._attempt), batch_id, nonce, counted, over_partitions, wait.call)
             return checked_handle_of(uid, sink, sink.stage(source, request), request)
 
-        return wait.call(stage) if again else stage()
+        return wait.call(stage) if is_repeatable else stage()
 
     def delete_leftovers(self, log: LogReader) -> None:
         """Delete unpublished files of earlier attempts. See :func:`.delete_leftovers`.

@@ -78,7 +78,7 @@ def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterat
     for relation in reading:
         frame = _with_malformed(spark, relation, file)
         reason = malformed_reason(spark, relation, _COLUMN, most=_NAMED)
-        for row, why in malformed_only(frame, _COLUMN).select(F.substring(_COLUMN, 1, _SHOWN), reason).take(1):
+        for row, fault in malformed_only(frame, _COLUMN).select(F.substring(_COLUMN, 1, _SHOWN), reason).take(1):
             shown = redact_uri(file)
             log.error("the row that does not fit the schema, in %s, begins with %s", shown, ascii(row))
             yield UnfitInputError(
@@ -87,7 +87,7 @@ def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterat
                 "reads such values as nulls and counts the rows. Then start the job with --resume-failed",
                 vertex=vertex,
                 file=shown,
-                where="a row" if why == UNKNOWN else f"a row ({why})",
+                where="a row" if fault == UNKNOWN else f"a row ({fault})",
             )
 
 
@@ -97,10 +97,10 @@ def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[Unfit
     Spark fails at such a column, and names neither file nor column.
     """
     for relation, files in _relations(plan):
-        wanted = [field for field in _schema(relation).fields if not isinstance(field.dataType, DecimalType)]
+        fields = [field for field in _schema(relation).fields if not isinstance(field.dataType, DecimalType)]
         for file in files if str(relation.fileFormat().toString()) == "Parquet" else ():
             stored = {field.name.lower(): field.dataType for field in _read_parquet(spark, file).schema.fields}
-            for field in wanted:
+            for field in fields:
                 if stored.get(field.name.lower()) == _UNSIGNED:
                     yield unfit_column(vertex, redact_uri(file), field.name, field.dataType.simpleString(), "UINT64")
 
@@ -114,8 +114,8 @@ def _relations(plan: Any) -> Iterator[tuple[Any, list[str]]]:
 
 
 def _with_malformed(spark: SparkSession, relation: Any, file: str) -> DataFrame:
-    given = {str(option._1()): str(option._2()) for option in each(relation.options().toSeq())}
-    options = {key: value for key, value in given.items() if key.lower() not in ("path", "paths")}
+    options_of_file = {str(option._1()): str(option._2()) for option in each(relation.options().toSeq())}
+    options = {key: value for key, value in options_of_file.items() if key.lower() not in ("path", "paths")}
     reader = spark.read.format(str(relation.fileFormat().toString()).lower()).options(**options)
     fields = [field for field in _schema(relation).fields if not field.name.startswith(_OWN)]
     reader = reader.schema(StructType(fields).add(_COLUMN, StringType()))

@@ -42,7 +42,7 @@ def lacks_code(vertex: str, error: BaseException) -> CkptError | None:
         return None
     cause = find_cause(error).message
     for pattern in (_NO_MODULE, _NO_NAME, _OLD_MODULE):
-        if found := pattern.match(cause):
+        if match := pattern.match(cause):
             return ExecutorPythonError(
                 "the query of vertex {vertex!r} failed in a Python worker, which has no module {module!r}, or another "
                 "version of it. Nothing of the batch was released. Modules from the folder or package of the job's "
@@ -50,12 +50,12 @@ def lacks_code(vertex: str, error: BaseException) -> CkptError | None:
                 "the executors run, or send it: py_files in Airflow, --conf spark.submit.pyFiles=FILE.zip for `ckpt "
                 "run`. Then start the job with --resume-failed",
                 vertex=vertex,
-                module=found["module"],
+                module=match["module"],
             )
-    if found := _PACKAGE.search(cause):
-        return ExecutorPythonError(vertex=vertex, problem=found["problem"].rstrip("."))
-    if found := _VERSION.search(cause):
-        problem = f"it is Python {found['worker']}, and the driver's is {found['driver']}"
+    if match := _PACKAGE.search(cause):
+        return ExecutorPythonError(vertex=vertex, problem=match["problem"].rstrip("."))
+    if match := _VERSION.search(cause):
+        problem = f"it is Python {match['worker']}, and the driver's is {match['driver']}"
         return ExecutorPythonError(vertex=vertex, problem=problem)
     return None
 
@@ -110,9 +110,9 @@ def terminal_error(vertex: str, error: BaseException, files: Sequence[str] = ())
         files: normal paths of the files that the batch reads.
     """
     text = jvm_text(error)
-    gone = _ROWS_GONE.search(text)
-    if gone is not None:
-        reason = " ".join(gone["reason"].split()).rstrip(".")
+    match = _ROWS_GONE.search(text)
+    if match is not None:
+        reason = " ".join(match["reason"].split()).rstrip(".")
         return KafkaRowsGoneError(vertex=vertex, reason=f"{reason}.")
     unfit = _START_UNFIT.search(text)
     if unfit is not None:
@@ -132,13 +132,13 @@ def terminal_error(vertex: str, error: BaseException, files: Sequence[str] = ())
 
 
 def _failed_computation(vertex: str, text: str, files: Sequence[str]) -> CkptError | None:
-    found = _COMPUTATION.search(text)
-    if found is None:
+    match = _COMPUTATION.search(text)
+    if match is None:
         return None
     types, called = _CAST.search(text), _CALLED.search(text)
     cast = "" if types is None else f": a value of type {types['actual']} cannot be cast to {types['wanted']}"
     where = "" if called is None else f", at {called['where']}"
-    problem = f"{found['condition']}{cast}{where}"
+    problem = f"{match['condition']}{cast}{where}"
     return UnfitInputError(
         "the query of vertex {vertex!r} failed{files}: {problem}. Nothing of the batch was released. Another try "
         "would fail at the same value. Correct the function (try_cast, try_divide and the like give null) or the "
@@ -161,15 +161,15 @@ def malformed_file(error: BaseException) -> str | None:
 
     The URI may contain secrets.
     """
-    found = _MALFORMED.search(jvm_text(error))
-    return None if found is None else found["file"]
+    match = _MALFORMED.search(jvm_text(error))
+    return None if match is None else match["file"]
 
 
 def _unfit_file(vertex: str, text: str) -> CkptError | None:
     """Return the error for a file whose columns the source cannot read; None for any other failure."""
-    found = _COLUMN_TYPE.search(text)
-    if found is not None:
-        return unfit_column(vertex, redact_uri(found["file"]), found["column"], found["expected"], found["actual"])
+    match = _COLUMN_TYPE.search(text)
+    if match is not None:
+        return unfit_column(vertex, redact_uri(match["file"]), match["column"], match["expected"], match["actual"])
     twice = _TWICE.search(text)
     if twice is not None:
         return UnfitInputError(
@@ -237,8 +237,8 @@ def _header_problem(header: list[str], schema: list[str]) -> str:
     Names that are not in the schema are not shown. They may be values, because the first line of a file without a
     header is a row.
     """
-    there = {name.lower() for name in header}
-    missing = [name for name in schema if name.lower() not in there]
+    present = {name.lower() for name in header}
+    missing = [name for name in schema if name.lower() not in present]
     if missing:
         return f"its header does not have {', '.join(missing)} at the place that the schema gives"
     return f"its header has the order {', '.join(header)}, and the schema has {', '.join(schema)}"

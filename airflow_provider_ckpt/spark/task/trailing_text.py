@@ -71,7 +71,7 @@ def trailing_text(spark: SparkSession, relation: Any, choose: Callable[[DataFram
     Return None for a relation of another format, and for a charset that Spark's functions do not know. ``choose``:
     leaves out files.
     """
-    options = {str(one._1()).lower(): str(one._2()) for one in each(relation.options().toSeq())}
+    options = {str(option._1()).lower(): str(option._2()) for option in each(relation.options().toSeq())}
     charset = (options.get("encoding") or options.get("charset") or "UTF-8").upper()
     if str(relation.fileFormat().toString()) != "JSON" or charset not in _OTHER_CHARSETS | _LIKE_UTF_8:
         return None
@@ -88,16 +88,16 @@ def trailing_text(spark: SparkSession, relation: Any, choose: Callable[[DataFram
 def _as_text(spark: SparkSession, relation: Any, options: Mapping[str, str]) -> Any:
     """Return a relation of the same files whose rows are lines, or whole files if the option ``multiLine`` is given."""
     jvm: Any = spark._jvm
-    kept = {key: value for key, value in options.items() if key in ("linesep", "encoding")}
+    text_options = {key: value for key, value in options.items() if key in ("linesep", "encoding")}
     if options.get("multiline", "").lower() == "true":
-        kept = {"wholetext": "true"}
+        text_options = {"wholetext": "true"}
     return jvm.org.apache.spark.sql.execution.datasources.HadoopFsRelation(
         relation.location(),
         relation.partitionSchema(),
         spark._jsparkSession.parseDataType(_TEXT_SCHEMA.json()),
         relation.bucketSpec(),
         jvm.org.apache.spark.sql.execution.datasources.text.TextFileFormat(),
-        jvm.PythonUtils.toScalaMap(kept),
+        jvm.PythonUtils.toScalaMap(text_options),
         spark._jsparkSession,
     )
 
@@ -123,14 +123,14 @@ def _has_more(text: Column, schema: StructType, options: Mapping[str, str]) -> C
 
     A row that Spark itself finds malformed does not count here.
     """
-    given = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    first = F.from_json(text, StructType([*schema.fields, StructField(_CORRUPT, StringType())]), given)
-    items = F.from_json(text, "array<string>", given)
+    parse_options = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    first = F.from_json(text, StructType([*schema.fields, StructField(_CORRUPT, StringType())]), parse_options)
+    items = F.from_json(text, "array<string>", parse_options)
     is_read = F.when(text.rlike(r"^\s*\["), items.isNotNull()).otherwise(first[_CORRUPT].isNull() & first.isNotNull())
 
-    def is_whole(one: Column) -> Column:
-        wrapped = F.concat(F.lit(_BEFORE), one, F.lit(_AFTER))
-        return F.coalesce(F.size(F.from_json(wrapped, "array<string>", given)) == _ITEMS, F.lit(False))
+    def is_whole(value: Column) -> Column:
+        wrapped = F.concat(F.lit(_BEFORE), value, F.lit(_AFTER))
+        return F.coalesce(F.size(F.from_json(wrapped, "array<string>", parse_options)) == _ITEMS, F.lit(False))
 
     stripped = F.regexp_replace(text, r"(?<=[}\]])[\s,}\]]+$", "")
     return is_read & ~is_whole(text) & ~is_whole(stripped)

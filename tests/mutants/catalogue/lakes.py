@@ -228,7 +228,7 @@ LAKES = (
         "rows-not-compared-with-their-table-at-the-start",
         "R9",
         "plan_run",
-        "        sinks[uid].check_rows(given)\n",
+        "        sinks[uid].check_rows(input_schema)\n",
         "        pass\n",
         ("tests/spark/test_tables.py",),
         "the job starts although the table cannot take its rows, and needs another id afterwards",

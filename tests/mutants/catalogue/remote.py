@@ -135,7 +135,7 @@ REMOTE = (
         "worker-refused-for-what-others-run",
         "W28",
         "check_code",
-        "if uid not in given]",
+        "if uid not in assigned]",
         "if uid]",
         (f"{_REFUSED}r21_of_an_operator_that_was_given_another_function_that_one_counts",),
         "each new worker is refused because the job's file lacks a function that was assigned to the running job",

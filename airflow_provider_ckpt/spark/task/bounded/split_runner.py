@@ -118,7 +118,7 @@ class SplitRunner(BoundedRunner):
 
     def _read(self, splits: Sequence[Split]) -> None:
         """Read one or more of the splits, from the first one on, and publish their entry."""
-        begun, before, batch = time.monotonic(), self._size.now, self._reading.next_batch
+        begun, size_before, batch = time.monotonic(), self._size.now, self._reading.next_batch
         if len(splits) > 1:
             staged = self._stage.together(splits, batch, self._size.patience)
         else:
@@ -130,7 +130,7 @@ class SplitRunner(BoundedRunner):
             self._size.took(count, time.monotonic() - begun)
             entry = replace(prepared.batch(), splits=tuple(split.id for split in splits[:count]))
             self._reading.complete(entry, together=self._size.now)
-        if self._size.now < before:
+        if self._size.now < size_before:
             self._reading.reads_fewer(self._size.now)
 
     def _most(self) -> int:

@@ -66,21 +66,21 @@ class SplitStage:
         self._running = self._begin(self._group, split.id)
         return self._staged(lambda: self._stage(split, batch))
 
-    def together(self, splits: Sequence[Split], batch: int, patience: float) -> tuple[int, Prepared] | None:
+    def together(self, splits: Sequence[Split], batch: int, time_limit: float) -> tuple[int, Prepared] | None:
         """Stage as many of the splits, from the first one on, as the user's function returns within a few seconds.
 
-        Return their number and the staged output. Return None if this failed or took longer than ``patience``. The
+        Return their number and the staged output. Return None if this failed or took longer than ``time_limit``. The
         caller then reads each split alone, which shows the one at fault.
 
         Args:
             batch: id of the batch.
-            patience: in seconds.
+            time_limit: in seconds.
 
         Raises errors of the storage and of sinks.
         """
         first, last = splits[0].id, splits[-1].id
         self._running = self._begin(f"{self._group}-{batch}", f"{len(splits)} splits, {first} to {last}")
-        with TimeLimit(patience, self.cancel) as limit:
+        with TimeLimit(time_limit, self.cancel) as limit:
             try:
                 count, frame = self._united(splits)
             except Exception as error:
@@ -137,11 +137,11 @@ class SplitStage:
     def _frame(self, *splits: Split) -> DataFrame:
         return as_planned(self._operator, splits[0], split_frame(self._spark, self._operator, *splits), self._schema)
 
-    def _begin(self, group: str, what: str) -> str:
+    def _begin(self, group: str, description: str) -> str:
         uid, context = self._operator.uid, self._spark.sparkContext
         add_pool(self._spark, uid)
         context.setLocalProperty("spark.scheduler.pool", uid)
-        context.setJobGroup(group, f"{uid}: {what}", interruptOnCancel=True)
+        context.setJobGroup(group, f"{uid}: {description}", interruptOnCancel=True)
         return group
 
     def _cancel(self, group: str) -> None:

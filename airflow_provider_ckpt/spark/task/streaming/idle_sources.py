@@ -55,14 +55,14 @@ class IdleSources:
         """
         active = {uid for uid in self._inputs if not self._is_idle(uid, times)}
         marks = [times.get(uid, SourceTimes()).watermark for uid in active or self._inputs]
-        known = [mark for mark in marks if mark is not None]
-        if active == self._inputs or not known:
+        known_marks = [mark for mark in marks if mark is not None]
+        if active == self._inputs or not known_marks:
             return None
         if not active:
-            return max(known)
-        return min(known) if len(known) == len(marks) else None
+            return max(known_marks)
+        return min(known_marks) if len(known_marks) == len(marks) else None
 
     def _is_idle(self, uid: str, times: TimesByInput) -> bool:
         timeout = self.timeouts.get(uid)
-        last = times.get(uid, SourceTimes()).last_row_at or 0.0
-        return timeout is not None and self._clock() - max(last, self._since) >= timeout
+        last_row_at = times.get(uid, SourceTimes()).last_row_at or 0.0
+        return timeout is not None and self._clock() - max(last_row_at, self._since) >= timeout

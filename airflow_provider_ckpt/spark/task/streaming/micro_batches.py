@@ -115,14 +115,14 @@ class MicroBatches:
     def log(self) -> SubtaskLog:
         return self.publication.log
 
-    def recover(self, before: Iterable[Prepared | None]) -> None:
+    def recover(self, records: Iterable[Prepared | None]) -> None:
         """Publish the batch that Spark committed and the previous attempt did not publish (R1). Catch up with the logs.
 
         The last attempt need not have prepared the batch. It may have died after it copied the commit from an earlier
         attempt and before it published.
 
         Args:
-            before: the last prepared record of each earlier attempt, newest first.
+            records: the last prepared record of each earlier attempt, newest first.
 
         Raises PreparedLostError.
         """
@@ -131,7 +131,7 @@ class MicroBatches:
             self.publication.restore()
             if commit is None or commit <= self.publication.last_batch() or self.folder.is_repartition(commit):
                 return
-            prepared = next((note for note in before if note is not None and note.batch_id == commit), None)
+            prepared = next((record for record in records if record is not None and record.batch_id == commit), None)
             if prepared is None:
                 uri = f"{self._prepared.uri}/<attempt>.json"
                 raise PreparedLostError(uri=uri, problem=f"of batch {commit} is gone")
@@ -217,8 +217,8 @@ class MicroBatches:
 
     def _follows(self, batch_id: int) -> int:
         """Return the batch before this one. Read the folder only if a batch is missing, because that takes requests."""
-        before = batch_id - 1
-        return before if before <= self.publication.last_batch() else self.folder.follows(batch_id)
+        previous = batch_id - 1
+        return previous if previous <= self.publication.last_batch() else self.folder.follows(batch_id)
 
     def _watermark(self, batch_id: int) -> int | None:
         """Return the watermark of a batch in epoch milliseconds; None if there is none.

@@ -74,8 +74,8 @@ class QueryDryRuns:
         task_id: TaskId,
         trial: str,
         plan: VertexPlan,
-        now: BuiltQuery,
-        before: VertexSettings | None,
+        current: BuiltQuery,
+        settings: VertexSettings | None,
         make_builder: MakeBuilder,
         post: Callable[[Report], None],
     ) -> None:
@@ -85,8 +85,8 @@ class QueryDryRuns:
             task_id: of the attempt.
             trial: names the trial in the answer.
             plan: the plan to try.
-            now: the running query.
-            before: the settings of the running query; None if requests have changed none.
+            current: the running query.
+            settings: the settings of the running query; None if requests have changed none.
             make_builder: returns the builder of a query with the given settings.
             post: called with ReconfigurationPrepared or ReconfigurationUnfit.
         """
@@ -94,7 +94,7 @@ class QueryDryRuns:
         def run() -> None:
             try:
                 with self._turn():
-                    digests = self._try(trial, plan, now, before or VertexSettings(), make_builder)
+                    digests = self._try(trial, plan, current, settings or VertexSettings(), make_builder)
             except BaseException as error:  # a user's file may raise anything, and only this thread would see it
                 post(ReconfigurationUnfit(*task_id, trial, told(error)))
             else:
@@ -130,7 +130,7 @@ class QueryDryRuns:
 
     # ---- the threads
 
-    def start_on_copy(self, trial: str, settings: VertexSettings, other: BuiltQuery) -> None:
+    def start_on_copy(self, trial: str, settings: VertexSettings, changed: BuiltQuery) -> None:
         """Run one batch without rows on a copy of the current state.
 
         This batch fails if the state does not fit. It also fails at an unfit option of a source, because Spark reads
@@ -145,7 +145,7 @@ class QueryDryRuns:
             copy.call(str(uuid.uuid4()))
             repartition_state(self._context.spark, copy, settings.state_partitions)
             copy.plan_empty_batch()
-            self._run(copy, settings, other)
+            self._run(copy, settings, changed)
             self._check_parts(copy, settings.state_partitions)
         finally:
             with best_effort(copy.path):
@@ -166,33 +166,33 @@ class QueryDryRuns:
             self._one_at_a_time.release()
 
     def _try(
-        self, trial: str, plan: VertexPlan, now: BuiltQuery, before: VertexSettings, make_builder: MakeBuilder
+        self, trial: str, plan: VertexPlan, current: BuiltQuery, previous: VertexSettings, make_builder: MakeBuilder
     ) -> Mapping[str, str]:
         """Try the query, and return the digests of its functions. Raise the reason against it."""
         settings = read_anew(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
-        self._context.check_declared([uid for uid in before.logic if uid not in settings.logic])
+        self._context.check_declared([uid for uid in previous.logic if uid not in settings.logic])
         builder = make_builder(settings)
-        other = builder.build(plan.without)
+        changed = builder.build(plan.without)
         is_read = bool(self._context.graph.outputs(self._vertex.uid))
-        is_another = (settings.logic, settings.digests) != (before.logic, before.digests)
-        check_fits(self._vertex.uid, now, other, is_read=is_read, is_edited=is_another)
+        is_another = (settings.logic, settings.digests) != (previous.logic, previous.digests)
+        check_fits(self._vertex.uid, current, changed, is_read=is_read, is_edited=is_another)
         # check only limits that change: the file source of an existing limit may have ended since
-        if _limits(settings) != _limits(before):
-            self._check_limits(other)
-        if settings.state_partitions != before.state_partitions:
-            self._check_state(other)
-        if settings.executors is not None and settings.executors != before.executors:
+        if _limits(settings) != _limits(previous):
+            self._check_limits(changed)
+        if settings.state_partitions != previous.state_partitions:
+            self._check_state(changed)
+        if settings.executors is not None and settings.executors != previous.executors:
             self._check_executors()
-        if is_another and other.stateful:
+        if is_another and changed.stateful:
             self._check_committed()
-        if (is_another or other.stateful) and not self._is_stopped:
-            self.start_on_copy(trial, settings, other)
-        self._tried = DryRunQuery(settings, plan.without, builder, other)
+        if (is_another or changed.stateful) and not self._is_stopped:
+            self.start_on_copy(trial, settings, changed)
+        self._tried = DryRunQuery(settings, plan.without, builder, changed)
         return settings.digests
 
-    def _check_limits(self, other: BuiltQuery) -> None:
+    def _check_limits(self, changed: BuiltQuery) -> None:
         edges = self._context.graph.inputs(self._vertex.uid)
-        if any(reads.is_file for reads in other.reads.values()) or (edges and not self._reads_whole):
+        if any(reads.is_file for reads in changed.reads.values()) or (edges and not self._reads_whole):
             return
         problem = (
             "it reads batches of its producers as a whole, because the job uses event time: no limit holds for them"
@@ -220,8 +220,8 @@ class QueryDryRuns:
             )
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
-    def _check_state(self, other: BuiltQuery) -> None:
-        if not other.stateful:
+    def _check_state(self, changed: BuiltQuery) -> None:
+        if not changed.stateful:
             raise UnfitQueryError(vertex=self._vertex.uid, problem="it keeps no state that could be repartitioned")
         if self._folder.state_partitions() is None:
             problem = "it has committed no micro-batch, so there is no state to repartition; try again later"
@@ -241,12 +241,12 @@ class QueryDryRuns:
             )
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
-    def _run(self, folder: SparkFolder, settings: VertexSettings, other: BuiltQuery) -> None:
+    def _run(self, folder: SparkFolder, settings: VertexSettings, changed: BuiltQuery) -> None:
         context = self._context
         with starting(context.spark, context.state_partitions_of(self._vertex.uid, settings)):
             query = (
-                other.frame.writeStream.queryName(f"{context.job_id}:{self._vertex.uid}:trial-{uuid.uuid4().hex[:8]}")
-                .outputMode(other.output_mode)
+                changed.frame.writeStream.queryName(f"{context.job_id}:{self._vertex.uid}:trial-{uuid.uuid4().hex[:8]}")
+                .outputMode(changed.output_mode)
                 .option("checkpointLocation", folder.location)
                 .foreachBatch(BatchFunction(self._read_and_forget))
                 .trigger(once=True)

@@ -130,10 +130,10 @@ def _passing_error(vertex: str, cause: Cause) -> QueryFailedError:
 
 def _copied(error: CkptError) -> CkptError:
     """Return a copy of the error, with its traceback and its causes."""
-    other = copy.copy(error).with_traceback(error.__traceback__)
-    other.__cause__, other.__context__ = error.__cause__, error.__context__
-    other.__suppress_context__ = error.__suppress_context__
-    return other
+    copied = copy.copy(error).with_traceback(error.__traceback__)
+    copied.__cause__, copied.__context__ = error.__cause__, error.__context__
+    copied.__suppress_context__ = error.__suppress_context__
+    return copied
 
 
 class RunningQuery:
@@ -218,9 +218,9 @@ class RunningQuery:
         if query is None:
             return
         with batches.lock:
-            before = batches.log.state.last_batch
+            last_batch = batches.log.state.last_batch
             while time.monotonic() < until and query.isActive and query.status["isTriggerActive"]:
-                if batches.log.state.last_batch is not before:
+                if batches.log.state.last_batch is not last_batch:
                     return
                 batches.published.wait(_POLL)
             batches.finish_committed()  # the event of the commit comes after the end of the trigger
@@ -309,8 +309,8 @@ class RunningQuery:
         error = query.exception()
         ending = error if error is not None else RuntimeError("it ended without an exception")
         inside = self._end.failure
-        before, failure = self._failed  # read this last, because it is set before the current failure is reset
-        return self._without_wrapper(ending, failure if query is before else inside)
+        failed_query, failure = self._failed  # read this last, because it is set before the current failure is reset
+        return self._without_wrapper(ending, failure if query is failed_query else inside)
 
     def cause(self, error: BaseException) -> BaseException:
         """Return the original error for a failure: the error that ``foreachBatch`` raised, without Spark's wrapper."""

@@ -73,9 +73,9 @@ class SourceWatch:
         location = self._context.operators[source.uid].location
         ids = self._context.topics.get(source.uid, {})
         with suppress(KafkaUnreachableError, KafkaRefusedError):  # the query also notices, and may recover
-            why = why_endless(self._context.spark, source.uid, location, reads.options, ids, source.remaining)
-            if source.has_lost_rows(why):
-                raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=why)
+            reason = why_endless(self._context.spark, source.uid, location, reads.options, ids, source.remaining)
+            if source.has_lost_rows(reason):
+                raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=reason)
 
     def refuse_made_again(self, built: BuiltQuery) -> None:
         """Refuse topics that were deleted and created again since the job was planned.
@@ -85,9 +85,9 @@ class SourceWatch:
         Raises KafkaRowsGoneError.
         """
         for uid, read in built.reads.items():
-            why = why_made_again(read.topics, self._context.topics.get(uid, {}))
-            if why is not None:
-                raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=why)
+            reason = why_made_again(read.topics, self._context.topics.get(uid, {}))
+            if reason is not None:
+                raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=reason)
 
 
 NAMED = 20
@@ -146,20 +146,20 @@ class FileWatch:
     def _planned(self, uid: str) -> dict[str, int]:
         """Return the modification times of files that earlier attempts have read, as of the plans of their batches."""
         batches = self._batches
-        last = batches.log.state.last_batch
-        if not self._has_earlier or last is None:
+        last_batch = batches.log.state.last_batch
+        if not self._has_earlier or last_batch is None:
             return {}
         folder = batches.folder
-        times = planned_times(folder.storage, f"{folder.path}/sources/{uid}", log_offset(last.offsets.get(uid)))
+        times = planned_times(folder.storage, f"{folder.path}/sources/{uid}", log_offset(last_batch.offsets.get(uid)))
         known = {key_of(path) for path in self._context.known_changed}
         return {path: modified for path, modified in times.items() if path not in known}
 
-    def _changed(self, uid: str, there: Iterable[FileStatus], planned: Mapping[str, int] | None) -> list[ChangedFile]:
+    def _changed(self, uid: str, files: Iterable[FileStatus], planned: Mapping[str, int] | None) -> list[ChangedFile]:
         with self._batches.lock:
-            return self._files.changed(uid, there, planned)
+            return self._files.changed(uid, files, planned)
 
-    def _compare(self, uid: str, there: Iterable[FileStatus], planned: Mapping[str, int] | None = None) -> None:
-        changed = self._changed(uid, there, planned)
+    def _compare(self, uid: str, files: Iterable[FileStatus], planned: Mapping[str, int] | None = None) -> None:
+        changed = self._changed(uid, files, planned)
         if not changed:
             return
         publication = self._batches.publication
@@ -200,9 +200,9 @@ def _left_files(
     spark: SparkSession, folder: SparkFolder, uid: str, reads: SourceReads, offset: str | None
 ) -> str | None:
     read = planned_times(folder.storage, f"{folder.path}/sources/{uid}", log_offset(offset))
-    left = [file for file in listed(spark, reads) if key_of(file.path) not in read]
-    size = counted(sum(file.size for file in left), "byte")
-    return f"{counted(len(left), 'file')} ({size}) unread" if left else None
+    unread = [file for file in listed(spark, reads) if key_of(file.path) not in read]
+    size = counted(sum(file.size for file in unread), "byte")
+    return f"{counted(len(unread), 'file')} ({size}) unread" if unread else None
 
 
 def _left_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | None) -> str | None:
@@ -213,6 +213,6 @@ def _left_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | 
             ends = {part: int(read.get(part.topic, {}).get(str(part.partition), part.end)) for part in partitions}
     except CkptError:  # the description is for information only
         return None
-    left = {part: part.end - end for part, end in ends.items()}
-    count = sum(rows for rows in left.values() if rows > 0)
+    unread = {part: part.end - end for part, end in ends.items()}
+    count = sum(rows for rows in unread.values() if rows > 0)
     return f"{counted(count, 'row')} unread" if count else None

@@ -82,8 +82,8 @@ class WallClock:
 
     def set_back(self) -> float:
         """Return by how many seconds the clock was set back since the last call; negative if it was set forward."""
-        before, self._ahead = self._ahead, self._now()
-        return before - self._ahead
+        previous, self._ahead = self._ahead, self._now()
+        return previous - self._ahead
 
     def _now(self) -> float:
         return self._wall() - self._steady()
@@ -180,11 +180,11 @@ class StreamingRunner:
     def prepare(self, trial: str, plan: VertexPlan) -> None:
         """Try the query of another plan in a separate thread, so that the current query does not wait for it."""
         with self._lock:
-            now, before, task_id = self._built, self._publication.plan.settings, self._publication.task_id
-        if now is None:
+            current, settings, task_id = self._built, self._publication.plan.settings, self._publication.task_id
+        if current is None:
             self._publication.post(ReconfigurationUnfit(*task_id, trial, "it has not started yet"))
             return
-        self._trials.submit(task_id, trial, plan, now, before, self._make_builder, self._publication.post)
+        self._trials.submit(task_id, trial, plan, current, settings, self._make_builder, self._publication.post)
 
     def drain(self, *, at_once: bool = False) -> None:
         with self._lock:
@@ -472,12 +472,12 @@ class StreamingRunner:
         self._report_timers(built)
 
     def _report_left(self) -> None:
-        last, live = self._log.state.last_batch, set(self.vertex.sources) - set(self.vertex.bounded_sources)
+        last_batch, live = self._log.state.last_batch, set(self.vertex.sources) - set(self.vertex.bounded_sources)
         for uid in sorted(live & self._reads.keys()):
-            offset = None if last is None else last.offsets.get(uid)
-            left = left_input(self._context.spark, self._folder, uid, self._reads[uid], offset)
-            if left is not None:
-                self._report_lost(f"the drain has ended source {uid}, and left {left}")
+            offset = None if last_batch is None else last_batch.offsets.get(uid)
+            unread = left_input(self._context.spark, self._folder, uid, self._reads[uid], offset)
+            if unread is not None:
+                self._report_lost(f"the drain has ended source {uid}, and left {unread}")
 
     def _report_timers(self, built: BuiltQuery) -> None:
         """Report state that waits for processing time, because the end discards it."""
@@ -487,8 +487,8 @@ class StreamingRunner:
                 f"the end of {self.subtask} discards {counted(rows, 'row')} of state that waited for processing time"
             )
 
-    def _report_lost(self, what: str) -> None:
-        self._publication.post(InputLeftUnread(*self._publication.task_id, what))
+    def _report_lost(self, message: str) -> None:
+        self._publication.post(InputLeftUnread(*self._publication.task_id, message))
 
     def _compare_due_files(self) -> None:
         self._compares_files = False

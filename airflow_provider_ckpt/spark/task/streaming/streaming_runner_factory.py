@@ -132,8 +132,8 @@ class StreamingRunnerFactory:
         log = self._logs[subtask]
         folders = AttemptFolders(context.storage, f"{home}/spark")
         previous = folders.previous(log.records(), attempt, since)
-        last = log.state.last_batch
-        folders.refuse_lost(previous, last, restores=restores)  # before anything is fed, published or deleted
+        last_batch = log.state.last_batch
+        folders.refuse_lost(previous, last_batch, restores=restores)  # before anything is fed, published or deleted
         # before the folder is complete, because an interrupted restore is repeated until every folder is complete
         fresh = restores or previous is None  # otherwise an earlier query of the subtask has read batches that count
         edges = {
@@ -143,10 +143,10 @@ class StreamingRunnerFactory:
         }
         folder = folders.create(
             attempt,
-            previous if last is not None or not restores else None,
-            rewind_to=last.batch_id if last is not None and restores else None,
+            previous if last_batch is not None or not restores else None,
+            rewind_to=last_batch.batch_id if last_batch is not None and restores else None,
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
-            past=past_inputs(edges.values(), last),
+            past=past_inputs(edges.values(), last_batch),
             gone={key_of(path) for path in context.forgotten_files},
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, subtask.vertex, subtask.number))
@@ -205,14 +205,14 @@ class StreamingRunnerFactory:
     def _add_channels(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
         """Add channels to ``inputs`` that the plan has and they lack. See :meth:`Inputs.read_also`."""
         siblings = {edge.edge.uid: edge for edge in inputs.edges.values() if edge.edge.uid not in plan.without}
-        new: dict[str, EdgeInput] = {}
+        added: dict[str, EdgeInput] = {}
         for channel in self._channels(subtask, plan):
             sibling = siblings.get(channel.edge.uid)
             if sibling is not None and channel.key not in inputs.edges:
                 partition = partition_path(self._context.job_id, channel.producer.vertex, channel.producer.number)
                 log = self._log_for(channel)
-                new[channel.key] = EdgeInput(channel.edge, log, sibling.feed.beside(partition), source=sibling.source)
-        inputs.read_also(new)
+                added[channel.key] = EdgeInput(channel.edge, log, sibling.feed.beside(partition), source=sibling.source)
+        inputs.read_also(added)
 
     def _log_for(self, channel: Channel) -> LogReader:
         return EdgeLog(self._log_of(channel.producer), layout_of(channel.edge.folder))
@@ -222,12 +222,12 @@ class StreamingRunnerFactory:
 
     def _edges(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, fresh: bool) -> dict[str, EdgeInput]:
         """Make the inputs from other vertices, by channel. ``fresh``: start their feeds from scratch."""
-        last = self._logs[subtask].state.last_batch
+        last_batch = self._logs[subtask].state.last_batch
         inputs: dict[str, EdgeInput] = {}
         of_subtask = self._channels(subtask, plan)
         feeds = self._feeds(of_subtask, subtask.vertex, attempt, fresh=fresh)
         for channel in of_subtask:
-            read = 0 if last is None else last.inputs.get(channel.key, 0)
+            read = 0 if last_batch is None else last_batch.inputs.get(channel.key, 0)
             feed = feeds[channel.key]
             start = max(feed.fed + 1, read - 1)  # less one after a reset, because that entry may have been read in part
             log = self._log_for(channel)
@@ -311,10 +311,10 @@ class StreamingRunnerFactory:
             held = hold_event_time(frame) if hold else frame
             return guard.of_input(held, event_time(schema), uid=uid, max_ahead=max_ahead)
 
-        edges_in, known = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
+        edges_of_vertex, unions = context.graph.inputs(vertex.uid), self._unions.get(vertex.uid)
         unordered = unordered_inputs(operators, context.graph, vertex)
         is_read = context.graph.publishes(vertex.uid)
-        return QueryBuilder(operators, vertex, edges_in, calls, edge_frame, known, unordered, is_read=is_read)
+        return QueryBuilder(operators, vertex, edges_of_vertex, calls, edge_frame, unions, unordered, is_read=is_read)
 
     def _choose(self, uid: str, frame: DataFrame) -> DataFrame:
         """Leave out the files that a source does not read."""
