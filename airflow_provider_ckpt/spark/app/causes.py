@@ -48,8 +48,8 @@ def jvm_text(error: BaseException) -> str:
 
 def file_being_read(error: BaseException) -> str | None:
     """Return the URI of the file at which Spark failed, without secrets; None if the failure was at no file."""
-    found = _FILE.search(jvm_text(error))
-    return None if found is None else redact_uri(found["file"])
+    match = _FILE.search(jvm_text(error))
+    return None if match is None else redact_uri(match["file"])
 
 
 def told(error: BaseException) -> str:
@@ -59,17 +59,17 @@ def told(error: BaseException) -> str:
 
 def find_cause(error: BaseException) -> Cause:
     """Return the innermost exception of Python, or else of the JVM. ``error``: raised by a call of Spark."""
-    found = _innermost(error)
-    trace = None if found.traceback is None else redact_given(found.traceback)
-    return Cause(redact_given(found.message), trace, file_being_read(error))
+    innermost = _innermost(error)
+    trace = None if innermost.traceback is None else redact_given(innermost.traceback)
+    return Cause(redact_given(innermost.message), trace, file_being_read(error))
 
 
 def _innermost(error: BaseException) -> Cause:
     text = str(error)
     if _TRACEBACK in text:
-        found = _from_traceback(text)
-        if found is not None:
-            return found
+        cause = _from_traceback(text)
+        if cause is not None:
+            return cause
     lines = text.strip().splitlines() or [""]
     if _CALLING.match(lines[0]) and len(lines) > 1:  # a wrapper of Py4J; the JVM's exception follows
         lines = lines[1:]
@@ -99,9 +99,9 @@ def _roots(lines: list[str]) -> list[str]:
 def _from_traceback(text: str) -> Cause | None:
     """Return the cause from the last traceback in the text. Earlier tracebacks show the functions that called Spark."""
     block = text[text.rindex(_TRACEBACK) :].splitlines()
-    ends = next((n for n, line in enumerate(block[1:], 1) if line and not line[0].isspace()), None)
-    if ends is None:
+    start = next((n for n, line in enumerate(block[1:], 1) if line and not line[0].isspace()), None)
+    if start is None:
         return None
-    last = next((n for n, line in enumerate(block[ends + 1 :], ends + 1) if _END.match(line)), len(block))
-    message = "\n".join(block[ends:last]).rstrip()
-    return Cause(message, "\n".join(block[:last]).rstrip())
+    end = next((n for n, line in enumerate(block[start + 1 :], start + 1) if _END.match(line)), len(block))
+    message = "\n".join(block[start:end]).rstrip()
+    return Cause(message, "\n".join(block[:end]).rstrip())

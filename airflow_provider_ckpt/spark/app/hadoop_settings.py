@@ -23,10 +23,10 @@ def hadoop_settings(uri: str, options: Mapping[str, Any]) -> dict[str, str]:
     Values may be secret. The settings are those of the bucket (``fs.s3a.bucket.<name>.…``), so that no other bucket
     gets these credentials. For other options of s3fs, the user sets ``spark.hadoop.fs.s3a.…``.
     """
-    scheme, _, rest = uri.partition("://")
+    scheme, _, path = uri.partition("://")
     if scheme not in ("s3", "s3a"):
         return {}
-    bucket = rest.partition("/")[0]
+    bucket = path.partition("/")[0]
     settings = {**_limits(options), **_endpoint(options), **_credentials(options)}
     if options.get("requester_pays"):
         settings["requester.pays.enabled"] = "true"
@@ -63,13 +63,13 @@ def _limits(options: Mapping[str, Any]) -> dict[str, str]:
     config = _mapping(options, "config_kwargs")
     retries = _mapping(config, "retries")
     connect, read = config.get("connect_timeout", CONNECT_SECONDS), config.get("read_timeout", READ_SECONDS)
-    again = retries.get("max_attempts", retries.get("total_max_attempts", TRIES + 1) - 1)
+    max_retries = retries.get("max_attempts", retries.get("total_max_attempts", TRIES + 1) - 1)
     return {
         "connection.establish.timeout": _milliseconds(max(connect, _LEAST_CONNECT_SECONDS)),
         "connection.timeout": _milliseconds(read),
         # S3A retries, so the SDK must not: their numbers of tries would multiply
         "attempts.maximum": "1",
-        "retry.limit": str(again),
+        "retry.limit": str(max_retries),
         "retry.interval": "2s",
     }
 
@@ -108,14 +108,14 @@ def _credentials(options: Mapping[str, Any]) -> dict[str, str]:
     secret = options.get("secret") or options.get("password") or client.get("aws_secret_access_key")
     token = options.get("token") or client.get("aws_session_token")
     if key and secret:
-        found = {"access.key": str(key), "secret.key": str(secret)}
+        keys = {"access.key": str(key), "secret.key": str(secret)}
         if token:
             return {
-                **found,
+                **keys,
                 "session.token": str(token),
                 "aws.credentials.provider": f"{_PROVIDERS}TemporaryAWSCredentialsProvider",
             }
-        return {**found, "aws.credentials.provider": f"{_PROVIDERS}SimpleAWSCredentialsProvider"}
+        return {**keys, "aws.credentials.provider": f"{_PROVIDERS}SimpleAWSCredentialsProvider"}
     if options.get("profile"):
         return {
             "auth.profile.name": str(options["profile"]),

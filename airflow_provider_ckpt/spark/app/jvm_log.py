@@ -23,8 +23,8 @@ _DONE = "airflow_provider_ckpt.traces"
 
 
 def _short(file: TraceFile) -> str:
-    more = rf"%replace{{%replace{{%m%n%ex}}{{{_LINE}}}{{}}}}{{(?s).+}}{{{file.pointer}}}"
-    return rf"{_TIME} %c{{1}}: %replace{{{_MESSAGE}{_EXCEPTION}}}{{\s+$}}{{}}{more}%n"
+    pointer = rf"%replace{{%replace{{%m%n%ex}}{{{_LINE}}}{{}}}}{{(?s).+}}{{{file.pointer}}}"
+    return rf"{_TIME} %c{{1}}: %replace{{{_MESSAGE}{_EXCEPTION}}}{{\s+$}}{{}}{pointer}%n"
 
 
 def _hiding(pattern: str, secrets: Iterable[str]) -> str:

@@ -86,10 +86,10 @@ class KeptSettings:
     ignored: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def notices(self) -> Iterator[str]:
-        for key, (given, used) in self.ignored.items():
-            shown = {PYTHON_ZONE: f"the time zone {given} of this process", JVM_ZONE: f"the JVM's time zone {given}"}
+        for key, (value, used) in self.ignored.items():
+            shown = {PYTHON_ZONE: f"the time zone {value} of this process", JVM_ZONE: f"the JVM's time zone {value}"}
             yield (
-                f"{shown.get(key, f'{key}={given}')} has no effect: the job has {used} since its first run, and "
+                f"{shown.get(key, f'{key}={value}')} has no effect: the job has {used} since its first run, and "
                 "another value would change what its rows mean. To change it on purpose, give this run --new-settings"
             )
 
@@ -104,17 +104,17 @@ def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mappin
             because a forged journal could name a class that Spark loads, or another file system.
     """
     recorded = {key: value for key, value in recorded.items() if _is_kept(key) or key in (PYTHON_ZONE, JVM_ZONE)}
-    given = _given(spark, conf)
+    current = _given(spark, conf)
     ignored = dict[str, tuple[str, str]]()
-    for key, value in given.items() if recorded else ():
-        kept = recorded.get(key, "Spark's default")
-        if kept.lower() != value.lower():
-            ignored[key] = value, kept
+    for key, value in current.items() if recorded else ():
+        recorded_value = recorded.get(key, "Spark's default")
+        if recorded_value.lower() != value.lower():
+            ignored[key] = value, recorded_value
     for key in ignored.keys() - recorded.keys():
         spark.conf.unset(key)
     for key, value in recorded.items():
         _set(spark, key, value)
-    values = dict(recorded) or _in_use(spark, given)
+    values = dict(recorded) or _in_use(spark, current)
     _set_python_zone(spark, values[PYTHON_ZONE])
     return KeptSettings(values, ignored)
 
@@ -125,14 +125,14 @@ def _is_kept(key: str) -> bool:
 
 def _given(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that the user has given to this run."""
-    whole = {**dict(spark.sparkContext.getConf().getAll()), **conf}
-    given = {key: str(value) for key, value in whole.items() if _is_kept(key)}
-    zone = whole.get(_OF_WORKERS) or os.environ.get("TZ")
+    conf_of_session = {**dict(spark.sparkContext.getConf().getAll()), **conf}
+    settings = {key: str(value) for key, value in conf_of_session.items() if _is_kept(key)}
+    zone = conf_of_session.get(_OF_WORKERS) or os.environ.get("TZ")
     if zone:
-        given[PYTHON_ZONE] = zone.lstrip(":")
-    if JVM_ZONE in whole.get("spark.driver.extraJavaOptions", ""):
-        given[JVM_ZONE] = _jvm_zone(spark)
-    return given
+        settings[PYTHON_ZONE] = zone.lstrip(":")
+    if JVM_ZONE in conf_of_session.get("spark.driver.extraJavaOptions", ""):
+        settings[JVM_ZONE] = _jvm_zone(spark)
+    return settings
 
 
 def _in_use(spark: SparkSession, given: Mapping[str, str]) -> dict[str, str]:

@@ -33,17 +33,17 @@ WORKERS = "spark.pyspark.python"
 DRIVER = "spark.pyspark.driver.python"
 
 
-def worker_python(given: Mapping[str, str], *, is_local: bool, is_submitted: bool) -> str | None:
+def worker_python(conf: Mapping[str, str], *, is_local: bool, is_submitted: bool) -> str | None:
     """Return the setting for the workers' Python, or None if the user has none.
 
     Args:
-        given: the user's settings for Spark.
+        conf: the user's settings for Spark.
         is_local: the workers run on this host, so their Python must be here.
         is_submitted: ``spark-submit`` has started this process, with the Python that the user has set for the driver.
 
     Raises UnfitSettingError.
     """
-    driver, workers = given.get(DRIVER), given.get(WORKERS)
+    driver, workers = conf.get(DRIVER), conf.get(WORKERS)
     if driver is not None and not is_submitted and not _is_this(driver):
         raise UnfitSettingError(
             "Spark setting spark.pyspark.driver.python={value!r} cannot be honoured: this process is the driver, and "
@@ -61,8 +61,8 @@ def worker_python(given: Mapping[str, str], *, is_local: bool, is_submitted: boo
 
 
 def _is_this(python: str) -> bool:
-    found = shutil.which(python)
-    return found is not None and os.path.abspath(found) == os.path.abspath(sys.executable)
+    path = shutil.which(python)
+    return path is not None and os.path.abspath(path) == os.path.abspath(sys.executable)
 
 
 NEEDED = {
@@ -137,13 +137,13 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
     """
     refuse_settings(user)
     for key, needed in NEEDED.items():
-        given = user.get(key)
-        if given is not None and given.lower() != needed:
+        value = user.get(key)
+        if value is not None and value.lower() != needed:
             raise UnfitSettingError(
                 "Spark setting {key}={value!r} cannot be honoured: a finished source can only be dropped with "
                 "{key}={needed}; remove the setting",
                 key=key,
-                value=given,
+                value=value,
                 needed=needed,
             )
     for key, needed in STATE_STORE.items():
@@ -173,22 +173,22 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
 
     Raises TransientError, and the errors of :func:`session_conf` and :func:`worker_python`.
     """
-    given = {**_submitted(), **user}
-    note_given(conf_secrets(given))
-    conf = session_conf(given, root)
-    is_local = given.get("spark.master", "local").startswith("local")
-    python = worker_python(given, is_local=is_local, is_submitted="PYSPARK_GATEWAY_PORT" in os.environ)
-    builder = SparkSession.builder.appName(given.get("spark.app.name", name))
+    user_conf = {**_submitted(), **user}
+    note_given(conf_secrets(user_conf))
+    conf = session_conf(user_conf, root)
+    is_local = user_conf.get("spark.master", "local").startswith("local")
+    python = worker_python(user_conf, is_local=is_local, is_submitted="PYSPARK_GATEWAY_PORT" in os.environ)
+    builder = SparkSession.builder.appName(user_conf.get("spark.app.name", name))
     for key, value in conf.items():
         builder = builder.config(key, value)
-    if SparkSession.getActiveSession() is None and "spark.master" not in given:
+    if SparkSession.getActiveSession() is None and "spark.master" not in user_conf:
         builder = builder.master("local[*]")
     if python is not None:  # the setting wins over the variable, as for spark-submit
         os.environ[VARIABLE] = python
     elif is_local:
         # local workers run the driver's Python. PySpark's default is the python3 on the PATH, which may be another one
         os.environ.setdefault(VARIABLE, sys.executable)
-    with _quick_jvm(given):
+    with _quick_jvm(user_conf):
         spark = _started(builder)
     note_given(conf_secrets(dict(spark.sparkContext.getConf().getAll())))  # spark-defaults.conf has some, too
     if (jvm := _own_jvm()) is not None:
@@ -196,7 +196,7 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
     for key, value in conf.items():
         if key.startswith("spark.sql.") and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
-    if not _logs_as_configured(given):
+    if not _logs_as_configured(user_conf):
         silence(spark)
         keep_traces(spark, trace_file())
     return spark
@@ -234,7 +234,7 @@ def _own_jvm() -> int | None:
 
 
 @contextmanager
-def _quick_jvm(given: Mapping[str, str]) -> Iterator[None]:
+def _quick_jvm(user_conf: Mapping[str, str]) -> Iterator[None]:
     """Add options for a JVM that starts in this block to the environment. Restore the environment at the end.
 
     Add nothing if the JVM runs already. Other processes that this process starts later find the environment unchanged.
@@ -242,13 +242,13 @@ def _quick_jvm(given: Mapping[str, str]) -> Iterator[None]:
     if "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None:
         yield
         return
-    added = jvm_environ(os.environ, given.values())
-    before = {name: os.environ.get(name) for name in added}
+    added = jvm_environ(os.environ, user_conf.values())
+    previous = {name: os.environ.get(name) for name in added}
     os.environ.update(added)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name, value in previous.items():
             if value is None:
                 os.environ.pop(name, None)
             else:

@@ -43,28 +43,28 @@ def starting(
     """
     with _STARTING:
         settings = _settings(spark, state_partitions, is_consumer, any(map(_is_afar, folders)))
-        before = {key: str(spark.conf.get(key)) for key in settings}
+        previous = {key: str(spark.conf.get(key)) for key in settings}
         try:
             for key, value in settings.items():
                 spark.conf.set(key, value)
             yield
         finally:
-            for key, value in before.items():
+            for key, value in previous.items():
                 spark.conf.set(key, value)
 
 
 def _settings(spark: SparkSession, state_partitions: int | None, is_consumer: bool, is_afar: bool) -> dict[str, str]:
     """Return the settings for the query. The caller holds the lock, so the session has its own settings."""
-    found = {} if state_partitions is None else {_SHUFFLE: str(state_partitions)}
+    settings = {} if state_partitions is None else {_SHUFFLE: str(state_partitions)}
     is_afar = is_afar and spark.conf.get(POLLING) == f"{LOOK}ms"
     if is_afar or is_consumer:
         session: Any = spark._jsparkSession  # as text, the setting could have any unit of time
         wait = AFAR if is_afar else session.sessionState().conf().streamingPollingDelay()
-        found[POLLING] = f"{CONSUMER_LOOKS * wait if is_consumer else wait}ms"
-    return found
+        settings[POLLING] = f"{CONSUMER_LOOKS * wait if is_consumer else wait}ms"
+    return settings
 
 
 def _is_afar(folder: str) -> bool:
     """Return whether a folder is outside of this machine, by its form. A name without a scheme counts as local."""
-    scheme, _, rest = folder.partition(":")
-    return bool(rest) and "/" not in scheme and scheme.lower() != "file"
+    scheme, _, path = folder.partition(":")
+    return bool(path) and "/" not in scheme and scheme.lower() != "file"

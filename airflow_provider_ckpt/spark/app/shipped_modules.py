@@ -16,7 +16,7 @@ from airflow_provider_ckpt.packaging import package_zip, write_zip
 _LIBRARY = "airflow_provider_ckpt-"
 
 
-def ship_modules(context: SparkContext, own: OwnModules | None) -> None:
+def ship_modules(context: SparkContext, modules: OwnModules | None) -> None:
     """Make the own modules of a job importable in its Python workers. Call this before any function of the job.
 
     Workers of a local master read the modules in their folders. Executors get a zip of them. A module that the user has
@@ -26,13 +26,13 @@ def ship_modules(context: SparkContext, own: OwnModules | None) -> None:
     - with ``spark.executorEnv.PYTHONPATH``,
     - if ``py_files`` hold a module or package of that name.
     """
-    if own is None or not own.sources:
+    if modules is None or not modules.sources:
         return
     includes = _includes(context)
     if str(context.master).startswith("local"):
-        includes += [root for root in reversed(own.roots) if root not in includes]
+        includes += [root for root in reversed(modules.roots) if root not in includes]
     elif not _is_provided(context):
-        _send(context, own, includes)
+        _send(context, modules, includes)
 
 
 def _includes(context: SparkContext) -> list[str]:
@@ -53,15 +53,15 @@ def _is_provided(context: SparkContext) -> bool:
     )
 
 
-def _send(context: SparkContext, own: OwnModules, includes: list[str]) -> None:
+def _send(context: SparkContext, modules: OwnModules, includes: list[str]) -> None:
     importlib.invalidate_caches()
-    others = [name for name in includes if not name.startswith("ckpt-modules-")]
-    own = own.without(frozenset(name for name in own.names if _is_in(name, others)))
-    if not own.sources:
+    shipped_elsewhere = [name for name in includes if not name.startswith("ckpt-modules-")]
+    modules = modules.without(frozenset(name for name in modules.names if _is_in(name, shipped_elsewhere)))
+    if not modules.sources:
         return
     folder = Path(str(getattr(context, "_temp_dir")))  # noqa: B009 - it lives as long as the application
-    _add(context, write_zip(folder, "ckpt-modules", sorted(own.sources.items())), includes)
-    if own.uses_library and not any(name.startswith(_LIBRARY) for name in includes):
+    _add(context, write_zip(folder, "ckpt-modules", sorted(modules.sources.items())), includes)
+    if modules.uses_library and not any(name.startswith(_LIBRARY) for name in includes):
         _add(context, package_zip(), includes)
 
 
@@ -74,6 +74,6 @@ def _is_in(name: str, files: list[str]) -> bool:
 def _add(context: SparkContext, path: Path, includes: list[str]) -> None:
     if path.name in includes:
         return
-    before = list(sys.path)
+    path_before = list(sys.path)
     context.addPyFile(str(path))
-    sys.path[:] = before  # this process has the modules, and reads new versions of them from their folder
+    sys.path[:] = path_before  # this process has the modules, and reads new versions of them from their folder

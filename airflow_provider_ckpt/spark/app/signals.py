@@ -62,8 +62,8 @@ class FirstSignal:
             self._jvm.restore()
 
     def _first(self, number: int, frame: FrameType | None) -> None:
-        for which, handler in self._before.items():
-            signal.signal(which, handler)  # a second signal ends this process, and the JVM with it
+        for other_number, handler in self._before.items():
+            signal.signal(other_number, handler)  # a second signal ends this process, and the JVM with it
         self._tell(signal.Signals(number).name)
 
     def _from_jvm(self, times: int) -> None:
@@ -166,9 +166,9 @@ class _JvmSignal:
         if session is None:
             return None
         ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]
-        one = cls(told, session._jvm)
-        one._before = one._set(one)
-        return one
+        handler = cls(told, session._jvm)
+        handler._before = handler._set(handler)
+        return handler
 
     def restore(self) -> None:
         """Restore the JVM's own handler, if Spark still runs."""

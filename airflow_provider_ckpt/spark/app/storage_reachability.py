@@ -45,10 +45,17 @@ def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]
 
     Local folders are left out. ``location``: of the root.
     """
-    found = [(root, location)]
+    opened = [(root, location)]
     for operator in job.sinks:
-        found += [(open_storage(place), place) for place in operator.sink.spark_folders(location.options)]
-    return [(storage, place) for storage, place in found if not storage.spark_uri().startswith("file:")]
+        opened += [
+            (open_storage(location_of_sink), location_of_sink)
+            for location_of_sink in operator.sink.spark_folders(location.options)
+        ]
+    return [
+        (storage, location_of_sink)
+        for storage, location_of_sink in opened
+        if not storage.spark_uri().startswith("file:")
+    ]
 
 
 def reach_root(job: Job, options: RunOptions, root: Storage, location: Location) -> StorageReachability | None:
@@ -91,12 +98,12 @@ class StorageReachability:
         for key, value in merged(locations).items():
             if not self._is_users(key):
                 self._conf.set(key, value)
-        asked: set[str] = set()
+        stores: set[str] = set()
         for storage, place in locations:
             folder = storage.spark_uri()
             store = "/".join(folder.split("/")[:3])
-            if store not in asked:
-                asked.add(store)
+            if store not in stores:
+                stores.add(store)
                 self.exists(storage, "", place)
 
     def check_same(self, root: Storage, location: Location) -> None:
@@ -170,7 +177,7 @@ def merged(locations: Iterable[Opened]) -> dict[str, str]:
                 uri=bucket,
                 names=", ".join(sorted(split_setting(key)[1] for key in names)),
             )
-    return {key: value for each in settings.values() for key, value in each.items()}
+    return {key: value for options_of_bucket in settings.values() for key, value in options_of_bucket.items()}
 
 
 def _told(throwable: Any) -> tuple[set[str], str]:

@@ -147,7 +147,7 @@ class SourceCalls:
         try:
             return call(operator, arguments)
         except FunctionFailedError as error:
-            sources = [(one, self.reads[uid]) for uid, one in self._operators.items()]
+            sources = [(source, self.reads[uid]) for uid, source in self._operators.items()]
             raise nothing_to_read(self.spark, sources, error.__cause__) or error from error.__cause__
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
@@ -214,8 +214,8 @@ def _called(spark: SparkSession, operator: Operator, reader: StreamReader | Batc
     except (FunctionFailedError, FunctionFailedForNowError) as error:
         cause = error.__cause__
         subject = f"source {operator.uid!r} ({operator.location})"
-        known = not_there(operator, reader.reads, cause) or nothing_to_read(spark, [(operator, reader.reads)], cause)
-        raise known or unfit_folders(subject, str(cause)) or error from cause
+        problem = not_there(operator, reader.reads, cause) or nothing_to_read(spark, [(operator, reader.reads)], cause)
+        raise problem or unfit_folders(subject, str(cause)) or error from cause
 
 
 def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard | None) -> DataFrame:
@@ -380,16 +380,16 @@ class QueryBuilder:
 
     def _refuse_internal_files(self, output: DataFrame) -> None:
         producers = {edge: producer for (_, producer), edge in self._edges.items()}
-        found = internal_files_named(output, {uid: self.inputs[uid] for uid in producers if uid in self.inputs})
-        if found is not None:
-            edge, what = found
+        use = internal_files_named(output, {uid: self.inputs[uid] for uid in producers if uid in self.inputs})
+        if use is not None:
+            edge, column = use
             operator = self._operators[self._vertex.uid]
             raise UnsupportedQueryError(
                 "{what} in the query of {uid!r} ({location}) would name internal files: the rows of {producer!r} come "
                 "through a result partition. Take it in the function of the source, as a column "
                 "(rows.withColumn('file', F.input_file_name())), and read that column here",
 
-                uid=operator.uid, location=operator.location, what=what, producer=producers[edge]
+                uid=operator.uid, location=operator.location, what=column, producer=producers[edge]
             )  # fmt: skip
 
     def _output(self, without: frozenset[str], hold: bool) -> DataFrame:
@@ -426,10 +426,12 @@ class QueryBuilder:
         operator = self._operators[uid]
         if operator.kind == "source":
             return uid not in without
-        kept = [[self._input_remains(uid, one, without) for one in uids] for uids in operator.inputs.values()]
-        if all(any(one) for one in kept):
+        remaining = [
+            [self._input_remains(uid, input_uid, without) for input_uid in uids] for uids in operator.inputs.values()
+        ]
+        if all(any(flags) for flags in remaining):
             return True
-        if top or any(any(one) for one in kept):
+        if top or any(any(flags) for flags in remaining):
             raise _NotDroppable
         return False
 
@@ -460,29 +462,29 @@ class QueryBuilder:
             self.inputs[uid] = self._calls(operator, hold=uid in self._holding)
             return self.inputs[uid]
         arguments: dict[str, DataFrame] = {}
-        given: dict[str, Counter[str]] = {}
+        streams_by_input: dict[str, Counter[str]] = {}
         for parameter, uids in operator.inputs.items():
-            frames = {one: frame for one in uids if (frame := self._input(uid, one)) is not None}
+            frames = {input_uid: frame for input_uid in uids if (frame := self._input(uid, input_uid)) is not None}
             if not frames:
                 return None
-            given |= {one: streams(frame) for one, frame in frames.items()}
+            streams_by_input |= {input_uid: streams(frame) for input_uid, frame in frames.items()}
             arguments[parameter] = self._unite(uid, parameter, frames) if len(uids) > 1 else frames[uids[0]]
         frame = self._calls.transform(operator, arguments)
         if self._calls.streaming:
             _check_stream(operator, frame)
-            _refuse_other_streams(operator, given, streams(frame))
+            _refuse_other_streams(operator, streams_by_input, streams(frame))
         return frame
 
     def _unite(self, uid: str, parameter: str, frames: Mapping[str, DataFrame]) -> DataFrame:
-        known = self._known.get((uid, parameter))
+        union = self._known.get((uid, parameter))
         is_whole = len(frames) == len(self._operators[uid].inputs[parameter])
         if self._calls.streaming:
-            frames = with_event_time_of_others(frames, lambda one: self._may_get_event_time(uid, one))
-        if is_whole or known is None:
+            frames = with_event_time_of_others(frames, lambda input_uid: self._may_get_event_time(uid, input_uid))
+        if is_whole or union is None:
             united = unite(with_like_fields(self._operators[uid], frames))
         else:
-            united = unite(without_ended(frames, known))
-        inputs = {one: frame.schema for one, frame in frames.items()}
+            united = unite(without_ended(frames, union))
+        inputs = {input_uid: frame.schema for input_uid, frame in frames.items()}
         self.unions[uid, parameter] = Union(united.schema, inputs)
         return united
 
@@ -496,7 +498,9 @@ class QueryBuilder:
         if uid not in self._vertex.operators:
             return frozenset({self._edges[consumer, uid]})
         inputs = self._operators[uid].input_uids
-        return frozenset().union(*(self._leaves(uid, one) for one in inputs)) if inputs else frozenset({uid})
+        return (
+            frozenset().union(*(self._leaves(uid, input_uid) for input_uid in inputs)) if inputs else frozenset({uid})
+        )
 
     def _output_mode(self) -> str:
         modes = [self._operators[uid].output_mode for uid in self._vertex.operators]
@@ -513,7 +517,9 @@ def _check_stream(operator: Operator, frame: DataFrame) -> None:
         )
 
 
-def _refuse_other_streams(operator: Operator, given: Mapping[str, Counter[str]], reads: Counter[str]) -> None:
+def _refuse_other_streams(
+    operator: Operator, streams_by_input: Mapping[str, Counter[str]], reads: Counter[str]
+) -> None:
     """Refuse a function that does not read each of its streams once.
 
     Spark notices a stream that is read twice only when the query is started, and fails again in each try. If a stream
@@ -522,7 +528,7 @@ def _refuse_other_streams(operator: Operator, given: Mapping[str, Counter[str]],
     Raises UnsupportedQueryError.
     """
     about: dict[str, Any] = {"uid": operator.uid, "location": operator.location}
-    unread = sorted(uid for uid, streams_of_it in given.items() if streams_of_it - reads)
+    unread = sorted(uid for uid, input_streams in streams_by_input.items() if input_streams - reads)
     if unread:
         raise UnsupportedQueryError(
             "the result of {uid!r} ({location}) does not read its input {unread}: rows of it would be skipped or, "
@@ -531,14 +537,14 @@ def _refuse_other_streams(operator: Operator, given: Mapping[str, Counter[str]],
             unread=", ".join(map(repr, unread)),
             **about,
         )
-    all_given = sum(given.values(), Counter())
-    if reads - all_given:
+    all_streams = sum(streams_by_input.values(), Counter())
+    if reads - all_streams:
         raise UnsupportedQueryError(
             "the result of {uid!r} ({location}) reads live inputs {reads} times and was given {given}: it joins or "
             "unites an input with itself, which no streaming query can, or reads a stream of its own, which only a "
             "@job.source may. For a self-join put a transform that returns its input unchanged in front of one side, "
             "and give that to {uid!r} as another input",
-            given=all_given.total(),
+            given=all_streams.total(),
             reads=reads.total(),
             **about,
         )

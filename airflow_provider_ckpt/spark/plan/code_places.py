@@ -46,7 +46,7 @@ class CodePlaces:
         cls, job: HasSinks, options: RunOptions, root: Location, reads: Mapping[str, SourceReads] | None = None
     ) -> CodePlaces:
         """Return the places of a run of ``job``. ``reads``: what its sources read, once they are planned."""
-        outputs = [place.uri for one in job.sinks for place in one.sink.spark_folders(root.options)]
+        outputs = [folder.uri for operator in job.sinks for folder in operator.sink.spark_folders(root.options)]
         places = cls(options.job, options.allow_code_from, (root.uri, *outputs))
         return places if reads is None else places.without_input(reads.values())
 
@@ -55,15 +55,15 @@ class CodePlaces:
 
         A folder that holds the job's own code stays: a job may read files that lie beside it.
         """
-        paths = [path for one in reads if one.is_file for path in one.paths]
-        own = _own_folders(self.job)
-        inputs = [path for path in paths if not any(lies_in(folder, path) for folder in own)]
+        paths = [path for read in reads if read.is_file for path in read.paths]
+        own_folders = _own_folders(self.job)
+        inputs = [path for path in paths if not any(lies_in(folder, path) for folder in own_folders)]
         return replace(self, written=(*self.written, *inputs))
 
     def is_own(self, reference: str) -> bool:
         """Return whether ``reference`` names the job's own file or module."""
-        own = _own_code(self.job)
-        return own is not None and own == _module_and_files(reference)
+        own_code = _own_code(self.job)
+        return own_code is not None and own_code == _module_and_files(reference)
 
     def check(self, reference: str) -> None:
         """Refuse a reference whose code lies elsewhere.
@@ -82,14 +82,14 @@ class CodePlaces:
         a package may find its modules in other folders, so each real path is checked again before it is read. If the
         first file is the job's own one, its imports are the job's own, too.
         """
-        own = _own_code(self.job)
-        if own is not None and own[0] and self.is_own(reference):
+        own_code = _own_code(self.job)
+        if own_code is not None and own_code[0] and self.is_own(reference):
             return None
         first: list[str] = []
 
         def check(place: str) -> None:
             first.append(place)
-            if own is None or first[0] not in own[1]:
+            if own_code is None or first[0] not in own_code[1]:
                 self._check_place(reference, place)
 
         return check
@@ -106,7 +106,7 @@ class CodePlaces:
             )
         allowed = self.folders()
         if not any(_is_within(place, folder) for folder in allowed):
-            known = ", ".join(allowed) or "none"
+            folders = ", ".join(allowed) or "none"
             folder = place if os.path.isdir(place) else os.path.dirname(place)
             raise ForeignCodeError(
                 "the code of {reference} is not run: {place} lies in none of the folders that a request may name code "
@@ -115,7 +115,7 @@ class CodePlaces:
                 "{folder}",
                 reference=reference,
                 place=place,
-                known=known,
+                known=folders,
                 folder=folder,
             )
 
@@ -175,10 +175,10 @@ def _own_code(job: str) -> tuple[str, tuple[str, ...]] | None:
 
 def _own_folders(job: str) -> list[str]:
     """Return the folder of the job's file, or of the package that the file is in."""
-    own = _own_code(job)
-    if own is None:
+    own_code = _own_code(job)
+    if own_code is None:
         return []
-    module, places = own
+    module, places = own_code
     if module:
         places = tuple(_places_of_module(module.partition(".")[0]))
     else:

@@ -85,7 +85,7 @@ class JobPlan:
     def state_partitions(self) -> dict[str, int]:
         """Return the number of state partitions by vertex. A query without state is left out."""
         vertices = self.definition.vertices.items()
-        return {uid: number for uid, one in vertices if (number := one.shuffle_partitions) is not None}
+        return {uid: number for uid, vertex in vertices if (number := vertex.shuffle_partitions) is not None}
 
     def has_event_time(self) -> bool:
         """Return whether some query follows event time, and so depends on the order of its inputs' rows."""
@@ -153,9 +153,9 @@ def _is_inline(job: Job, uid: str, calls: SourceCalls, done: FinishedWork) -> bo
     The decision of the job's first start is kept. A source that can no longer be read there shows as an operator that
     moved.
     """
-    known = done.inline.get(uid)
-    if known is not None and (uid in done.over or not known):
-        return known
+    recorded = done.inline.get(uid)
+    if recorded is not None and (uid in done.over or not recorded):
+        return recorded
     return _can_inline(job, uid, calls)
 
 
@@ -259,7 +259,7 @@ class _Planner:
         def placeholder(edge: str, hold: bool) -> DataFrame:
             return self._placeholder(edge, self.schemas[edges[edge]], hold)
 
-        known = self._done.unions.get(vertex.uid)
+        recorded_unions = self._done.unions.get(vertex.uid)
         operators, inputs = self._job.operators, self._graph.inputs(vertex.uid)
         unordered = unordered_inputs(operators, self._graph, vertex)
         is_read = self._graph.publishes(vertex.uid)
@@ -267,7 +267,7 @@ class _Planner:
         def builder_of(unions: Unions | None) -> QueryBuilder:
             return QueryBuilder(operators, vertex, inputs, self._calls, placeholder, unions, unordered, is_read=is_read)
 
-        builder = builder_of(known)
+        builder = builder_of(recorded_unions)
         dropped = self._done.dropped.get(vertex.uid, frozenset())
         built = builder.build(dropped)
         if self._calls.streaming:
@@ -282,7 +282,7 @@ class _Planner:
             if built.stateful:
                 self._check_idle_timeouts(vertex)
             self._follow_changes(vertex, built, dropped)
-            without = builder_of({**(known or {}), **builder.unions})
+            without = builder_of({**(recorded_unions or {}), **builder.unions})
             check_left_out(operators[vertex.uid], without, built, bounded, dropped, edges)
             if tables := lookup_tables(built.frame):
                 self.lookups[vertex.uid] = tables
@@ -291,7 +291,7 @@ class _Planner:
         self.schemas[vertex.uid] = plain(built.schema) if vertex.uid in self._mixed else built.schema
         mark = event_time(self.schemas[vertex.uid])
         self.unions[vertex.uid] = builder.unions
-        unions = tuple(union.recorded(*place) for place, union in builder.unions.items())
+        unions = tuple(union.recorded(*key) for key, union in builder.unions.items())
         parts = self._shuffle_partitions(vertex.uid, built)
         self.vertices[vertex.uid] = VertexDefinition(
             built.output_mode,
@@ -324,8 +324,8 @@ class _Planner:
         settings = self._done.settings.get(uid)
         if settings is not None and settings.state_partitions is not None:
             return settings.state_partitions
-        known = self._done.state_partitions.get(uid)
-        return int(str(self._spark.conf.get("spark.sql.shuffle.partitions"))) if known is None else known
+        recorded = self._done.state_partitions.get(uid)
+        return int(str(self._spark.conf.get("spark.sql.shuffle.partitions"))) if recorded is None else recorded
 
     def _follow_event_time(
         self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, dropped: frozenset[str]
@@ -411,14 +411,16 @@ class _Planner:
                 column=column,
             )
         fields = json.loads(frame.schema.json())["fields"]
-        columns = tuple((one["name"], one["type"]) for one in fields)
-        not_null = frozenset(one["name"] for one in fields if not one["nullable"])
+        columns = tuple((field["name"], field["type"]) for field in fields)
+        not_null = frozenset(field["name"] for field in fields if not field["nullable"])
         for uid in vertex.sinks:
-            given = SinkInput(uid, columns, output_mode, vertex.bounded, not_null)
+            sink_input = SinkInput(uid, columns, output_mode, vertex.bounded, not_null)
             if self._job.operators[uid].quarantine:
-                given = SinkInput(uid, tuple((one.name, "string") for one in QUARANTINE), "append", vertex.bounded)
-            self._job.operators[uid].sink.check_input(given)
-            self.sink_inputs[uid] = given
+                sink_input = SinkInput(
+                    uid, tuple((field.name, "string") for field in QUARANTINE), "append", vertex.bounded
+                )
+            self._job.operators[uid].sink.check_input(sink_input)
+            self.sink_inputs[uid] = sink_input
 
     def _writes_files(self, vertex: JobVertex) -> bool:
         """Return True if Spark writes the rows of the vertex to files: for a consumer, or for a sink."""
@@ -427,9 +429,9 @@ class _Planner:
 
     def _check_supported(self, vertex: JobVertex, built: BuiltQuery) -> None:
         if self._calls.streaming:
-            cause, how = refusal(built.frame, built.output_mode), f"in output mode {built.output_mode!r}"
+            cause, setting = refusal(built.frame, built.output_mode), f"in output mode {built.output_mode!r}"
         else:
-            cause, how = batch_refusal(built.frame), "in batch mode"
+            cause, setting = batch_refusal(built.frame), "in batch mode"
         if cause is None:
             return
         hint = self._advice(vertex) if "watermark" in cause.lower() else ""
@@ -438,7 +440,7 @@ class _Planner:
             "Spark cannot run the query of {vertex!r} ({location}) {how}: {cause}{hint}",
             vertex=vertex.uid,
             location=location,
-            how=how,
+            how=setting,
             cause=cause.rstrip("."),
             hint=hint,
         )
@@ -460,14 +462,14 @@ class _Planner:
                 "out of that: work on the sources themselves, or let the two share a query (no chain=False, no sink "
                 "or second consumer between them)"
             )
-        own = (
+        advice = (
             "; give the sources a watermark and group by a window or a column with it (by F.window(...) itself, "
             "not by its start)"
         )
         if read_by is None:
-            return f"{own}, or choose another output_mode"
+            return f"{advice}, or choose another output_mode"
         return (
-            f"{own}. Another output_mode does not help: {read_by!r} reads the rows, and would take each change of a "
+            f"{advice}. Another output_mode does not help: {read_by!r} reads the rows, and would take each change of a "
             "row for another row"
         )
 

@@ -103,7 +103,7 @@ def _by(kind: str, node: Any, columns: Columns) -> list[str]:
         parts = conjuncts(condition.get()) if condition.isDefined() else ()
         left, right = children_of(node)
         equal = [_equality(part, left, right, columns) for part in parts if part.nodeName() in _EQUALITIES]
-        return [one for one in equal if one is not None]
+        return [key for key in equal if key is not None]
     if kind == "Distinct":
         return _told_apart(each(node.output()), columns)
     if kind.startswith("Deduplicate"):
@@ -113,18 +113,18 @@ def _by(kind: str, node: Any, columns: Columns) -> list[str]:
 
 def _told_apart(expressions: Iterable[Any], columns: Columns) -> list[str]:
     """Return the expressions as texts. If two have the same text, all are shown with the streams of their columns."""
-    found = list(expressions)
-    plain = [_text(one, columns) for one in found]
-    return plain if len({*plain}) == len(plain) else [_text(one, columns, with_streams=True) for one in found]
+    keys = list(expressions)
+    plain = [_text(key, columns) for key in keys]
+    return plain if len({*plain}) == len(plain) else [_text(key, columns, with_streams=True) for key in keys]
 
 
 def _grouping(node: Any) -> list[str]:
     """Return the keys of arbitrary state; none for an operator without such keys."""
     with suppress(Py4JError):
-        return [str(one.name()) for one in each(node.groupingAttributes())]
+        return [str(attribute.name()) for attribute in each(node.groupingAttributes())]
     with suppress(Py4JError):
         keys = int(node.groupingAttributesLen())
-        return [str(one.name()) for one in islice(each(node.left().output()), keys)]
+        return [str(attribute.name()) for attribute in islice(each(node.left().output()), keys)]
     return []
 
 
@@ -139,14 +139,14 @@ def _text(expression: Any, columns: Columns, *, with_streams: bool = False, anon
     if columns.asks_the_time:
         text = _NUMBER.sub("#", _LITERAL.sub("#", text))
     text = _LITERAL.sub(_digest, text)
-    found: list[str] = []
+    replacements: list[str] = []
     for column in each(expression.references().toSeq()):
-        sql, told = str(column.sql()), columns.told(column, with_streams=with_streams, anonymous=anonymous)
-        if sql != told:  # replace whole names only, not a field of a structure or the end of another name
-            text = f"\0{len(found)}\0".join(re.split(rf"(?<![\w`.]){re.escape(sql)}(?![\w`])", text))
-            found.append(told)
-    for number, told in enumerate(found):
-        text = text.replace(f"\0{number}\0", told)
+        sql, name = str(column.sql()), columns.told(column, with_streams=with_streams, anonymous=anonymous)
+        if sql != name:  # replace whole names only, not a field of a structure or the end of another name
+            text = f"\0{len(replacements)}\0".join(re.split(rf"(?<![\w`.]){re.escape(sql)}(?![\w`])", text))
+            replacements.append(name)
+    for number, name in enumerate(replacements):
+        text = text.replace(f"\0{number}\0", name)
     return _SEED.sub(r"\1()", text)
 
 
@@ -163,9 +163,9 @@ def _calls(node: Any, columns: Columns) -> tuple[str, ...]:
     """
     expressions = node.aggregateExpressions()
     if expressions.size() > _MANY:
-        return tuple(dict.fromkeys(_text(one, columns) for one in each(expressions)))
-    found = [call for one in each(expressions) for call in _aggregates(one)]
-    calls = {_text(call, columns, with_streams=True): call for call in found}
+        return tuple(dict.fromkeys(_text(expression, columns) for expression in each(expressions)))
+    calls_in_plan = [call for expression in each(expressions) for call in _aggregates(expression)]
+    calls = {_text(call, columns, with_streams=True): call for call in calls_in_plan}
     return tuple(_told_apart(calls.values(), columns))
 
 
@@ -182,10 +182,10 @@ def _equality(node: Any, left: Any, right: Any, columns: Columns) -> str | None:
 
     A comparison with a constant, or of two columns of one side, is no key.
     """
-    one, other = node.left(), node.right()
-    for mine, theirs in ((one, other), (other, one)):
-        if _is_of(mine, left) and _is_of(theirs, right):
-            return f"{_text(mine, columns)} = {_text(theirs, columns)}"
+    first, second = node.left(), node.right()
+    for left_side, right_side in ((first, second), (second, first)):
+        if _is_of(left_side, left) and _is_of(right_side, right):
+            return f"{_text(left_side, columns)} = {_text(right_side, columns)}"
     return None
 
 

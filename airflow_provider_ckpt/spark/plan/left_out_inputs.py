@@ -74,15 +74,15 @@ def check_left_out(
 
     Raises UnsupportedQueryError, and what the functions of the job raise.
     """
-    for gone in _sets(builder, sorted(bounded), dropped):
-        problem = _problem(built, builder.build(dropped | gone))
+    for inputs in _sets(builder, sorted(bounded), dropped):
+        problem = _problem(built, builder.build(dropped | inputs))
         if problem is not None:
             about = {"vertex": operator.uid, "location": operator.location}
             raise UnsupportedQueryError(
                 "the query of {vertex!r} ({location}) could not run on when {inputs} has ended and is left out: "
                 "{problem}. Give all inputs of the union the same columns and the same watermark, and have the "
                 "function build the same query without {inputs}",
-                inputs=_named(gone, names),
+                inputs=_named(inputs, names),
                 problem=problem.rstrip("."),
                 **about,
             )
@@ -91,22 +91,22 @@ def check_left_out(
 def _sets(builder: QueryBuilder, bounded: Collection[str], dropped: frozenset[str]) -> Iterator[frozenset[str]]:
     sizes = range(1, len(bounded) + 1) if len(bounded) <= _ALL_SETS else (1, len(bounded))
     for size in sizes:
-        for gone in map(frozenset, combinations(bounded, size)):
-            if all(can_drop(builder, uid, dropped | (gone - {uid})) for uid in gone):
-                yield gone
+        for inputs in map(frozenset, combinations(bounded, size)):
+            if all(can_drop(builder, uid, dropped | (inputs - {uid})) for uid in inputs):
+                yield inputs
 
 
-def _problem(now: BuiltQuery, other: BuiltQuery) -> str | None:
-    before, after = plain(now.schema), plain(other.schema)
+def _problem(current: BuiltQuery, changed: BuiltQuery) -> str | None:
+    before, after = plain(current.schema), plain(changed.schema)
     if shape(before.jsonValue()) != shape(after.jsonValue()):
         return f"it would output {after.simpleString()} instead of {before.simpleString()}"
-    refused = refusal(other.frame, other.output_mode)
+    refused = refusal(changed.frame, changed.output_mode)
     if refused is not None:
         return refused
-    if now.stateful is not other.stateful or uses_event_time(now.frame) != uses_event_time(other.frame):
+    if current.stateful is not changed.stateful or uses_event_time(current.frame) != uses_event_time(changed.frame):
         return "its state would follow another event time"
-    if not now.stateful:
+    if not current.stateful:
         return None
-    both = streams(now.frame).keys() & streams(other.frame).keys()
-    found = mistaken(kept_state(now.frame), kept_state(other.frame), both)
-    return None if found is None else f"it would keep {found[1]} instead of {found[0]}"
+    common = streams(current.frame).keys() & streams(changed.frame).keys()
+    difference = mistaken(kept_state(current.frame), kept_state(changed.frame), common)
+    return None if difference is None else f"it would keep {difference[1]} instead of {difference[0]}"

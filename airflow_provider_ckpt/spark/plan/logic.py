@@ -94,17 +94,17 @@ class LogicLoader:
     def _version(self, reference: str, digest: str | None) -> Version:
         version = self._known(reference, digest)
         if version is None:
-            found = self._read(reference)
+            current = self._read(reference)
             with self._lock:
                 is_first = self._known(reference, digest) is None
-                version = self._instead.setdefault((reference, digest), found)
+                version = self._instead.setdefault((reference, digest), current)
                 if is_first and not version.is_of(digest):
                     self.changed.append(OtherContents(reference, str(digest), version.digest))
         return version
 
     def _known(self, reference: str, digest: str | None) -> Version | None:
-        own = None if digest is None else self._versions.get((reference, digest))
-        return own or self._instead.get((reference, digest))
+        version = None if digest is None else self._versions.get((reference, digest))
+        return version or self._instead.get((reference, digest))
 
     def read(self, reference: str) -> str:
         """Read the current files, even if they were read before, and return their digest.
@@ -118,13 +118,13 @@ class LogicLoader:
         self.places.check(reference)
         version = load_version(reference, self._params, self.places.check_of(reference))
         with self._lock:
-            known = self._versions.setdefault((reference, version.digest), version)
-            if known is version:  # prepare it before another thread gets it
+            kept = self._versions.setdefault((reference, version.digest), version)
+            if kept is version:  # prepare it before another thread gets it
                 cloudpickle.register_pickle_by_value(version.package)  # type: ignore[no-untyped-call]
                 version.job.runs_under(self._location)
-        if known is not version:
+        if kept is not version:
             version.forget()  # a version that is assigned every day is read every day, and is the same
-        return known
+        return kept
 
 
 def ship_functions(loaded: LoadedJob) -> None:

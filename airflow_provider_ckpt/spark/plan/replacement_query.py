@@ -26,47 +26,47 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 
 
 def check_fits(
-    vertex: str, now: BuiltQuery, other: BuiltQuery, *, is_read: bool = False, is_edited: bool = True
+    vertex: str, current: BuiltQuery, changed: BuiltQuery, *, is_read: bool = False, is_edited: bool = True
 ) -> None:
     """Refuse a query that cannot replace the running one. State that does not fit may show only in a trial run.
 
     Args:
         vertex: uid of the query, for messages.
-        now: the running query.
-        other: the query that would replace it.
+        current: the running query.
+        changed: the query that would replace it.
         is_read: other queries read the output through a result partition.
         is_edited: False if both queries have the same functions, so that their state is not compared.
 
     Raises UnfitQueryError.
     """
-    problems = _problems(now, other, is_edited=is_edited)
-    for problem in chain(problems, _problems_of_event_time(now, other, is_read=is_read)):
+    problems = _problems(current, changed, is_edited=is_edited)
+    for problem in chain(problems, _problems_of_event_time(current, changed, is_read=is_read)):
         raise UnfitQueryError(vertex=vertex, problem=problem)
 
 
-def _problems(now: BuiltQuery, other: BuiltQuery, *, is_edited: bool) -> Iterator[str]:
-    before, after = plain(now.schema), plain(other.schema)
+def _problems(current: BuiltQuery, changed: BuiltQuery, *, is_edited: bool) -> Iterator[str]:
+    before, after = plain(current.schema), plain(changed.schema)
     if shape(before.jsonValue()) != shape(after.jsonValue()):
         yield f"it has other columns: {after.simpleString()} instead of {before.simpleString()}"
-    if now.stateful is not other.stateful:
-        yield "it keeps state, and did not" if other.stateful else "it no longer keeps state"
+    if current.stateful is not changed.stateful:
+        yield "it keeps state, and did not" if changed.stateful else "it no longer keeps state"
     elif is_edited:
-        yield from _problems_of_state(now, other)
-    if now.output_mode != other.output_mode:
-        yield f"its output mode is {other.output_mode!r} instead of {now.output_mode!r}"
-    if now.watermark is not other.watermark:
-        yield "it has event time, and had none" if other.watermark else "it no longer has event time"
-    for uid, reads in now.reads.items():
-        if uid in other.reads and _identity(reads) != _identity(other.reads[uid]):
-            yield f"source {uid} reads {_shown(other.reads[uid])} instead of {_shown(reads)}"
-    cause = refusal(other.frame, other.output_mode)
+        yield from _problems_of_state(current, changed)
+    if current.output_mode != changed.output_mode:
+        yield f"its output mode is {changed.output_mode!r} instead of {current.output_mode!r}"
+    if current.watermark is not changed.watermark:
+        yield "it has event time, and had none" if changed.watermark else "it no longer has event time"
+    for uid, reads in current.reads.items():
+        if uid in changed.reads and _identity(reads) != _identity(changed.reads[uid]):
+            yield f"source {uid} reads {_shown(changed.reads[uid])} instead of {_shown(reads)}"
+    cause = refusal(changed.frame, changed.output_mode)
     if cause is not None:
         yield cause.rstrip(".")
 
 
-def _problems_of_state(now: BuiltQuery, other: BuiltQuery) -> Iterator[str]:
-    had, has = kept_state(now.frame), kept_state(other.frame)
-    before, after = streams(now.frame), streams(other.frame)
+def _problems_of_state(current: BuiltQuery, changed: BuiltQuery) -> Iterator[str]:
+    had, has = kept_state(current.frame), kept_state(changed.frame)
+    before, after = streams(current.frame), streams(changed.frame)
     differing = [(a, b) for a, b in zip_longest(had, has) if a is None or b is None or not a.fits(b)]
     if before != after:  # a source has ended, and is left out
         differing = list(filter(None, [mistaken(had, has, before.keys() & after.keys())]))
@@ -74,20 +74,20 @@ def _problems_of_state(now: BuiltQuery, other: BuiltQuery) -> Iterator[str]:
         yield f"its state would be taken for another: it keeps {b or 'none'} instead of {a or 'none'}"
 
 
-def _problems_of_event_time(now: BuiltQuery, other: BuiltQuery, *, is_read: bool) -> Iterator[str]:
+def _problems_of_event_time(current: BuiltQuery, changed: BuiltQuery, *, is_read: bool) -> Iterator[str]:
     """Yield differences in event time.
 
     Spark and the consumers of the output continue from the event time of the running query. With another event time
     they would drop rows as late.
     """
-    had, has = Counter(watermarks(now.frame)), Counter(watermarks(other.frame))
+    had, has = Counter(watermarks(current.frame)), Counter(watermarks(changed.frame))
     if has - had:
         yield f"it has another watermark: {', '.join(f'{column}, {delay}' for column, delay in has - had)}"
-    if had - has and streaming_leaves(now.frame) == streaming_leaves(other.frame):  # otherwise a source has ended
+    if had - has and streaming_leaves(current.frame) == streaming_leaves(changed.frame):  # otherwise a source has ended
         yield f"it lacks a watermark: {', '.join(f'{column}, {delay}' for column, delay in had - has)}"
-    if watermark_over_union(other.frame) and not watermark_over_union(now.frame):
+    if watermark_over_union(changed.frame) and not watermark_over_union(current.frame):
         yield "its watermark is set after a union, and was not"
-    before, after = event_time(now.schema), event_time(other.schema)
+    before, after = event_time(current.schema), event_time(changed.schema)
     if is_read and before != after:
         yield f"its output follows the event time of {_column(after)}, and its consumers follow {_column(before)}"
 

@@ -46,23 +46,23 @@ def check_resumable(
     check_changes(definition, plan.definition, plan.changeable, state.settings, streams, is_edited=edited)
     before, after = _places(state.plan.graph), _places(plan.graph)
     moved = sorted(uid for uid in before.keys() & after.keys() if before[uid] != after[uid])
-    gone = sorted(before.keys() - after.keys())
-    if moved or (gone and not allow_non_restored_state):
-        raise _other_job(", ".join(gone) or "none", ", ".join(moved) or "none")
-    _check_behind(state, definition, gone, root)
+    missing = sorted(before.keys() - after.keys())
+    if moved or (missing and not allow_non_restored_state):
+        raise _other_job(", ".join(missing) or "none", ", ".join(moved) or "none")
+    _check_behind(state, definition, missing, root)
     _check_returned(state, plan)
     _check_edges(state, plan)
     if plan.mode == "streaming":
         _check_event_time(state.plan.graph, plan)
     for uid, schema in plan.schemas_json().items():
-        known = state.plan.schemas.get(uid, schema)
-        if shape(json.loads(known)) != shape(json.loads(schema)):
-            was = stored_schema(known).simpleString()
+        recorded = state.plan.schemas.get(uid, schema)
+        if shape(json.loads(recorded)) != shape(json.loads(schema)):
+            was = stored_schema(recorded).simpleString()
             raise SchemaChangedError(vertex=uid, before=was, after=plan.schemas[uid].simpleString())
-    last = state.checkpoints.get(state.last_completed)
-    if last is not None:
-        told = _without_given_up((state.plan.graph, plan.graph), last.operators)
-        check_restore(plan.graph, told, last.subtasks, allow_non_restored_state=allow_non_restored_state)
+    checkpoint = state.checkpoints.get(state.last_completed)
+    if checkpoint is not None:
+        operators = _without_given_up((state.plan.graph, plan.graph), checkpoint.operators)
+        check_restore(plan.graph, operators, checkpoint.subtasks, allow_non_restored_state=allow_non_restored_state)
 
 
 def _without_given_up(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -> dict[str, str]:
@@ -71,13 +71,13 @@ def _without_given_up(graphs: Iterable[JobGraph], operators: Mapping[str, str]) 
     The others were dropped earlier. The user has allowed it, and a plan without them was recorded. So neither the user
     nor a worker is asked for the same permission again.
     """
-    known = {uid for graph in graphs for uid in graph.operators}
-    return {uid: told for uid, told in operators.items() if uid in known}
+    uids = {uid for graph in graphs for uid in graph.operators}
+    return {uid: vertex for uid, vertex in operators.items() if uid in uids}
 
 
-def _is_edited(state: JobState, before: JobCode | None, plan: JobPlan, code: JobCode | None) -> bool:
+def _is_edited(state: JobState, recorded: JobCode | None, plan: JobPlan, code: JobCode | None) -> bool:
     """Return whether the queries may run other code than in the previous run."""
-    if code is None or code != before or WITHOUT_SOURCE in code.modules.values():
+    if code is None or code != recorded or WITHOUT_SOURCE in code.modules.values():
         return True
     assigned = any(setting.logic for setting in state.settings.values())
     return assigned or state.definition is None or state.definition.params != plan.definition.params
@@ -88,26 +88,28 @@ def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
 
     Raises DefinitionChangedError.
     """
-    before = state.definition
-    if before is None:
+    previous = state.definition
+    if previous is None:
         return
-    mode = before.mode if options.mode == "auto" else options.mode
+    mode = previous.mode if options.mode == "auto" else options.mode
     persisted = [operator.uid for operator in job.operators.values() if operator.persist]
-    kept = [vertex.uid for vertex in state.graph().vertices if vertex.persist]
-    after = declared(job, mode, options.params)
-    check_finished(before, after, job.operators, _places(state.graph()), persisted=persisted, kept=kept)
+    persisted_vertices = [vertex.uid for vertex in state.graph().vertices if vertex.persist]
+    current = declared(job, mode, options.params)
+    check_finished(
+        previous, current, job.operators, _places(state.graph()), persisted=persisted, kept=persisted_vertices
+    )
 
 
 def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]]:
     """Return (sink, vertex) of new sinks of vertices that have ended. ``state``: the state before the current plan."""
     if state.plan is None:
         return []
-    known = {uid for vertex in state.plan.graph.vertices for uid in vertex.sinks}
+    previous_sinks = {uid for vertex in state.plan.graph.vertices for uid in vertex.sinks}
     over = {subtask.vertex for subtask in {*state.end_of_data, *state.finished}}
-    return [(uid, v.uid) for v in graph.vertices if v.uid in over for uid in v.sinks if uid not in known]
+    return [(uid, v.uid) for v in graph.vertices if v.uid in over for uid in v.sinks if uid not in previous_sinks]
 
 
-def _check_behind(state: JobState, definition: JobDefinition, gone: Collection[str], root: str) -> None:
+def _check_behind(state: JobState, definition: JobDefinition, missing: Collection[str], root: str) -> None:
     """Refuse to drop a sink with output that is staged and not released.
 
     Such output is no state that may be dropped. The next driver would not release it, but the checkpoint would count as
@@ -116,9 +118,9 @@ def _check_behind(state: JobState, definition: JobDefinition, gone: Collection[s
 
     Raises IllegalGraphChangeError.
     """
-    last = state.checkpoints.get(state.last_completed)
-    is_at_end = last is not None and last.is_final
-    for uid in gone:
+    checkpoint = state.checkpoints.get(state.last_completed)
+    is_at_end = checkpoint is not None and checkpoint.is_final
+    for uid in missing:
         sink = definition.sinks.get(uid)
         if sink is None or (sink.release == "final" and not is_at_end):
             continue
@@ -144,15 +146,15 @@ def _check_returned(state: JobState, plan: JobPlan) -> None:
     Raises IllegalGraphChangeError.
     """
     assert state.plan is not None
-    known = {vertex.uid for vertex in state.plan.graph.vertices}
-    before = _places(state.plan.graph)
+    vertices = {vertex.uid for vertex in state.plan.graph.vertices}
+    places = _places(state.plan.graph)
     for vertex in plan.graph.vertices:
         readers = {vertex.uid, *(edge.consumer for edge in plan.graph.outputs(vertex.uid))}
-        back = [uid for uid in vertex.sources if uid in state.abandoned and uid not in before]
-        if back and readers & known:
-            raise _returned(back[0], min(readers & known))
+        back = [uid for uid in vertex.sources if uid in state.abandoned and uid not in places]
+        if back and readers & vertices:
+            raise _returned(back[0], min(readers & vertices))
     for edge in plan.graph.edges:
-        if edge.producer in state.abandoned and edge.producer not in known and edge.consumer in known:
+        if edge.producer in state.abandoned and edge.producer not in vertices and edge.consumer in vertices:
             raise _returned(edge.producer, edge.consumer)
 
 
@@ -175,10 +177,10 @@ def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
         for vertex in before.vertices
     }
     for vertex in plan.graph.vertices:
-        known, now = inputs.get(vertex.uid), plan.definition.vertices.get(vertex.uid)
-        if known is None or now is None or not (now.stateful and now.event_time):
+        previous_inputs, current = inputs.get(vertex.uid), plan.definition.vertices.get(vertex.uid)
+        if previous_inputs is None or current is None or not (current.stateful and current.event_time):
             continue
-        added = {*vertex.sources, *(edge.producer for edge in plan.graph.inputs(vertex.uid))} - known
+        added = {*vertex.sources, *(edge.producer for edge in plan.graph.inputs(vertex.uid))} - previous_inputs
         if added:
             raise IllegalGraphChangeError(
                 "source {source!r} is new in the query of {vertex!r}, which keeps state by event time and has run: "
@@ -199,25 +201,27 @@ def _check_edges(state: JobState, plan: JobPlan) -> None:
     Raises IllegalGraphChangeError.
     """
     assert state.plan is not None
-    before, there = state.plan.graph, {vertex.uid for vertex in plan.graph.vertices}
+    before, kept = state.plan.graph, {vertex.uid for vertex in plan.graph.vertices}
     at_end = {subtask.vertex for subtask in {*state.end_of_data, *state.finished}}
-    for vertex in [vertex for vertex in before.vertices if vertex.uid in there]:
+    for vertex in [vertex for vertex in before.vertices if vertex.uid in kept]:
         uid = vertex.uid
-        was, now = ({edge.uid: edge.consumer for edge in graph.outputs(uid)} for graph in (before, plan.graph))
-        if was != now and (vertex.bounded or uid in at_end):
+        old_edges, new_edges = (
+            {edge.uid: edge.consumer for edge in graph.outputs(uid)} for graph in (before, plan.graph)
+        )
+        if old_edges != new_edges and (vertex.bounded or uid in at_end):
             raise IllegalGraphChangeError(
                 "the consumers of {vertex!r} have changed, and it reads sources that end. It published its rows for "
                 "the earlier consumers, and a new one would get only the rest. Change them back, let the new consumer "
                 "read the source under another uid, or run the job under another id",
                 vertex=uid,
             )
-        lost = [was[edge] for edge in was.keys() - now.keys() if was[edge] in there]
-        if lost:
+        lost_consumers = [old_edges[edge] for edge in old_edges.keys() - new_edges.keys() if old_edges[edge] in kept]
+        if lost_consumers:
             raise IllegalGraphChangeError(
                 "{vertex!r} no longer reads {producer!r}, and may not have read all rows that {producer!r} published "
                 "for it: these rows would be lost. Give {vertex!r} another uid, so that it starts empty, or change it "
                 "back",
-                vertex=min(lost),
+                vertex=min(lost_consumers),
                 producer=uid,
             )
         if vertex.persist != plan.graph.vertex(uid).persist:  # rows that all consumers read may be deleted already

@@ -132,37 +132,37 @@ def plan_splits(
             continue
         lists[uid] = read_frozen_splits(storage, f"{job_path(state.job_id)}/{frozen.path}")
         try:
-            told = _difference(lists[uid], given.of(operator))
+            difference = _difference(lists[uid], given.of(operator))
         except (InvalidInputError, TransientError) as error:  # the frozen list is read in any case
             unasked[uid] = str(error)
         else:
-            differs |= {} if told is None else {uid: told}
-    rescaled = {uid: wanted for uid, wanted in readers.items() if wanted != declared[uid]}
+            differs |= {} if difference is None else {uid: difference}
+    rescaled = {uid: number for uid, number in readers.items() if number != declared[uid]}
     return PlannedSplits(lists, subtasks, readers, rescaled, differs, unasked)
 
 
 def lists_that_differ(planned: PlannedSplits) -> Iterator[str]:
-    for uid, why in planned.unasked.items():
+    for uid, reason in planned.unasked.items():
         yield (
             f"the job continues with the splits of {uid} that it began with, and cannot check whether they have "
-            f"changed: {why}"
+            f"changed: {reason}"
         )
-    for uid, told in planned.differs.items():
+    for uid, difference in planned.differs.items():
         yield (
-            f"the splits of {uid} have changed since the job began ({told}): it continues with the earlier splits. To "
-            "read the new ones, run the job under another id"
+            f"the splits of {uid} have changed since the job began ({difference}): it continues with the earlier splits. "
+            "To read the new ones, run the job under another id"
         )
 
 
-def _difference(before: Sequence[Split], now: Sequence[Split]) -> str | None:
-    was, its = {one.id: one for one in before}, {one.id: one for one in now}
+def _difference(before: Sequence[Split], current: Sequence[Split]) -> str | None:
+    old, new = {split.id: split for split in before}, {split.id: split for split in current}
     parts = {
-        "new": [name for name in its if name not in was],
-        "gone": [name for name in was if name not in its],
-        "changed": [name for name in was if name in its and was[name] != its[name]],
+        "new": [name for name in new if name not in old],
+        "gone": [name for name in old if name not in new],
+        "changed": [name for name in old if name in new and old[name] != new[name]],
     }
-    told = [f"{len(names)} {what}: {_some(names)}" for what, names in parts.items() if names]
-    return "; ".join(told) or None  # another order is no difference
+    changes = [f"{len(names)} {change}: {_some(names)}" for change, names in parts.items() if names]
+    return "; ".join(changes) or None  # another order is no difference
 
 
 def _some(names: Sequence[str]) -> str:
@@ -233,11 +233,11 @@ def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
     """Return the frame in the order of the plan, also inside its columns; None if it has other columns."""
     if unlike_fields(frame.schema, planned, str) is not None:
         return None
-    kinds = {one.name: one.dataType for one in frame.schema.fields}
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
     return frame.select(
         *(
-            in_order_of(F.col(_quoted(one.name)), kinds[one.name], one.dataType, str).alias(one.name)
-            for one in planned.fields
+            in_order_of(F.col(_quoted(field.name)), kinds[field.name], field.dataType, str).alias(field.name)
+            for field in planned.fields
         )
     )
 

@@ -57,12 +57,12 @@ def _keys(node: Any, texts: ExpressionTexts) -> Iterator[str]:
     for expression in each(node.groupingExpressions()):
         if expression.nodeName() != "AttributeReference":
             yield _key(expression, texts)
-        elif _has(expression, _WINDOW) and (made := _definition(node, expression)) is not None:
-            yield _window(str(made.sql()))
-        elif _has(expression, _SESSION) and (made := _definition(node, expression)) is not None:
-            yield _session(texts.named(made))
-        elif (made := texts.made.get(int(expression.exprId().id()))) is not None:
-            yield _key(made, texts)
+        elif _has(expression, _WINDOW) and (expression_of_key := _definition(node, expression)) is not None:
+            yield _window(str(expression_of_key.sql()))
+        elif _has(expression, _SESSION) and (expression_of_key := _definition(node, expression)) is not None:
+            yield _session(texts.named(expression_of_key))
+        elif (expression_of_key := texts.made.get(int(expression.exprId().id()))) is not None:
+            yield _key(expression_of_key, texts)
 
 
 def _key(expression: Any, texts: ExpressionTexts) -> str:
@@ -80,28 +80,30 @@ def _definition(node: Any, column: Any) -> Any:
     A sliding window is made by several expressions. The first one shows all its bounds.
     """
     number = int(column.exprId().id())
-    for one in nodes_from(node):
-        if one.nodeName() == "Project":
-            for made in each(one.projectList()):
-                if made.nodeName() == "Alias" and int(made.exprId().id()) == number:
-                    return made.child()
-        elif one.nodeName() == "Expand":
-            for place, output in enumerate(each(one.output())):
+    for below in nodes_from(node):
+        if below.nodeName() == "Project":
+            for named in each(below.projectList()):
+                if named.nodeName() == "Alias" and int(named.exprId().id()) == number:
+                    return named.child()
+        elif below.nodeName() == "Expand":
+            for index, output in enumerate(each(below.output())):
                 if int(output.exprId().id()) == number:
-                    return one.projections().apply(0).apply(place)
+                    return below.projections().apply(0).apply(index)
     return None
 
 
 def _window(sql: str) -> str:
     """Return a window as text. Spark has replaced the window by arithmetic in microseconds."""
-    slide, start, length = (int(found[-1]) if (found := one.findall(sql)) else 0 for one in (_SLIDE, _START, _LENGTH))
-    every = f" every {_duration(slide)}" if slide != length else ""
-    since = f" starting at {_duration(start)}" if start else ""
-    return f"window of {_duration(length)}{every}{since}"
+    slide, start, length = (
+        int(matches[-1]) if (matches := pattern.findall(sql)) else 0 for pattern in (_SLIDE, _START, _LENGTH)
+    )
+    slide_text = f" every {_duration(slide)}" if slide != length else ""
+    start_text = f" starting at {_duration(start)}" if start else ""
+    return f"window of {_duration(length)}{slide_text}{start_text}"
 
 
 def _session(text: str) -> str:
-    gap = found[1] if (found := _GAP.search(text)) else text
+    gap = match[1] if (match := _GAP.search(text)) else text
     plain = _INTERVAL.sub(lambda interval: interval[1], gap)
     return f"session gap of {plain}"
 
@@ -116,10 +118,10 @@ def _delays(node: Any) -> Iterator[int]:
 def _time_bounds(node: Any, texts: ExpressionTexts) -> Iterator[str]:
     """Yield the conditions of a join, other than its keys, that compare event time."""
     condition = node.condition()
-    for one in conjuncts(condition.get()) if condition.isDefined() else ():
-        compares_time = any(_has(column, _DELAY) for column in each(one.references().toSeq()))
-        if compares_time and one.nodeName() not in ("EqualTo", "EqualNullSafe"):
-            yield texts.named(one)
+    for conjunct in conjuncts(condition.get()) if condition.isDefined() else ():
+        compares_time = any(_has(column, _DELAY) for column in each(conjunct.references().toSeq()))
+        if compares_time and conjunct.nodeName() not in ("EqualTo", "EqualNullSafe"):
+            yield texts.named(conjunct)
 
 
 def _of_function(node: Any) -> Iterator[str]:
