@@ -106,13 +106,17 @@ def _would(prepared: PreparedRun, decision: Decision) -> str:
         return f"begin the job again from nothing: {prepared.anew}"
     if decision.restore is not None:
         return f"go back to checkpoint {decision.restore.checkpoint}"
-    last = decision.state.last_completed
-    return f"resume the job after checkpoint {last}" if last else "resume the job, which has completed no checkpoint"
+    checkpoint = decision.state.last_completed
+    return (
+        f"resume the job after checkpoint {checkpoint}"
+        if checkpoint
+        else "resume the job, which has completed no checkpoint"
+    )
 
 
 def _query(prepared: PreparedRun, uid: str) -> CheckedQuery:
     vertex, graph = prepared.plan.graph.vertex(uid), prepared.plan.graph
-    columns = tuple((one.name, one.dataType.simpleString()) for one in prepared.plan.schemas[uid])
+    columns = tuple((field.name, field.dataType.simpleString()) for field in prepared.plan.schemas[uid])
     inputs = tuple(edge.producer for edge in graph.inputs(uid))
     return CheckedQuery(uid, vertex.operators, inputs, vertex.sinks, vertex.bounded, columns)
 

@@ -45,21 +45,21 @@ class SourceFiles:
 
         Files that were read are included, because a restore may read them again.
         """
-        found: dict[str, str] = {}
+        uris: dict[str, str] = {}
         for subtask, uid in self._sources():
-            found |= {key_of(uri): uri for uri in (*self._listed(uid), *self._planned(subtask, uid, -1))}
-        return found
+            uris |= {key_of(uri): uri for uri in (*self._listed(uid), *self._planned(subtask, uid, -1))}
+        return uris
 
     def unread(self) -> list[str]:
         """Return the URIs of listed and planned files that no published batch has read."""
-        found: dict[str, str] = {}
+        uris: dict[str, str] = {}
         for subtask, uid in self._sources():
             offset = self._offset(subtask, uid)
             planned = self._planned(subtask, uid, -1)
             later = self._planned(subtask, uid, offset)
             read = {key_of(uri) for uri in planned} - {key_of(uri) for uri in later}
-            found |= {key_of(uri): uri for uri in (*self._listed(uid), *later) if key_of(uri) not in read}
-        return [uri for _, uri in sorted(found.items())]
+            uris |= {key_of(uri): uri for uri in (*self._listed(uid), *later) if key_of(uri) not in read}
+        return [uri for _, uri in sorted(uris.items())]
 
     def _sources(self) -> Iterator[tuple[SubtaskId, str]]:
         for subtask in self.logs:
@@ -83,26 +83,26 @@ class SourceFiles:
         return [unquote(uri) for _, uri in named]
 
     def _offset(self, subtask: SubtaskId, uid: str) -> int:
-        last = self.logs[subtask].state.last_batch
-        return -1 if last is None else log_offset(last.offsets.get(uid))
+        last_batch = self.logs[subtask].state.last_batch
+        return -1 if last_batch is None else log_offset(last_batch.offsets.get(uid))
 
 
 def newly_forgotten(
-    spark: SparkSession, given: Sequence[str], known: Sequence[str], files: SourceFiles
+    spark: SparkSession, paths: Sequence[str], forgotten: Sequence[str], files: SourceFiles
 ) -> tuple[str, ...]:
     """Return the files that this run gives up.
 
     Args:
-        given: paths that the user gives up.
-        known: files that earlier runs gave up.
+        paths: paths that the user gives up.
+        forgotten: files that earlier runs gave up.
         files: the files of the job's sources.
 
     Raises ForgottenFileError.
     """
-    before = {key_of(path) for path in known}
-    new = [path for path in dict.fromkeys(given) if key_of(path) not in before]
-    of_sources = files.known() if new else {}
-    for path in new:
+    forgotten_keys = {key_of(path) for path in forgotten}
+    new_paths = [path for path in dict.fromkeys(paths) if key_of(path) not in forgotten_keys]
+    of_sources = files.known() if new_paths else {}
+    for path in new_paths:
         if _is_there(spark, path):
             raise ForgottenFileError(
                 "--forget-file {file}: the file exists, and the job reads it. Only files that are gone can be given "
@@ -110,30 +110,30 @@ def newly_forgotten(
                 file=redact_uri(path),
             )
         if key_of(path) not in of_sources:
-            unread = [uri for uri in files.unread() if key_of(uri) not in before]
+            unread = [uri for uri in files.unread() if key_of(uri) not in forgotten_keys]
             raise ForgottenFileError(
                 "--forget-file {file}: no source of the job waits for this file. {awaited}. Give such a name, or "
                 "leave the option out",
                 file=redact_uri(path),
                 awaited=_gone(spark, unread),
             )
-    return tuple(map(redact_uri, new))
+    return tuple(map(redact_uri, new_paths))
 
 
 def _gone(spark: SparkSession, files: Sequence[str]) -> str:
     """Return a sentence that names the files that are gone."""
-    gone = [shown_path(uri) for uri in files if not _is_there(spark, uri)]
-    if not gone:
+    missing = [shown_path(uri) for uri in files if not _is_there(spark, uri)]
+    if not missing:
         return "All files that its sources wait for are there"
-    more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
-    return f"Its sources wait for these files, which are gone: {', '.join(gone[:_NAMED])}{more}"
+    more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+    return f"Its sources wait for these files, which are gone: {', '.join(missing[:_NAMED])}{more}"
 
 
 def _is_there(spark: SparkSession, path: str) -> bool:
     """Return whether a path exists. It does not on a file system that Spark cannot reach, so the job cannot read it."""
     jvm: Any = spark._jvm
     try:
-        place = jvm.org.apache.hadoop.fs.Path(path)
-        return bool(place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).exists(place))
+        hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+        return bool(hadoop_path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).exists(hadoop_path))
     except Py4JError:
         return False

@@ -62,10 +62,10 @@ def execute(run: LoadedRun) -> Outcome:
     """
     ended = _take_over(run)
     while ended.version is not None:
-        before = run
-        run, ended = _upgrade(before, ended)
-        if run is not before:
-            before.forget()
+        previous = run
+        run, ended = _upgrade(previous, ended)
+        if run is not previous:
+            previous.forget()
     assert ended.outcome is not None
     return ended.outcome
 
@@ -78,22 +78,22 @@ def prepare_for_workers(run: LoadedRun) -> Outcome | None:
     return _take_over(run, for_workers=True).outcome
 
 
-def _upgrade(before: LoadedRun, left: Ended) -> tuple[LoadedRun, Ended]:
+def _upgrade(previous: LoadedRun, ended: Ended) -> tuple[LoadedRun, Ended]:
     """Run the other version. If it fails before its claim, run the previous version again.
 
     The other version may fail although it was tried, because the job has changed since. Before the claim it has done
     nothing.
 
     Args:
-        before: the version that has run until now.
-        left: its end.
+        previous: the version that has run until now.
+        ended: its end.
 
     Returns: the version that ran, and its end.
     """
-    tried, upgraded = left.version, left.upgraded
+    tried, upgraded = ended.version, ended.upgraded
     assert tried is not None
     assert upgraded is not None
-    version = replace(tried.run, journal=open_journal(before.storage, before.options))
+    version = replace(tried.run, journal=open_journal(previous.storage, previous.options))
     try:
         return version, _take_over(version, upgraded=upgraded, tried=tried)
     except OvertakenError:
@@ -101,29 +101,29 @@ def _upgrade(before: LoadedRun, left: Ended) -> tuple[LoadedRun, Ended]:
     except (Exception, SystemExit) as error:  # a function of the user may raise SystemExit
         if version.journal.epoch is not None:  # the claim was made, so the next run resumes with the other version
             raise
-        why = f"{version.options.job} could not begin: {cause_told(error)}"
-        log.warning("%s", why, exc_info=True)
+        message = f"{version.options.job} could not begin: {cause_told(error)}"
+        log.warning("%s", message, exc_info=True)
         version.forget()
-    upgraded = replace(upgraded, outcome=RequestOutcome.failed(f"{why}; the job continues unchanged"))
-    again = before.as_later_run()
+    upgraded = replace(upgraded, outcome=RequestOutcome.failed(f"{message}; the job continues unchanged"))
+    resumed = previous.as_later_run()
     try:
-        return before, _take_over(again, upgraded=upgraded)
+        return previous, _take_over(resumed, upgraded=upgraded)
     except OvertakenError:
         raise
     except (Exception, SystemExit) as error:
-        if again.journal.epoch is None and left.journal is not None:
-            _leave(left.journal, upgraded.request, why, cause_told(error))
+        if resumed.journal.epoch is None and ended.journal is not None:
+            _leave(ended.journal, upgraded.request, message, cause_told(error))
         raise
 
 
-def _leave(owned: OwnedJournal, request: str, why: str, cause: str) -> None:
+def _leave(owned: OwnedJournal, request: str, reason: str, cause: str) -> None:
     """Journal that neither version could begin.
 
     Otherwise watchers would think that the job runs, and the client of the request would wait.
     """
     with suppress(CkptError):
-        answer = RequestOutcome.failed(f"{why}; nor could the previous version resume: {cause}")
-        owned.write(RequestAnswered(request, UpgradeRequest.kind, answer, time.time()))
+        outcome = RequestOutcome.failed(f"{reason}; nor could the previous version resume: {cause}")
+        owned.write(RequestAnswered(request, UpgradeRequest.kind, outcome, time.time()))
         owned.write(StatusChanged(JobStatus.RESTARTING, time.time(), cause))
 
 
@@ -190,11 +190,11 @@ def finish_again(run: LoadedRun, state: JobState) -> Outcome:
     def look_back() -> None:
         for uid in not_looked_at(root, state):
             where = root.full_uri(f"{state.job_id}/{state.frozen[uid].path}")
-            told = (
+            message = (
                 f"no run has checked whether files came late to {uid}; the files that it had to read are listed in "
                 f"{where}"
             )
-            reporter.say(LineKind.WARNING, told, state)
+            reporter.say(LineKind.WARNING, message, state)
 
     post_run(reporter, state, "checking whether late files were reported", look_back)
     post_run(reporter, state, "deleting what the job no longer needs", clean)

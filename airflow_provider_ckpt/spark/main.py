@@ -68,12 +68,12 @@ def run_process(request: RunRequest, work: Work = run) -> ExitCode:
     A signal makes a run of the whole job stop with a savepoint (:class:`LeaveOnSignal`). Other work handles signals
     itself.
     """
-    told = LeaveOnSignal(request.options, request.location, request.on_status) if work is run else None
+    signals = LeaveOnSignal(request.options, request.location, request.on_status) if work is run else None
     try:
-        return run_job(request if told is None else replace(request, on_status=told), work)
+        return run_job(request if signals is None else replace(request, on_status=signals), work)
     finally:
-        if told is not None:
-            told.restore()
+        if signals is not None:
+            signals.restore()
         stop_session()
 
 
@@ -106,8 +106,8 @@ def _ended(request: RunRequest, work: Work) -> ExitCode:
         reporter.say(code.line_kind, find_cause(error).message, terminal=False, traceback=_traceback(error))
     except SystemExit as error:  # from a sink, for example; with 0 the job would seem to have finished
         code = ExitCode.FAILED
-        told = f"a call of sys.exit({error.code!r}) ended the driver before the end of the job"
-        reporter.say(code.line_kind, told, terminal=False, traceback=_traceback(error))
+        message = f"a call of sys.exit({error.code!r}) ended the driver before the end of the job"
+        reporter.say(code.line_kind, message, terminal=False, traceback=_traceback(error))
     return code
 
 

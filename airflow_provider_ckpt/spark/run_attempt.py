@@ -106,12 +106,12 @@ class RunAttempt:
     def run(self) -> Ended:
         self._make_ready()
         attempt = self._options.attempt or new_nonce()
-        before = 0 if self._upgraded is None else self._upgraded.since
+        since_epoch = 0 if self._upgraded is None else self._upgraded.since
         unclaimed, process = self._prepared.run.journal, identify(self._prepared.application)
-        taken = takeover.claim(unclaimed, attempt, process, self._admit, upgrades=before)
+        claim = takeover.claim(unclaimed, attempt, process, self._admit, upgrades=since_epoch)
         journal = OwnedJournal(unclaimed)
         try:
-            return self._run_claimed(journal, taken)
+            return self._run_claimed(journal, claim)
         except OvertakenError:
             raise
         except Exception as error:
@@ -119,20 +119,20 @@ class RunAttempt:
             raise
 
     def _make_ready(self) -> None:
-        known = self._prepared.base.state.forgotten_files
+        forgotten = self._prepared.base.state.forgotten_files
         if self._options.forget_files:
-            self._forgotten = self._newly_forgotten(known)
+            self._forgotten = self._newly_forgotten(forgotten)
         open_root(self._storage)
         if self._prepared.reach is not None:
             self._prepared.reach.check_same(self._storage, self._prepared.run.location)
         for sink in self._sinks.values():
             sink.prepare()
 
-    def _newly_forgotten(self, known: Sequence[str]) -> tuple[str, ...]:
+    def _newly_forgotten(self, forgotten: Sequence[str]) -> tuple[str, ...]:
         graph, state = self._plan.graph, self._prepared.base.state
         logs = load_logs(self._storage, self._options.job_id, graph)
         files = SourceFiles(self._storage, state, graph, logs)
-        return newly_forgotten(self._prepared.spark, self._options.forget_files, known, files)
+        return newly_forgotten(self._prepared.spark, self._options.forget_files, forgotten, files)
 
     def _admit(self, state: JobState) -> None:
         self._refuse_overtaken(state)
@@ -164,24 +164,24 @@ class RunAttempt:
             with suppress(CkptError):
                 journal.write(StatusChanged(JobStatus.RESTARTING, time.time(), str(error)))
 
-    def _run_claimed(self, journal: OwnedJournal, taken: takeover.TakenOver) -> Ended:
+    def _run_claimed(self, journal: OwnedJournal, claim: takeover.TakenOver) -> Ended:
         job_id, mode, graph = self._options.job_id, self._plan.mode, self._plan.graph
-        is_anew, asked = self._prepared.anew is not None, self._prepared.base.restore
-        start = find_recovery_point(self._storage, job_id, journal.state, graph, mode, is_anew=is_anew, asked=asked)
-        self._record(journal, taken, start)
+        is_anew, restore = self._prepared.anew is not None, self._prepared.base.restore
+        start = find_recovery_point(self._storage, job_id, journal.state, graph, mode, is_anew=is_anew, asked=restore)
+        self._record(journal, claim, start)
         self._reconcile(journal)
         self._forget_files(journal)
         frozen, splits = self._freeze(journal), self._freeze_splits(journal)
         logs = load_logs(self._storage, job_id, graph)
-        attempts = open_logs(journal, logs, taken.epoch, mode, start.restore, self._resets())  # fences earlier attempts
-        void_left_logs(journal, self._storage, taken.epoch)
-        tidy_up(self._storage, job_id, self._since(taken))
+        attempts = open_logs(journal, logs, claim.epoch, mode, start.restore, self._resets())  # fences earlier attempts
+        void_left_logs(journal, self._storage, claim.epoch)
+        tidy_up(self._storage, job_id, self._since(claim))
         claimed = ClaimedRun(
-            self._prepared, journal, taken, logs, attempts, frozen, splits, start.restore, self._upgraded
+            self._prepared, journal, claim, logs, attempts, frozen, splits, start.restore, self._upgraded
         )
         deployment = Deployment(claimed, self._status)
         deployment.make_tasks()
-        if taken.resumed:
+        if claim.resumed:
             deployment.collect_garbage()
         if self._for_workers:
             deployment.hand_over()
@@ -190,24 +190,24 @@ class RunAttempt:
         outcome = deployment.run()
         if outcome.status is JobStatus.STOPPED:
             post_run(self._status, journal.state, "comparing files", lambda: self._note_changed(journal, deployment))
-        self._see_to_the_rest(journal, taken, frozen, deployment.late_files(), outcome)
+        self._see_to_the_rest(journal, claim, frozen, deployment.late_files(), outcome)
         if outcome.upgrade is not None:
             version = deployment.version(outcome.upgrade)
             message = (
                 f"job {job_id} is at savepoint {journal.state.last_completed}, and resumes as {version.options.job}"
             )
             self._status.say(LineKind.RECONFIGURED, message, journal.state)
-            answer = RequestOutcome.completed(f"the job runs as {version.options.job}")
-            upgraded = Upgraded(self._since(taken), taken.epoch, outcome.ran, outcome.upgrade, answer)
+            request_outcome = RequestOutcome.completed(f"the job runs as {version.options.job}")
+            upgraded = Upgraded(self._since(claim), claim.epoch, outcome.ran, outcome.upgrade, request_outcome)
             return Ended(outcome, version, upgraded, journal)
         self._status.ended(journal.state, outcome.status, outcome.cause)
         return Ended(outcome)
 
-    def _since(self, taken: takeover.TakenOver) -> int:
+    def _since(self, claim: takeover.TakenOver) -> int:
         """Return the first epoch of this driver. Requests that were made since then are kept."""
-        return taken.epoch if self._upgraded is None else self._upgraded.since
+        return claim.epoch if self._upgraded is None else self._upgraded.since
 
-    def _record(self, journal: OwnedJournal, taken: takeover.TakenOver, start: RecoveryPoint) -> None:
+    def _record(self, journal: OwnedJournal, claim: takeover.TakenOver, start: RecoveryPoint) -> None:
         """Journal the decision: a restore, the plan and the settings. Report the start, and warn of surprises."""
         prepared, plan, options = self._prepared, self._plan, self._options
         if start.restore is not None and not start.is_journaled:
@@ -215,27 +215,29 @@ class RunAttempt:
         idle = [] if prepared.anew is not None else sinks_without_rows(self._as_reset(journal.state), plan.graph)
         schemas, public, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
         read = prepared.logic.as_read if self._for_workers else prepared.logic.first_read
-        before = journal.state.settings
-        settings = read(before)
+        assigned = journal.state.settings
+        settings = read(assigned)
         code = prepared.job.code
         edited = [] if prepared.anew is not None else [*resumes_with_edited_code(journal.state, plan, code)]
         record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, public, rescaled, settings, code)
-        self._status.started(journal.state, taken.before, taken.resumed, **prepared.places())
+        self._status.started(journal.state, claim.before, claim.resumed, **prepared.places())
         for other in prepared.logic.changed:
             self._status.say(LineKind.WARNING, str(other), journal.state)
-        given = not_as_given(before, journal.state.settings)
-        parts = keeps_state_partitions(plan, prepared.spark, options, journal.state.settings, self._storage.uri)
-        fewer = suggests_fewer_partitions(plan, prepared.spark, options.conf, prepared.base.state)
+        unused = not_as_given(assigned, journal.state.settings)
+        kept_partitions = keeps_state_partitions(
+            plan, prepared.spark, options, journal.state.settings, self._storage.uri
+        )
+        partitions = suggests_fewer_partitions(plan, prepared.spark, options.conf, prepared.base.state)
         timers = discards_timers(options, plan)
         self._warn(
             [
                 *finished_without_a_file(journal.state),
                 *gets_no_rows(idle),
                 *looks_up_files(plan, time.time(), options.job_id, self._storage.uri),
-                *given,
+                *unused,
                 *prepared.kept.notices(),
-                *parts,
-                *fewer,
+                *kept_partitions,
+                *partitions,
                 *edited,
                 *timers,
                 *hides_partitions(prepared.job),
@@ -244,8 +246,8 @@ class RunAttempt:
             journal.state,
         )
         if prepared.anew is not None:
-            why = f"no checkpoint has completed, and {prepared.anew}"
-            self._status.say(LineKind.ANEW, f"job {options.job_id} starts from scratch; {why}", journal.state)
+            reason = f"no checkpoint has completed, and {prepared.anew}"
+            self._status.say(LineKind.ANEW, f"job {options.job_id} starts from scratch; {reason}", journal.state)
 
     def _forget_files(self, journal: OwnedJournal) -> None:
         if self._forgotten:
@@ -273,7 +275,7 @@ class RunAttempt:
         waits = {source.uid for source in prepared.job.sources if source.on_unfinished == "wait"}
         reads, job_id = prepared.bounded_reads(), self._options.job_id
         is_new = [uid for uid in reads if uid not in journal.state.frozen]
-        new = reads.keys() - journal.state.frozen.keys()
+        new_uids = reads.keys() - journal.state.frozen.keys()
         frozen = freeze_sources(
             prepared.spark,
             self._storage,
@@ -288,12 +290,16 @@ class RunAttempt:
         )
         self._warn(ends_at_once(self._plan, frozen), journal.state)
         live = {uid: read for uid, read in self._plan.reads.items() if uid not in reads}
-        self._warn(leaves_out(prepared.spark, {**{uid: reads[uid] for uid in new}, **live}), journal.state)
+        self._warn(leaves_out(prepared.spark, {**{uid: reads[uid] for uid in new_uids}, **live}), journal.state)
         self._warn(leaves_out_temporary(prepared.spark, {uid: reads[uid] for uid in is_new}), journal.state)
         over = {uid: journal.state.frozen.get(uid) for uid in followers(prepared.job.operators) if uid not in frozen}
-        ended = {uid: one.path for uid, one in over.items() if one is not None and one.path is not None}
-        known = frozen | {uid: read_end(self._storage, f"{job_id}/{path}") for uid, path in ended.items()}
-        return without(known, journal.state.forgotten_files)
+        ended = {
+            uid: frozen_source.path
+            for uid, frozen_source in over.items()
+            if frozen_source is not None and frozen_source.path is not None
+        }
+        ends = frozen | {uid: read_end(self._storage, f"{job_id}/{path}") for uid, path in ended.items()}
+        return without(ends, journal.state.forgotten_files)
 
     def _freeze_splits(self, journal: OwnedJournal) -> dict[str, tuple[Split, ...]]:
         planned = self._plan.splits
@@ -306,8 +312,8 @@ class RunAttempt:
 
         This is for a stopped job. A task at its end of data has reported its own files.
         """
-        for found in deployment.changed_files():
-            event = SourceFilesChanged(found.uid, found.files, found.count, found.unread, time.time())
+        for change in deployment.changed_files():
+            event = SourceFilesChanged(change.uid, change.files, change.count, change.unread, time.time())
             journal.write(event)
             self._status.event(event, journal.state)
         journal.flush()
@@ -315,28 +321,28 @@ class RunAttempt:
     def _see_to_the_rest(
         self,
         journal: OwnedJournal,
-        taken: takeover.TakenOver,
+        claim: takeover.TakenOver,
         frozen: Mapping[str, FrozenEnd],
         late: set[str],
         outcome: Outcome,
     ) -> None:
         job_id, graph, spark = self._options.job_id, journal.graph(), self._prepared.spark
 
-        def tell(found: LateFilesFound) -> None:
-            journal.write(found)
-            self._status.event(found, journal.state)
+        def tell(late_files: LateFilesFound) -> None:
+            journal.write(late_files)
+            self._status.event(late_files, journal.state)
             journal.flush()  # before the files count as reported; nothing flushes the journal later
 
         def tell_of_late_files() -> None:
-            over, ends = of_finished(self._storage, journal.state)
-            reads = {**over, **self._plan.reads}
+            finished_reads, ends = of_finished(self._storage, journal.state)
+            reads = {**finished_reads, **self._plan.reads}
             follow = followers(self._prepared.job.operators)
-            live = {uid: reads[one] for uid, one in follow.items() if one in reads}
+            live = {uid: reads[history] for uid, history in follow.items() if history in reads}
             name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, tell, live)
 
         def forget() -> None:  # clients read the answers in the journal, not in the request files
             keep = outcome.status is not JobStatus.FINISHED
-            forget_requests(self._storage, job_id, taken.epoch + 1, keep_leaves=keep)
+            forget_requests(self._storage, job_id, claim.epoch + 1, keep_leaves=keep)
 
         post_run(self._status, journal.state, "naming late files", tell_of_late_files)
         if outcome.upgrade is None:
@@ -346,7 +352,7 @@ class RunAttempt:
             post_run(self._status, journal.state, "deleting what the job no longer needs", clean)
 
     def _tell_prepared(self, state: JobState) -> None:
-        subtasks = [str(one) for one in sorted(state.unfinished_assignable())]
+        subtasks = [str(subtask) for subtask in sorted(state.unfinished_assignable())]
         message = f"job {self._options.job_id} is prepared for a JobMaster and workers: {', '.join(subtasks)}"
         self._status.say(LineKind.PREPARED, message, state, subtasks=subtasks)
 

@@ -57,8 +57,8 @@ def told_late(status: StatusReporter, state: JobState, deployment: int) -> ExitC
     Raises DeploymentOverError if another driver or deployment runs the job.
     """
     if state.status is None or state.status.is_alive:
-        why = f"epoch {state.epoch} has the job ({state.worker})"
-        raise DeploymentOverError(job_id=state.job_id, deployment=deployment, why=why)
+        reason = f"epoch {state.epoch} has the job ({state.worker})"
+        raise DeploymentOverError(job_id=state.job_id, deployment=deployment, why=reason)
     return told(status, state, state.job_id, WorkerEnd.JOB_OVER, state.status)
 
 
@@ -69,10 +69,10 @@ def told_failed(status: StatusReporter, state: JobState, failure: SubtaskFailed)
     the whole run, and is not the fault of this worker.
     """
     message = f"{failure.subtask} failed, and this worker leaves with it: {failure.cause}"
-    more: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
+    fields: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
     if failure.result_is_lost:
-        more[RUN_OVER] = True
-    status.say(LineKind.FAILED, message, state, terminal=False, **more)
+        fields[RUN_OVER] = True
+    status.say(LineKind.FAILED, message, state, terminal=False, **fields)
     return ExitCode.FAILED
 
 
@@ -90,10 +90,10 @@ def told(
         status.say(kind, text, state, terminal=job_status.is_terminal, **resumes)
         return code
     message = f"this worker leaves, {end.value}; another worker resumes its subtasks (job {job_id})"
-    kind, more = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}
+    kind, fields = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}
     if end is WorkerEnd.NO_MASTER:
-        more[NO_MASTER] = True  # another attempt is useless until a JobMaster runs
-    status.say(kind, message, state, terminal=False, **more)
+        fields[NO_MASTER] = True  # another attempt is useless until a JobMaster runs
+    status.say(kind, message, state, terminal=False, **fields)
     return ExitCode.FAILED
 
 
@@ -175,8 +175,8 @@ class WorkerRun:
             status.say(LineKind.WAITING, f"Spark is warm, after {seconds:.1f} s", warm=True)
 
         begin_warm_up(prepared.spark, say_warm, stateful=bool(prepared.plan.stateful()))
-        asked = _AskedToLeave()
-        self.on_started(asked)
+        leave_request = _AskedToLeave()
+        self.on_started(leave_request)
         while True:
             standby = Standby(
                 prepared.run.storage,
@@ -188,16 +188,16 @@ class WorkerRun:
                 only_begun=self.only_begun,
                 is_well=lambda: not is_gone(),
             )
-            asked.tells(standby)
+            leave_request.tells(standby)
             text = f"this worker stands by for {', '.join(subtasks)} of job {job_id}"
             status.say(LineKind.WAITING, text, journal.state, subtasks=list(subtasks))
-            found = standby.wait()
-            if found is WorkerEnd.JOB_OVER:
+            result = standby.wait()
+            if result is WorkerEnd.JOB_OVER:
                 return told_late(status, journal.state, deployment)
-            if isinstance(found, WorkerEnd):
-                return told(status, journal.state, job_id, found, None)
+            if isinstance(result, WorkerEnd):
+                return told(status, journal.state, job_id, result, None)
             try:
-                code = self._run(prepared, found, asked.tells)
+                code = self._run(prepared, result, leave_request.tells)
             except SubtaskTakenError as error:  # another worker on standby, or a restarted one, was first
                 status.say(LineKind.WARNING, str(error), journal.state)
                 continue
@@ -266,10 +266,10 @@ class _AskedToLeave:
         self._now: Stoppable | None = None
         self._is_asked = False
 
-    def tells(self, now: Stoppable) -> None:
-        self._now = now
+    def tells(self, worker: Stoppable) -> None:
+        self._now = worker
         if self._is_asked:
-            now.leave()
+            worker.leave()
 
     def leave(self) -> None:
         self._is_asked = True
@@ -277,14 +277,14 @@ class _AskedToLeave:
             self._now.leave()
 
 
-def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
+def chosen(state: JobState, requested: Collection[str]) -> tuple[SubtaskId, ...]:
     """Return the subtasks that the worker must run.
 
     They are given by their names or by those of their vertices. Subtasks that a rescale has added run with their hosts.
 
     Raises NoSuchSubtaskError.
     """
-    for name in asked:
+    for name in requested:
         host = state.hosts.get(SubtaskId(name))
         if host is not None:  # this worker and the host's worker would take the subtask from each other
             raise NoSuchSubtaskError(
@@ -297,7 +297,7 @@ def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
             )
         if not state.named(name):
             raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(state.assignable()))
-    return tuple(dict.fromkeys(subtask for name in asked for subtask in state.named(name)))
+    return tuple(dict.fromkeys(subtask for name in requested for subtask in state.named(name)))
 
 
 def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskId]) -> PreparedRun:
@@ -323,12 +323,12 @@ def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskI
     if prepared.refused is not None:
         raise prepared.refused
     differs = [
-        what
-        for what, same in {
+        part
+        for part, is_same in {
             "the graph": prepared.plan.graph == state.graph(),
             "the columns": prepared.plan.schemas_json() == dict(state.plan.schemas),
         }.items()
-        if not same
+        if not is_same
     ]
     if differs:
         raise WorkerDiffersError(job_id=options.job_id, what=" and ".join(differs), deployment=state.deployment)
@@ -339,9 +339,9 @@ def _frozen(storage: Storage, state: JobState) -> dict[str, FrozenEnd]:
     """Read the frozen ends of the sources. A worker freezes none (R11)."""
     by_split = {vertex.uid for vertex in state.graph().vertices if vertex.splits}
     ends = {
-        uid: read_end(storage, f"{state.job_id}/{one.path}")
-        for uid, one in state.frozen.items()
-        if one.path is not None and uid not in by_split
+        uid: read_end(storage, f"{state.job_id}/{source.path}")
+        for uid, source in state.frozen.items()
+        if source.path is not None and uid not in by_split
     }
     return without(ends, state.forgotten_files)
 
@@ -349,7 +349,7 @@ def _frozen(storage: Storage, state: JobState) -> dict[str, FrozenEnd]:
 def _splits(storage: Storage, state: JobState) -> dict[str, Sequence[Split]]:
     by_split = {vertex.uid for vertex in state.graph().vertices if vertex.splits}
     return {
-        uid: read_frozen_splits(storage, f"{state.job_id}/{one.path}")
-        for uid, one in state.frozen.items()
-        if one.path is not None and uid in by_split
+        uid: read_frozen_splits(storage, f"{state.job_id}/{source.path}")
+        for uid, source in state.frozen.items()
+        if source.path is not None and uid in by_split
     }

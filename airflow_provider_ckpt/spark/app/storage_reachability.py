@@ -157,7 +157,7 @@ class StorageReachability:
         bucket, name = split_setting(key)
         together = CREDENTIALS if name in CREDENTIALS else {name}
         prefixes = ("fs.s3a.", f"fs.s3a.bucket.{bucket}.")
-        return any(f"{prefix}{one}" in self._users for prefix in prefixes for one in together)
+        return any(f"{prefix}{suffix}" in self._users for prefix in prefixes for suffix in together)
 
 
 def merged(locations: Iterable[Opened]) -> dict[str, str]:

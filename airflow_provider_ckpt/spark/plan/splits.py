@@ -149,8 +149,8 @@ def lists_that_differ(planned: PlannedSplits) -> Iterator[str]:
         )
     for uid, difference in planned.differs.items():
         yield (
-            f"the splits of {uid} have changed since the job began ({difference}): it continues with the earlier splits. "
-            "To read the new ones, run the job under another id"
+            f"the splits of {uid} have changed since the job began ({difference}): it continues with the earlier "
+            "splits. To read the new ones, run the job under another id"
         )
 
 

@@ -164,13 +164,13 @@ def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[
         named: id -> definition of SQL's WITH (:func:`with_definitions`). A use of a definition is a leaf of the plan.
             None: each definition is counted once, although a query may use it more often.
     """
-    found: Counter[str] = Counter()
-    for one in nodes_from(node):
-        if one.nodeName().startswith("StreamingRelation"):
-            found[_NAME.sub(r"\1", str(one.sourceIdentifyingName().toString()))] += 1
-        elif named is not None and one.nodeName() == "CTERelationRef":
-            found += streams_below(named[int(one.cteId())], named)
-    return found
+    names: Counter[str] = Counter()
+    for below in nodes_from(node):
+        if below.nodeName().startswith("StreamingRelation"):
+            names[_NAME.sub(r"\1", str(below.sourceIdentifyingName().toString()))] += 1
+        elif named is not None and below.nodeName() == "CTERelationRef":
+            names += streams_below(named[int(below.cteId())], named)
+    return names
 
 
 def with_definitions(plan: Any) -> dict[int, Any]:
@@ -180,13 +180,13 @@ def with_definitions(plan: Any) -> dict[int, Any]:
 
 def columns_of_streams(plan: Any) -> dict[int, str]:
     """Return column id -> the stream that the column comes from."""
-    found: dict[int, str] = {}
+    columns: dict[int, str] = {}
     for leaf in nodes_from(plan):
         if leaf.nodeName().startswith("StreamingRelation"):
             (name,) = streams_below(leaf)
             output = leaf.output()
-            found |= {int(output.apply(index).exprId().id()): name for index in range(output.size())}
-    return found
+            columns |= {int(output.apply(index).exprId().id()): name for index in range(output.size())}
+    return columns
 
 
 def made_columns(plan: Any) -> dict[int, Any]:
@@ -195,17 +195,19 @@ def made_columns(plan: Any) -> dict[int, Any]:
     Spark moves some parts of an expression into columns of their own, and numbers these. The parts are keys that are no
     columns, expressions that are used twice, fields of structures, and calls of Python functions.
     """
-    found: dict[int, Any] = {}
+    columns: dict[int, Any] = {}
     for node in nodes_from(plan):
         if node.nodeName() == "Project":
-            made = [
-                one for one in each(node.projectList()) if one.nodeName() == "Alias" and _MADE.fullmatch(one.name())
+            aliases = [
+                expression
+                for expression in each(node.projectList())
+                if expression.nodeName() == "Alias" and _MADE.fullmatch(expression.name())
             ]
-            found |= {int(one.exprId().id()): one.child() for one in made}
+            columns |= {int(expression.exprId().id()): expression.child() for expression in aliases}
         elif node.nodeName() in _CALLS_PYTHON:
             calls = zip(each(node.resultAttrs()), each(node.udfs()), strict=True)
-            found |= {int(result.exprId().id()): call for result, call in calls}
-    return found
+            columns |= {int(result.exprId().id()): call for result, call in calls}
+    return columns
 
 
 def asks_the_time(plan: Any, spark: SparkSession) -> bool:
@@ -218,7 +220,7 @@ def asks_the_time(plan: Any, spark: SparkSession) -> bool:
     pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
     if not plan.containsPattern(pattern):
         return False
-    expressions = (one for node in nodes_from(plan) for one in each(node.expressions()))
+    expressions = (root for node in nodes_from(plan) for root in each(node.expressions()))
     return any(
         expression.containsPattern(pattern) and not _follows_event_time(expression) for expression in expressions
     )
@@ -265,12 +267,12 @@ def leaf_ids(frame: DataFrame) -> frozenset[int]:
 
 
 def _ids(node: Any) -> set[int]:
-    found: set[int] = set()
+    ids: set[int] = set()
     for leaf in nodes_from(node):
         if not children_of(leaf):
             output = leaf.output()
-            found |= {int(output.apply(index).exprId().id()) for index in range(output.size())}
-    return found
+            ids |= {int(output.apply(index).exprId().id()) for index in range(output.size())}
+    return ids
 
 
 def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:

@@ -32,10 +32,12 @@ def marked(schema: StructType, event_time: EventTime) -> StructType:
     """Return a schema from the journal with Spark's mark of event time."""
     return StructType(
         [
-            StructField(one.name, one.dataType, one.nullable, {**(one.metadata or {}), MARK: event_time.delay_ms})
-            if one.name == event_time.column
-            else one
-            for one in schema.fields
+            StructField(
+                field.name, field.dataType, field.nullable, {**(field.metadata or {}), MARK: event_time.delay_ms}
+            )
+            if field.name == event_time.column
+            else field
+            for field in schema.fields
         ]
     )
 

@@ -57,8 +57,8 @@ def unordered_inputs(operators: Mapping[str, Operator], graph: JobGraph, vertex:
 def max_ahead_of(operators: Mapping[str, Operator], graph: JobGraph, producer: str) -> float | None:
     """Return how far ahead of the clock rows of a producer may move the watermark, in seconds. None: any distance."""
     limits = [operators[uid].max_ahead for uid in graph.upstream_sources(producer)]
-    known = [one for one in limits if one is not None]
-    return max(known) if known and len(known) == len(limits) else None
+    set_limits = [limit for limit in limits if limit is not None]
+    return max(set_limits) if set_limits and len(set_limits) == len(limits) else None
 
 
 _FOLLOW = "ckpt_follow"
@@ -109,8 +109,8 @@ class EventTimeGuard:
         start = F.timestamp_millis(F.lit(0))
         moving = time if max_ahead is None else F.when(time <= _bound(max_ahead), time)
         name = f"{FOLLOWED}{field.name}"
-        found = frame.withColumn(name, F.coalesce(moving, start))
-        found = found.withWatermark(_quoted(name), f"{delay_ms} milliseconds")
+        followed = frame.withColumn(name, F.coalesce(moving, start))
+        followed = followed.withWatermark(_quoted(name), f"{delay_ms} milliseconds")
         if self.observes:
             moves = F.col(_quoted(name)) == time
             counts = (
@@ -120,9 +120,9 @@ class EventTimeGuard:
                 F.count_if(time.isNull()).alias("without"),
                 F.count_if(time < start).alias("before_1970"),
             )
-            found = found.observe(f"{OBSERVED} {delay_ms} {uid}", *counts)
-        columns = (_marked(one, field) for one in frame.schema.fields)
-        return found.select(*columns)
+            followed = followed.observe(f"{OBSERVED} {delay_ms} {uid}", *counts)
+        columns = (_marked(schema_field, field) for schema_field in frame.schema.fields)
+        return followed.select(*columns)
 
 
 def projected(frame: DataFrame, *columns: Column) -> DataFrame:
@@ -145,9 +145,11 @@ def _plain_time(marked: DataFrame) -> StructField | None:
     """Return the column that Spark follows; None for a window, and if two columns have one name."""
     fields = marked.schema.fields
     names = {field.name.lower() for field in fields}
-    found = next((field for field in fields if MARK in (field.metadata or {})), None)
-    is_plain = found is not None and isinstance(found.dataType, TimestampType) and len(names) == len(fields)
-    return found if is_plain else None
+    marked_field = next((field for field in fields if MARK in (field.metadata or {})), None)
+    is_plain = (
+        marked_field is not None and isinstance(marked_field.dataType, TimestampType) and len(names) == len(fields)
+    )
+    return marked_field if is_plain else None
 
 
 def _marked(field: StructField, marked: StructField) -> Column:

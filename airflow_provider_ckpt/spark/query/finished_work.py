@@ -54,7 +54,7 @@ class FinishedWork:
             frozenset(over),
             {uid: not vertex.bounded for vertex in vertices for uid in vertex.bounded_sources},
             {vertex: frozenset(uids) for vertex, uids in state.dropped.items()},
-            {one.uid: _schema(one.uid, state, definition) for one in ended},
+            {vertex.uid: _schema(vertex.uid, state, definition) for vertex in ended},
             definition.mode,
             {
                 vertex: read_unions(definition.vertices[vertex].unions)
@@ -62,23 +62,23 @@ class FinishedWork:
                 if uids and vertex in definition.vertices
             },
             state.settings,
-            {uid: n for uid, one in definition.vertices.items() if (n := one.shuffle_partitions) is not None},
+            {uid: n for uid, v in definition.vertices.items() if (n := v.shuffle_partitions) is not None},
         )
 
     @staticmethod
     def again(state: JobState) -> FinishedWork:
         """Return the decisions for a job that goes back to a checkpoint. Finished parts may be running again."""
-        known = FinishedWork.of(state)
+        work = FinishedWork.of(state)
         return FinishedWork(
-            inline=known.inline,
-            mode=known.mode,
-            settings=known.settings,
-            state_partitions=known.state_partitions,
+            inline=work.inline,
+            mode=work.mode,
+            settings=work.settings,
+            state_partitions=work.state_partitions,
         )
 
 
 def _schema(uid: str, state: JobState, definition: JobDefinition) -> StructType:
     assert state.plan is not None
     schema = stored_schema(state.plan.schemas[uid])
-    known = definition.vertices.get(uid)
-    return schema if known is None or known.watermark is None else marked(schema, known.watermark)
+    recorded = definition.vertices.get(uid)
+    return schema if recorded is None or recorded.watermark is None else marked(schema, recorded.watermark)

@@ -32,21 +32,26 @@ def internal_files_named(frame: DataFrame, edges: Mapping[str, DataFrame]) -> tu
     if not ids:
         return None
     for node in nodes_from(analysed(frame)):
-        what = _asked(node)
-        if what is None:
+        use = _asked(node)
+        if use is None:
             continue
-        below = {int(one.exprId().id()) for leaf in nodes_from(node) if not children_of(leaf) for one in _output(leaf)}
+        below = {
+            int(attribute.exprId().id())
+            for leaf in nodes_from(node)
+            if not children_of(leaf)
+            for attribute in _output(leaf)
+        }
         edge = next((uid for uid, its in ids.items() if its & below), None)
         if edge is not None:
-            return edge, what
+            return edge, use
     return None
 
 
 def _asked(node: Any) -> str | None:
     if not children_of(node):
-        is_asked = any(one.metadata().contains(_METADATA_COLUMN) for one in _output(node))
+        is_asked = any(column.metadata().contains(_METADATA_COLUMN) for column in _output(node))
         return "_metadata" if is_asked else None
-    expressions = (each_one for one in each(node.expressions()) for each_one in _parts(one))
+    expressions = (part for root in each(node.expressions()) for part in _parts(root))
     return next(
         (_FUNCTIONS[name] for expression in expressions if (name := str(expression.nodeName())) in _FUNCTIONS), None
     )

@@ -26,8 +26,8 @@ def unlike_fields(have: DataType, want: DataType, spelling: Spelling) -> str | N
     Types are not compared.
     """
     if isinstance(have, StructType) and isinstance(want, StructType):
-        mine, its = (sorted(map(spelling, one.names)) for one in (have, want))
-        if mine != its or len(set(mine)) < len(mine):
+        have_names, want_names = (sorted(map(spelling, kind.names)) for kind in (have, want))
+        if have_names != want_names or len(set(have_names)) < len(have_names):
             return f"a struct of {_listed(have.names)} instead of {_listed(want.names)}"
     return next((problem for a, b in _inside(have, want, spelling) if (problem := unlike_fields(a, b, spelling))), None)
 
@@ -35,8 +35,8 @@ def unlike_fields(have: DataType, want: DataType, spelling: Spelling) -> str | N
 def is_in_another_order(have: DataType, want: DataType, spelling: Spelling) -> bool:
     """Return whether fields of a struct stand in another order than in ``want``, which has the same fields."""
     if isinstance(have, StructType) and isinstance(want, StructType):
-        mine, its = ([*map(spelling, one.names)] for one in (have, want))
-        if mine != its:
+        have_names, want_names = ([*map(spelling, kind.names)] for kind in (have, want))
+        if have_names != want_names:
             return True
     return any(is_in_another_order(a, b, spelling) for a, b in _inside(have, want, spelling))
 
@@ -46,8 +46,8 @@ def in_order_of(column: Column, have: DataType, want: DataType, spelling: Spelli
     if not is_in_another_order(have, want, spelling):
         return column
     if isinstance(have, StructType) and isinstance(want, StructType):
-        mine = {spelling(one.name): one for one in have.fields}
-        pairs = [(mine[spelling(one.name)], one) for one in want.fields]
+        by_name = {spelling(field.name): field for field in have.fields}
+        pairs = [(by_name[spelling(field.name)], field) for field in want.fields]
         fields = [
             in_order_of(column.getField(a.name), a.dataType, b.dataType, spelling).alias(b.name) for a, b in pairs
         ]
@@ -67,8 +67,8 @@ def in_order_of(column: Column, have: DataType, want: DataType, spelling: Spelli
 
 def _inside(have: DataType, want: DataType, spelling: Spelling) -> list[tuple[DataType, DataType]]:
     if isinstance(have, StructType) and isinstance(want, StructType):
-        its = {spelling(one.name): one.dataType for one in want.fields}
-        return [(one.dataType, its[key]) for one in have.fields if (key := spelling(one.name)) in its]
+        types = {spelling(field.name): field.dataType for field in want.fields}
+        return [(field.dataType, types[key]) for field in have.fields if (key := spelling(field.name)) in types]
     if isinstance(have, ArrayType) and isinstance(want, ArrayType):
         return [(have.elementType, want.elementType)]
     if isinstance(have, MapType) and isinstance(want, MapType):

@@ -48,11 +48,11 @@ Unions = Mapping[tuple[str, str], Union]
 
 def read_unions(recorded: tuple[UnionDefinition, ...]) -> dict[tuple[str, str], Union]:
     return {
-        (one.operator, one.parameter): Union(
-            stored_schema(dict(one.schema)),
-            {uid: stored_schema(dict(schema)) for uid, schema in one.inputs.items()},
+        (union.operator, union.parameter): Union(
+            stored_schema(dict(union.schema)),
+            {uid: stored_schema(dict(schema)) for uid, schema in union.inputs.items()},
         )
-        for one in recorded
+        for union in recorded
     }
 
 
@@ -85,10 +85,10 @@ def with_like_fields(operator: Operator, frames: Mapping[str, DataFrame]) -> lis
 
 
 def _like(operator: Operator, uid: str, frame: DataFrame, first: str, schema: StructType) -> DataFrame:
-    wanted, spelling = _by_name(frame, schema), spelling_of(frame.sparkSession)
+    fields_wanted, spelling = _by_name(frame, schema), spelling_of(frame.sparkSession)
     columns, is_same = [], True
     for name, have in _by_name(frame, frame.schema).items():
-        want = wanted.get(name, have)  # Spark refuses a column that only one input has
+        want = fields_wanted.get(name, have)  # Spark refuses a column that only one input has
         problem = unlike_fields(have.dataType, want.dataType, spelling)
         if problem is not None:
             about = {"uid": operator.uid, "location": operator.location, "first": first}
@@ -109,15 +109,15 @@ def _like(operator: Operator, uid: str, frame: DataFrame, first: str, schema: St
     return frame if is_same or len(columns) < len(frame.schema.fields) else projected(frame, *columns)
 
 
-def without_ended(frames: Mapping[str, DataFrame], known: Union) -> list[DataFrame]:
+def without_ended(frames: Mapping[str, DataFrame], union: Union) -> list[DataFrame]:
     """Return the remaining inputs, each with the columns that it had in the whole union.
 
     Raises SchemaChangedError.
     """
-    return [_as_before(uid, frame, known.schema, known.inputs.get(uid)) for uid, frame in frames.items()]
+    return [_as_before(uid, frame, union.schema, union.inputs.get(uid)) for uid, frame in frames.items()]
 
 
-def _as_before(uid: str, frame: DataFrame, united: StructType, own: StructType | None) -> DataFrame:
+def _as_before(uid: str, frame: DataFrame, united: StructType, recorded: StructType | None) -> DataFrame:
     """Return the frame of an input with the columns of the whole union, in their order and of their types.
 
     A column that the input has lost is refused, because a union by position would take another column for it. New
@@ -128,20 +128,28 @@ def _as_before(uid: str, frame: DataFrame, united: StructType, own: StructType |
         uid: uid of the input, for messages.
         frame: the frame of the input.
         united: the schema of the whole union.
-        own: the recorded schema of the input; None: it is not known.
+        recorded: the recorded schema of the input; None: it is not known.
 
     Raises SchemaChangedError.
     """
-    named, wanted, spelling = _by_name(frame, frame.schema), _by_name(frame, united), spelling_of(frame.sparkSession)
-    if wanted.keys() - named.keys() or len(named) < len(frame.schema.fields):
-        before, after = (own or united).simpleString(), frame.schema.simpleString()
+    fields, united_fields, spelling = (
+        _by_name(frame, frame.schema),
+        _by_name(frame, united),
+        spelling_of(frame.sparkSession),
+    )
+    if united_fields.keys() - fields.keys() or len(fields) < len(frame.schema.fields):
+        before, after = (recorded or united).simpleString(), frame.schema.simpleString()
         raise SchemaChangedError(vertex=uid, before=before, after=after)
-    before_of = {} if own is None else _by_name(frame, own)
-    columns, is_same = [], [*named] == [*wanted]
-    for name, want in wanted.items():
-        have, known = named.pop(name), before_of.get(name)
+    recorded_fields = {} if recorded is None else _by_name(frame, recorded)
+    columns, is_same = [], [*fields] == [*united_fields]
+    for name, want in united_fields.items():
+        have, recorded_field = fields.pop(name), recorded_fields.get(name)
         column = F.col(_quoted(have.name))
-        if not same_type(have.dataType, want.dataType) and known and same_type(have.dataType, known.dataType):
+        if (
+            not same_type(have.dataType, want.dataType)
+            and recorded_field
+            and same_type(have.dataType, recorded_field.dataType)
+        ):
             if unlike_fields(have.dataType, want.dataType, spelling) is not None:
                 before, after = united.simpleString(), frame.schema.simpleString()
                 raise SchemaChangedError(vertex=uid, before=before, after=after)
@@ -152,13 +160,13 @@ def _as_before(uid: str, frame: DataFrame, united: StructType, own: StructType |
         columns.append(column)
     if is_same:
         return frame
-    return projected(frame, *columns, *(F.col(_quoted(have.name)) for have in named.values()))
+    return projected(frame, *columns, *(F.col(_quoted(have.name)) for have in fields.values()))
 
 
 def _by_name(frame: DataFrame, schema: StructType) -> dict[str, StructField]:
     """Return name -> column, with names spelled as Spark's ``unionByName`` compares them."""
     spelling = spelling_of(frame.sparkSession)
-    return {spelling(one.name): one for one in schema.fields}
+    return {spelling(field.name): field for field in schema.fields}
 
 
 def _quoted(name: str) -> str:
@@ -166,8 +174,8 @@ def _quoted(name: str) -> str:
     return f"`{escaped}`"
 
 
-def same_type(one: DataType, other: DataType) -> bool:
-    return bool(shape(one.jsonValue()) == shape(other.jsonValue()))
+def same_type(first: DataType, second: DataType) -> bool:
+    return bool(shape(first.jsonValue()) == shape(second.jsonValue()))
 
 
 def shape(schema: Any) -> Any:
@@ -177,8 +185,8 @@ def shape(schema: Any) -> Any:
     of a union.
     """
     if isinstance(schema, list):
-        return [shape(one) for one in schema]
+        return [shape(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    told = ("nullable", "containsNull", "valueContainsNull", "metadata")
-    return {key: shape(value) for key, value in schema.items() if key not in told}
+    ignored = ("nullable", "containsNull", "valueContainsNull", "metadata")
+    return {key: shape(value) for key, value in schema.items() if key not in ignored}

@@ -50,13 +50,13 @@ def with_event_time_of_others(
         may_get: whether an input may get event time.
     """
     marks = {uid: _marks(frame.schema) for uid, frame in frames.items()}
-    found = {one for one in marks.values() if one}
-    if len(found) != 1 or all(marks.values()):
+    times = {mark for mark in marks.values() if mark}
+    if len(times) != 1 or all(marks.values()):
         return frames
-    (given,) = found
-    if len(given) != 1:
+    (event_time,) = times
+    if len(event_time) != 1:
         return frames
-    ((column, delay),) = given
+    ((column, delay),) = event_time
     return {
         uid: frame.withWatermark(column, f"{delay} milliseconds")
         if not marks[uid] and _has_time(frame, column) and may_get(uid)
@@ -66,12 +66,12 @@ def with_event_time_of_others(
 
 
 def _marks(schema: StructType) -> tuple[tuple[str, int], ...]:
-    fields = [(one.name, (one.metadata or {}).get(_MARK)) for one in schema.fields]
+    fields = [(field.name, (field.metadata or {}).get(_MARK)) for field in schema.fields]
     return tuple((name, int(delay)) for name, delay in fields if delay is not None)
 
 
 def _has_time(frame: DataFrame, column: str) -> bool:
-    return any(one.name == column and isinstance(one.dataType, TimestampType) for one in frame.schema.fields)
+    return any(field.name == column and isinstance(field.dataType, TimestampType) for field in frame.schema.fields)
 
 
 def unlike_event_times(frame: DataFrame) -> UnlikeEventTimes | None:
@@ -82,13 +82,13 @@ def unlike_event_times(frame: DataFrame) -> UnlikeEventTimes | None:
             for columns in zip(*(each(child.output()) for child in children), strict=True):
                 marked = [_is_marked(column) for column in columns]
                 if any(marked) and not all(marked):
-                    having, lacking = (
-                        sorted({uid for child, one in zip(children, marked, strict=True) if one is wanted
+                    with_time, without_time = (
+                        sorted({uid for child, is_marked in zip(children, marked, strict=True) if is_marked is has_mark
                                 for uid in streams_below(child)})
-                        for wanted in (True, False)
+                        for has_mark in (True, False)
                     )  # fmt: skip
                     name = str(columns[marked.index(True)].name())
-                    return UnlikeEventTimes(name, tuple(having), tuple(lacking))
+                    return UnlikeEventTimes(name, tuple(with_time), tuple(without_time))
     return None
 
 

@@ -632,7 +632,7 @@ REMOTE = (
         "remote-wait-unsaid",
         "W7",
         "worker_run:told",
-        "        more[NO_MASTER] = True",
+        "        fields[NO_MASTER] = True",
         "        more[NO_MASTER] = False",
         ("tests/spark/test_worker_ends.py::test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too",),
         "a worker that left because it had no JobMaster costs its task a try",

@@ -427,8 +427,8 @@ _FOLDERS = (
         "offsets-frozen-anew",
         "R11",
         "freeze_offsets",
-        "    return asked if storage.create_if_absent(path, asked.encoded()) else read_offsets(storage, path)",
-        "    storage.replace(path, asked.encoded())\n    return asked",
+        "    return offsets if storage.create_if_absent(path, offsets.encoded()) else read_offsets(storage, path)",
+        "    storage.replace(path, offsets.encoded())\n    return offsets",
         (f"{_KAFKA}::test_r11_of_two_attempts_that_freeze_the_first_one_decides",),
         "two attempts work with different ends of one topic",
     ),
@@ -436,7 +436,7 @@ _FOLDERS = (
         "rows-behind-the-frozen-end",
         "R11",
         "only_frozen",
-        "    return frame.where(kept)",
+        "    return frame.where(is_kept)",
         "    return frame",
         (f"{_KAFKA}::test_r11_rows_behind_the_frozen_end_and_of_other_partitions_are_left_out",),
         "rows that were added to a topic after the first start are read by chance",
@@ -1032,7 +1032,7 @@ _FORGOTTEN = (
         "csv-header-not-compared",
         "R11",
         "ignores_header",
-        '    return form.lower() == "csv" and given.get("header") == "true" and "enforceschema" not in given\n',
+        '    return form.lower() == "csv" and set_options.get("header") == "true" and "enforceschema" not in set_options\n',
         "    return False\n",
         (
             "tests/spark/test_unreadable_files.py::"

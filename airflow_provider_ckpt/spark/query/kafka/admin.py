@@ -51,8 +51,8 @@ class KafkaAdmin:
 
         Raises UnfitSourceError.
         """
-        given = of_options(options)
-        self._client = {key[len(_PREFIX) :]: value for key, value in given.items() if key.startswith(_PREFIX)}
+        client_options = of_options(options)
+        self._client = {key[len(_PREFIX) :]: value for key, value in client_options.items() if key.startswith(_PREFIX)}
         self._client.setdefault(_TIMEOUT, str(ANSWER_WITHIN))
         self._within = milliseconds(uid, location, f"{_PREFIX}{_TIMEOUT}", self._client[_TIMEOUT])
         self._client.setdefault("request.timeout.ms", str(min(ANSWER_WITHIN, self._within)))
@@ -90,11 +90,12 @@ class KafkaAdmin:
 
     def _topic(self, name: str) -> Topic:
         """Ask for one topic. If several are asked for at once, the brokers do not name the unknown one."""
-        asked = self._jvm.java.util.List.of(name)
-        told = self._asked(lambda: self._got(self._admin.describeTopics(asked).allTopicNames()), name)[name]
-        identity = str(told.topicId().toString())
+        names = self._jvm.java.util.List.of(name)
+        description = self._asked(lambda: self._got(self._admin.describeTopics(names).allTopicNames()), name)[name]
+        identity = str(description.topicId().toString())
         return Topic(
-            "" if identity == _NO_ID else identity, tuple(sorted(int(one.partition()) for one in told.partitions()))
+            "" if identity == _NO_ID else identity,
+            tuple(sorted(int(partition.partition()) for partition in description.partitions())),
         )
 
     def offsets(
@@ -107,12 +108,15 @@ class KafkaAdmin:
         spec = getattr(self._class("OffsetSpec"), which)()
         level = self._jvm.org.apache.kafka.common.IsolationLevel
         read = level.READ_COMMITTED if self._committed else level.READ_UNCOMMITTED
-        asked = self._jvm.java.util.HashMap()
+        specs = self._jvm.java.util.HashMap()
         for topic, number in partitions:
-            asked.put(self._jvm.org.apache.kafka.common.TopicPartition(topic, number), spec)
+            specs.put(self._jvm.org.apache.kafka.common.TopicPartition(topic, number), spec)
         options = self._class("ListOffsetsOptions")(read)
-        told = self._asked(lambda: self._got(self._admin.listOffsets(asked, options).all()))
-        return {(str(one.topic()), int(one.partition())): int(told[one].offset()) for one in told}
+        results = self._asked(lambda: self._got(self._admin.listOffsets(specs, options).all()))
+        return {
+            (str(partition.topic()), int(partition.partition())): int(results[partition].offset())
+            for partition in results
+        }
 
     def _got(self, future: Any) -> Any:
         return future.get(2 * self._within, self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
@@ -124,10 +128,10 @@ class KafkaAdmin:
         return properties
 
     def _class(self, name: str) -> Any:
-        found = getattr(getattr(self._jvm, _ADMIN), name)
-        if type(found).__name__ == "JavaPackage":  # py4j returns a package for every unknown name
+        java_class = getattr(getattr(self._jvm, _ADMIN), name)
+        if type(java_class).__name__ == "JavaPackage":  # py4j returns a package for every unknown name
             raise self._without_client(f"{_ADMIN}.{name} is not on its class path")
-        return found
+        return java_class
 
     def _without_client(self, cause: str) -> UnfitSourceError:
         return UnfitSourceError(

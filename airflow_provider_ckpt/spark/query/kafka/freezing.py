@@ -32,13 +32,13 @@ def ask_topics(
 
     Raises KafkaTopicMissingError, and what :class:`KafkaAdmin` raises.
     """
-    given = of_options(options)
-    wanted = read_range(uid, location, {key: given[key] for key in SELECTING if key in given})
+    source_options = of_options(options)
+    selection = read_range(uid, location, {key: source_options[key] for key in SELECTING if key in source_options})
     with KafkaAdmin(spark, uid, location, options) as admin:
-        if wanted.pattern is not None and not bounded:
+        if selection.pattern is not None and not bounded:
             return {}
-        found = _topics(admin, wanted, uid, location, options)
-    return {name: topic.id for name, topic in found.items() if topic.id}
+        topics = _topics(admin, selection, uid, location, options)
+    return {name: topic.id for name, topic in topics.items() if topic.id}
 
 
 def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> FrozenOffsets:
@@ -46,14 +46,14 @@ def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[s
 
     Raises UnfitSourceError, KafkaTopicMissingError, and what :class:`KafkaAdmin` raises.
     """
-    wanted = read_range(uid, location, options)
+    selection = read_range(uid, location, options)
     with KafkaAdmin(spark, uid, location, options) as admin:
-        topics = _topics(admin, wanted, uid, location, options)
-        there = {(topic, number) for topic, told in topics.items() for number in told.partitions}
-        chosen = sorted(there if wanted.partitions is None else wanted.partitions)
+        topics = _topics(admin, selection, uid, location, options)
+        all_partitions = {(topic, number) for topic, description in topics.items() for number in description.partitions}
+        chosen = sorted(all_partitions if selection.partitions is None else selection.partitions)
         begins, ends = admin.offsets(chosen, "earliest"), admin.offsets(chosen, "latest")
-    starts = _given(uid, location, "startingOffsets", wanted.start, EARLIEST, begins)
-    until = _given(uid, location, "endingOffsets", wanted.end, LATEST, ends)
+    starts = _given(uid, location, "startingOffsets", selection.start, EARLIEST, begins)
+    until = _given(uid, location, "endingOffsets", selection.end, LATEST, ends)
     for (topic, number), start in starts.items():
         begin, end = begins[topic, number], ends[topic, number]
         if not begin <= start <= end:
@@ -68,22 +68,22 @@ def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[s
                 begin=begin,
                 end=end,
             )
-        if (why := _why_no_end(until[topic, number], start, end)) is not None:
-            value, why = until[topic, number], f"{topic}, partition {number}, {why}"
-            raise UnfitSourceError(uid=uid, location=location, key="endingOffsets", value=value, why=why)
-    partitions = tuple(FrozenPartition(*one, starts[one], until[one]) for one in chosen)
+        if (reason := _why_no_end(until[topic, number], start, end)) is not None:
+            value, reason = until[topic, number], f"{topic}, partition {number}, {reason}"
+            raise UnfitSourceError(uid=uid, location=location, key="endingOffsets", value=value, why=reason)
+    partitions = tuple(FrozenPartition(*partition, starts[partition], until[partition]) for partition in chosen)
     return FrozenOffsets(uid, partitions)
 
 
-def why_made_again(topics: Mapping[str, str], known: Mapping[str, str]) -> str | None:
+def why_made_again(topics: Mapping[str, str], recorded: Mapping[str, str]) -> str | None:
     """Return a sentence that names a topic whose id has changed; None without such a topic.
 
     Args:
         topics: topic name -> current id.
-        known: topic name -> recorded id.
+        recorded: topic name -> recorded id.
     """
-    again = sorted(name for name in topics.keys() & known.keys() if topics[name] != known[name])
-    return f"Topic {again[0]} was deleted and made again." if again else None
+    recreated = sorted(name for name in topics.keys() & recorded.keys() if topics[name] != recorded[name])
+    return f"Topic {recreated[0]} was deleted and made again." if recreated else None
 
 
 def why_endless(
@@ -91,7 +91,7 @@ def why_endless(
     uid: str,
     location: str,
     options: Mapping[str, str],
-    known: Mapping[str, str],
+    recorded: Mapping[str, str],
     remaining: Mapping[TopicPartition, int],
 ) -> str | None:
     """Return why a partition can no longer reach its frozen end; None if all of them can.
@@ -101,7 +101,7 @@ def why_endless(
 
     Args:
         options: options of the source's reader.
-        known: topic name -> recorded id.
+        recorded: topic name -> recorded id.
         remaining: partition -> frozen end, for the partitions that have not reached it.
 
     Raises what :class:`KafkaAdmin` raises.
@@ -109,60 +109,60 @@ def why_endless(
     plain = {key: value for key, value in options.items() if key.lower() != "kafka.isolation.level"}
     with KafkaAdmin(spark, uid, location, plain) as admin:
         for topic in sorted({topic for topic, _ in remaining}):
-            number, end = min((number, end) for (one, number), end in remaining.items() if one == topic)
-            wanted = f"Partition {number} of it was to be read up to offset {end}."
+            number, end = min((number, end) for (name, number), end in remaining.items() if name == topic)
+            expectation = f"Partition {number} of it was to be read up to offset {end}."
             try:
-                told = admin.topics([topic])[topic]
+                current_topic = admin.topics([topic])[topic]
             except KafkaTopicMissingError:
-                return f"Topic {topic} is gone. {wanted}"
-            if told.id and (why := why_made_again({topic: told.id}, known)) is not None:
-                return f"{why} {wanted}"
+                return f"Topic {topic} is gone. {expectation}"
+            if current_topic.id and (reason := why_made_again({topic: current_topic.id}, recorded)) is not None:
+                return f"{reason} {expectation}"
         ends = admin.offsets(sorted(remaining), "latest")
     for (topic, number), end in sorted(remaining.items()):
         if ends[topic, number] < end:
-            found = ends[topic, number]
-            return f"Partition {number} of topic {topic} was to be read up to offset {end}, and ends at {found}."
+            current_end = ends[topic, number]
+            return f"Partition {number} of topic {topic} was to be read up to offset {end}, and ends at {current_end}."
     return None
 
 
-def _why_no_end(wanted: int, start: int, end: int) -> str | None:
-    """Return why ``wanted`` cannot be the end of a partition; None if it can.
+def _why_no_end(limit: int, start: int, end: int) -> str | None:
+    """Return why ``limit`` cannot be the end of a partition; None if it can.
 
     An end before the start is refused: it would count as reached, although retention may have deleted rows before it.
 
     Args:
-        wanted: the end that the options name.
+        limit: the end that the options name.
         start: the offset that the source begins at.
         end: the current end of the partition.
     """
-    if wanted > end:
+    if limit > end:
         return f"ends at {end}: the source could not end before more rows arrive"
-    if wanted < start:
+    if limit < start:
         return f"would be read from {start} on, and such an end reads nothing: to read nothing, end at {start}"
     return None
 
 
 def only_frozen(frame: DataFrame, frozen: FrozenOffsets) -> DataFrame:
     """Leave out rows after the frozen end. Spark's reader itself stops only at the end of the topic."""
-    kept = F.lit(False)
+    is_kept = F.lit(False)
     for topic, partitions in frozen.by_topic().items():
-        ends = {one.partition: one.end for one in partitions}
+        ends = {partition.partition: partition.end for partition in partitions}
         by_number = F.array(*(F.lit(ends.get(number, 0)).cast("long") for number in range(max(ends) + 1)))
         is_before = F.col("offset") < F.get(by_number, F.col("partition"))
-        kept = kept | ((F.col("topic") == topic) & is_before)
-    return frame.where(kept)
+        is_kept = is_kept | ((F.col("topic") == topic) & is_before)
+    return frame.where(is_kept)
 
 
 def _topics(
-    admin: KafkaAdmin, wanted: KafkaRange, uid: str, location: str, options: Mapping[str, str]
+    admin: KafkaAdmin, selection: KafkaRange, uid: str, location: str, options: Mapping[str, str]
 ) -> dict[str, Topic]:
-    names = wanted.topics if wanted.pattern is None else admin.names(wanted.pattern)
+    names = selection.topics if selection.pattern is None else admin.names(selection.pattern)
     if not names:
-        topic = f"topics of the pattern {wanted.pattern}"
+        topic = f"topics of the pattern {selection.pattern}"
         servers = of_options(options).get("kafka.bootstrap.servers", "")
         raise KafkaTopicMissingError(uid=uid, location=location, topic=topic, servers=servers)
     topics = admin.topics(names)
-    for topic, number in sorted(wanted.partitions or ()):
+    for topic, number in sorted(selection.partitions or ()):
         if number not in topics[topic].partitions:
             why = f"{topic} has no partition {number}"
             raise UnfitSourceError(uid=uid, location=location, key="assign", value=number, why=why)
@@ -175,13 +175,13 @@ def _given(
     key: str,
     given: Mapping[TopicPartition, int] | int,
     symbol: int,
-    known: Mapping[TopicPartition, int],
+    actual: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each partition. ``known``: partition -> the offset that ``symbol`` stands for."""
+    """Return the offset of each partition. ``actual``: partition -> the offset that ``symbol`` stands for."""
     if isinstance(given, int):
-        return dict(known)
-    if given.keys() != known.keys():
-        left = sorted(f"{topic}-{number}" for topic, number in given.keys() ^ known.keys())
-        why = f"it must name each partition that is read, and no other; it is wrong for {', '.join(left)}"
-        raise UnfitSourceError(uid=uid, location=location, key=key, value=sorted(given), why=why)
-    return {one: known[one] if offset == symbol else offset for one, offset in given.items()}
+        return dict(actual)
+    if given.keys() != actual.keys():
+        differing = sorted(f"{topic}-{number}" for topic, number in given.keys() ^ actual.keys())
+        reason = f"it must name each partition that is read, and no other; it is wrong for {', '.join(differing)}"
+        raise UnfitSourceError(uid=uid, location=location, key=key, value=sorted(given), why=reason)
+    return {partition: actual[partition] if offset == symbol else offset for partition, offset in given.items()}

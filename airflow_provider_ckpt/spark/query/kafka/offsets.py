@@ -36,20 +36,30 @@ class FrozenOffsets:
 
     def remaining(self) -> dict[TopicPartition, int]:
         """Return partition -> end, for the partitions that have something to read."""
-        return {(one.topic, one.partition): one.end for one in self.partitions if one.start < one.end}
+        return {
+            (partition.topic, partition.partition): partition.end
+            for partition in self.partitions
+            if partition.start < partition.end
+        }
 
     def by_topic(self) -> dict[str, list[FrozenPartition]]:
-        found: dict[str, list[FrozenPartition]] = {}
+        topics: dict[str, list[FrozenPartition]] = {}
         for partition in self.partitions:
-            found.setdefault(partition.topic, []).append(partition)
-        return found
+            topics.setdefault(partition.topic, []).append(partition)
+        return topics
 
     def reader_options(self, *, streaming: bool) -> dict[str, str]:
         """Return Spark's options for exactly these partitions and offsets. They replace the user's own options."""
         topics = self.by_topic().items()
-        starts = {topic: {str(one.partition): one.start for one in ones} for topic, ones in topics}
-        ends = {topic: {str(one.partition): max(one.start, one.end) for one in ones} for topic, ones in topics}
-        assigned = {topic: [one.partition for one in ones] for topic, ones in topics}
+        starts = {
+            topic: {str(partition.partition): partition.start for partition in partitions}
+            for topic, partitions in topics
+        }
+        ends = {
+            topic: {str(partition.partition): max(partition.start, partition.end) for partition in partitions}
+            for topic, partitions in topics
+        }
+        assigned = {topic: [partition.partition for partition in partitions] for topic, partitions in topics}
         options = {"assign": json.dumps(assigned), "startingOffsets": json.dumps(starts)}
         return options if streaming else {**options, "endingOffsets": json.dumps(ends)}
 

@@ -75,12 +75,12 @@ def milliseconds(uid: str, location: str, key: str, text: str) -> int:
     Raises UnfitSourceError.
     """
     try:
-        found = int(text)
+        number = int(text)
     except ValueError:
-        found = 0
-    if found <= 0:
+        number = 0
+    if number <= 0:
         raise UnfitSourceError(uid=uid, location=location, key=key, value=text, why="it is no number of milliseconds")
-    return found
+    return number
 
 
 def refuse_bounded(uid: str, location: str, options: Mapping[str, str]) -> None:
@@ -125,9 +125,9 @@ def refuse_start(uid: str, location: str, options: Mapping[str, str]) -> None:
 
     Raises UnfitSourceError.
     """
-    given = of_options(options)
+    source_options = of_options(options)
     for key, read in (("startingOffsets", _is_start), ("startingTimestamp", _is_number), (_BY_TIMESTAMP, _is_json)):
-        text = given.get(key.lower())
+        text = source_options.get(key.lower())
         if text is not None and not read(text):
             raise UnfitSourceError(uid=uid, location=location, key=key, value=text, why=_FORMS[key])
 
@@ -156,7 +156,7 @@ def _by_partition(text: str) -> dict[TopicPartition, int]:
 
     Raises ValueError, TypeError, AttributeError.
     """
-    return {(str(t), int(p)): int(offset) for t, one in json.loads(text).items() for p, offset in one.items()}
+    return {(str(t), int(p)): int(offset) for t, offsets in json.loads(text).items() for p, offset in offsets.items()}
 
 
 def read_range(uid: str, location: str, options: Mapping[str, str]) -> KafkaRange:
@@ -164,22 +164,22 @@ def read_range(uid: str, location: str, options: Mapping[str, str]) -> KafkaRang
 
     Raises UnfitSourceError.
     """
-    given = of_options(options)
-    topics = tuple(one.strip() for one in given.get("subscribe", "").split(",") if one.strip())
+    source_options = of_options(options)
+    topics = tuple(name.strip() for name in source_options.get("subscribe", "").split(",") if name.strip())
     partitions = None
-    if "assign" in given:
-        assigned = json.loads(given["assign"])  # Spark has parsed it before, so it is valid JSON
+    if "assign" in source_options:
+        assigned = json.loads(source_options["assign"])  # Spark has parsed it before, so it is valid JSON
         partitions = frozenset((str(topic), int(number)) for topic, numbers in assigned.items() for number in numbers)
         topics = tuple(sorted({topic for topic, _ in partitions}))
-    start = _offsets(uid, location, given, "startingOffsets", EARLIEST)
-    end = _offsets(uid, location, given, "endingOffsets", LATEST)
-    return KafkaRange(topics, given.get("subscribepattern"), partitions, start, end)
+    start = _offsets(uid, location, source_options, "startingOffsets", EARLIEST)
+    end = _offsets(uid, location, source_options, "endingOffsets", LATEST)
+    return KafkaRange(topics, source_options.get("subscribepattern"), partitions, start, end)
 
 
 def _offsets(
-    uid: str, location: str, given: Mapping[str, str], key: str, default: int
+    uid: str, location: str, source_options: Mapping[str, str], key: str, default: int
 ) -> Mapping[TopicPartition, int] | int:
-    text = given.get(key.lower())
+    text = source_options.get(key.lower())
     if text is None:
         return default
     name = text.strip().lower()
@@ -190,11 +190,11 @@ def _offsets(
             raise UnfitSourceError(uid=uid, location=location, key=key, value=text, why=why)
         return default
     try:
-        found = _by_partition(text)
+        offsets = _by_partition(text)
     except (ValueError, TypeError, AttributeError):
         form = '"earliest"' if default == EARLIEST else '"latest"'
         why = f'it is {form}, or a JSON object of offsets by topic and partition: {{"orders": {{"0": 23}}}}'
         raise UnfitSourceError(uid=uid, location=location, key=key, value=text, why=why) from None
-    if wrong in found.values():
+    if wrong in offsets.values():
         raise UnfitSourceError(uid=uid, location=location, key=key, value=text, why=why)
-    return found
+    return offsets

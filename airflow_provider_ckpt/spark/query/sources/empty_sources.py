@@ -61,10 +61,10 @@ def left_below(spark: SparkSession, reads: SourceReads) -> FilesInSubFolders | N
 def leaves_out(spark: SparkSession, sources: Mapping[str, SourceReads]) -> Iterator[str]:
     """Yield a warning for each source that leaves out files in sub-folders."""
     for uid, reads in sources.items():
-        left = left_below(spark, reads)
-        if left is not None:
+        files = left_below(spark, reads)
+        if files is not None:
             yield (
-                f"source {uid} leaves out {left}: Spark reads the files of a folder, and not those of the folders in "
+                f"source {uid} leaves out {files}: Spark reads the files of a folder, and not those of the folders in "
                 "it. To read them, give the source the option recursiveFileLookup=true"
             )
 
@@ -76,9 +76,11 @@ def _left_by(frame: DataFrame, skips_temporary: bool) -> FilesInSubFolders | Non
         return None
     read = {normal_path(str(uri)) for uri in index.inputFiles()}
     listed = str(index.leafFiles().keys().mkString("\n")).splitlines()  # one call, as there may be many
-    left = [path for path in map(unescaped_path, listed) if path not in read]
-    left = [path for path in left if not (skips_temporary and has_temporary_name(path))]
-    return FilesInSubFolders(len(left), tuple(sorted({path.rpartition("/")[0] for path in left}))) if left else None
+    unread = [path for path in map(unescaped_path, listed) if path not in read]
+    unread = [path for path in unread if not (skips_temporary and has_temporary_name(path))]
+    return (
+        FilesInSubFolders(len(unread), tuple(sorted({path.rpartition("/")[0] for path in unread}))) if unread else None
+    )
 
 
 _NO_SCHEMA = "UNABLE_TO_INFER_SCHEMA"
@@ -120,15 +122,15 @@ def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceRead
             one_path = replace(reads, paths=[path])
             nothing = nothing_in(reads.format, [path], {}) + _left_out(spark, one_path)
             about = {"uid": uid, "location": location, "nothing": nothing}
-            left = left_below(spark, one_path)
-            if left is None:
+            below = left_below(spark, one_path)
+            if below is None:
                 raise NothingToReadError(**about)
             raise NothingToReadError(
                 "bounded source {uid!r} ({location}) has nothing to read: there is {nothing} itself, and there are "
                 "{left}. Spark reads the files of a folder, and not those of the folders in it. To read them, give "
                 "the source the option recursiveFileLookup=true, or name the folders in its path",
                 **about,
-                left=str(left),
+                left=str(below),
             )
 
 
@@ -143,8 +145,8 @@ def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Seq
         return True
     name = unescaped_path(path).rstrip("/")
     for prefix in (name, f"{name}/"):
-        place = bisect_left(ordered, prefix)
-        if place < len(ordered) and (ordered[place] == name or ordered[place].startswith(f"{name}/")):
+        index = bisect_left(ordered, prefix)
+        if index < len(ordered) and (ordered[index] == name or ordered[index].startswith(f"{name}/")):
             return False
     return not list_files(spark, replace(reads, paths=[path]))
 

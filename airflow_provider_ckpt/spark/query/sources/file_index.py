@@ -30,20 +30,20 @@ def index_of(leaf: Any) -> Any | None:
 def statuses(index: Any) -> list[FileStatus]:
     """Return the files of an ``InMemoryFileIndex`` as it listed them, by two calls of the JVM."""
     text = index.allFiles().mkString(_SEPARATOR)
-    return [read_status(one) for one in text.split(_SEPARATOR)] if text else []
+    return [read_status(line) for line in text.split(_SEPARATOR)] if text else []
 
 
 def read_status(text: str) -> FileStatus:
     """Read the text of Hadoop's ``FileStatus``. Raises TerminalError."""
-    found = _STATUS.match(text)
-    if found is None:
+    match = _STATUS.match(text)
+    if match is None:
         raise TerminalError(
             "the file system describes a file as {status!r}, and this release cannot read the path, the size and the "
             "time in it. Read the files through another file system (docs/object-store.md), or report this text as a "
             "fault of this package",
             status=redact_given(text),
         )
-    return FileStatus(found[1], int(found[2]), int(found[3]))
+    return FileStatus(match[1], int(match[2]), int(match[3]))
 
 
 def beside_partitions(index: Any) -> str | None:
@@ -64,5 +64,5 @@ def beside_partitions(index: Any) -> str | None:
     return min((file for file in files if file.rpartition("/")[0] not in read), default=None)
 
 
-def _kind(one: Any) -> str:
-    return str(one.getClass().getSimpleName())
+def _kind(index: Any) -> str:
+    return str(index.getClass().getSimpleName())

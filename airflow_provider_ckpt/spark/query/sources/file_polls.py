@@ -43,21 +43,21 @@ def await_settled(
             usual, after twice as many seconds each time.
         waited: seconds that count as waited when this wait begins.
     """
-    since = time.monotonic()
-    began, due = since - waited, max(SETTLED * _USUAL, 2 * waited)
-    seen: set[FileStatus] | None = None
+    unchanged_since = time.monotonic()
+    began, report_after = unchanged_since - waited, max(SETTLED * _USUAL, 2 * waited)
+    previous: set[FileStatus] | None = None
     while not is_over():
-        earliest, before = (time.time() - SETTLED) * 1000, time.monotonic()
+        earliest, polled_at = (time.time() - SETTLED) * 1000, time.monotonic()
         young = {file for file in look() if file.modified > earliest}
         now = time.monotonic()
-        if young != seen:
-            seen, since = young, now
-        if not young or now - since >= SETTLED or now - began >= LONGEST_WAIT:
+        if young != previous:
+            previous, unchanged_since = young, now
+        if not young or now - unchanged_since >= SETTLED or now - began >= LONGEST_WAIT:
             return
-        if now - began >= due:
+        if now - began >= report_after:
             report(max(young, key=lambda file: file.modified), now - began)
-            due *= 2
-        time.sleep(max(_PAUSE, now - before))
+            report_after *= 2
+        time.sleep(max(_PAUSE, now - polled_at))
 
 
 def listed(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
@@ -71,9 +71,9 @@ def statuses_now(spark: SparkSession, paths: Iterable[str]) -> list[FileStatus]:
     """Return the files that still exist. Each file takes three calls of the JVM."""
     jvm: Any = spark._jvm
     conf = spark._jsparkSession.sessionState().newHadoopConf()
-    found = []
+    statuses = []
     for path in paths:
-        place = jvm.org.apache.hadoop.fs.Path(path)
+        hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
         with suppress(Py4JError):  # it was moved or deleted
-            found.append(read_status(place.getFileSystem(conf).getFileStatus(place).toString()))
-    return found
+            statuses.append(read_status(hadoop_path.getFileSystem(conf).getFileStatus(hadoop_path).toString()))
+    return statuses

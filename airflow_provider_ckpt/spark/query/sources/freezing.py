@@ -61,18 +61,18 @@ def freeze_sources(
     frozen: dict[str, FrozenEnd] = {}
     state, where = journal.state, locations or {}
     for uid, read in reads.items():
-        known = state.frozen.get(uid)
+        recorded = state.frozen.get(uid)
         path = frozen_path(job_id, uid, state.since(uid))
         inside = path[len(job_id) + 1 :]
-        if known is not None:
-            if known.path is not None:
-                frozen[uid] = read_end(storage, f"{job_id}/{known.path}")
+        if recorded is not None:
+            if recorded.path is not None:
+                frozen[uid] = read_end(storage, f"{job_id}/{recorded.path}")
             continue
         if read.is_kafka:
-            asked = ask_offsets(spark, uid, where.get(uid, ""), read.options)
-            if not asked.count and uid not in allow_empty:
+            current = ask_offsets(spark, uid, where.get(uid, ""), read.options)
+            if not current.count and uid not in allow_empty:
                 refuse_without_rows(uid, where.get(uid, ""), read)
-            offsets = freeze_offsets(storage, path, asked)
+            offsets = freeze_offsets(storage, path, current)
             frozen[uid] = offsets
             journal.write(SourceFrozen(uid, inside, offsets.count, time.time()))
             continue

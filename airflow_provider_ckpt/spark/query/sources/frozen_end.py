@@ -18,12 +18,12 @@ from airflow_provider_ckpt.storage.strict_json import parse_json
 FrozenEnd = FrozenFiles | FrozenOffsets
 
 
-def freeze_offsets(storage: Storage, path: str, asked: FrozenOffsets) -> FrozenOffsets:
+def freeze_offsets(storage: Storage, path: str, offsets: FrozenOffsets) -> FrozenOffsets:
     """Write the offsets if there are none. Offsets that another attempt has written first are returned instead.
 
     Raises what :func:`read_offsets` raises.
     """
-    return asked if storage.create_if_absent(path, asked.encoded()) else read_offsets(storage, path)
+    return offsets if storage.create_if_absent(path, offsets.encoded()) else read_offsets(storage, path)
 
 
 def read_offsets(storage: Storage, path: str) -> FrozenOffsets:

@@ -102,14 +102,14 @@ def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads
     """
     plan: Any = source_frame(spark, reads)._jdf.queryExecution().analyzed()
     index = index_of(plan.collectLeaves().head())
-    if index is not None and (found := beside_partitions(index)) is not None:
+    if index is not None and (path := beside_partitions(index)) is not None:
         raise UnreadableFileError(
             "source {uid!r} ({location}): {path} lies beside folders that are named column=value, and Spark reads "
             "only the files in such folders. Its rows would be missing. Move it into one, or give the source the "
             "option recursiveFileLookup=true, which takes no columns of the folders' names.",
             uid=uid,
             location=location,
-            path=found,
+            path=path,
         )
 
 
@@ -123,8 +123,8 @@ def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: Sou
     for path in reads.paths:
         if glob_name([path]) is not None:
             continue
-        place = jvm.org.apache.hadoop.fs.Path(path)
-        if place.getFileSystem(conf).isFile(place):
+        hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+        if hadoop_path.getFileSystem(conf).isFile(hadoop_path):
             raise UnfitSourceError(
                 "source {uid!r} ({location}) reads {path}, which is a file: Spark streams folders. Name the folder "
                 "that it is in, or a pattern for files in it, or run the job in batch mode.",
@@ -151,14 +151,14 @@ def refuse_patterns(uid: str, location: str, paths: Iterable[str]) -> None:
 
     Raises UnreadableFileError.
     """
-    if (found := glob_name(paths)) is not None:
+    if (path := glob_name(paths)) is not None:
         raise UnreadableFileError(
             "source {uid!r} ({location}) has a file whose name Spark's streaming reader takes for a pattern: {path}. "
             "It would read other files twice. Rename the file and its folders so that they hold none of {{ }} [ ] * ? "
             "\\, or run the job in batch mode.",
             uid=uid,
             location=location,
-            path=found,
+            path=path,
         )
 
 
@@ -167,29 +167,29 @@ def refuse_colons(uid: str, location: str, uris: Iterable[str]) -> None:
 
     Raises UnreadableFileError.
     """
-    if (found := colon_name(uris)) is not None:
+    if (path := colon_name(uris)) is not None:
         raise UnreadableFileError(
             "source {uid!r} ({location}) has a file with a colon in its name, which Spark cannot read from a local "
             "disk: {path}. Rename the file.",
             uid=uid,
             location=location,
-            path=found,
+            path=path,
         )
 
 
 def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
     """Return the URIs of the current files; none if no name has a character that may be unreadable."""
     try:
-        found: Any = source_frame(spark, reads)._jdf.inputFiles()
+        files: Any = source_frame(spark, reads)._jdf.inputFiles()
     except AnalysisException as error:
         if spark_condition(error) == PATH_NOT_FOUND:  # the folder, or files of the pattern, may appear later
             return []
         raise
     jvm: Any = spark._jvm
     # one call for all names, as there may be many; the URIs in the braces escape all special characters but "*" and ":"
-    if not _SUSPICIOUS.search(jvm.org.apache.commons.lang3.ArrayUtils.toString(found)[1:-1]):
+    if not _SUSPICIOUS.search(jvm.org.apache.commons.lang3.ArrayUtils.toString(files)[1:-1]):
         return []
-    return list(found)
+    return list(files)
 
 
 def frame_of_existing(spark: SparkSession, reads: SourceReads) -> DataFrame | None:
@@ -212,12 +212,12 @@ def source_frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
 
 def without(ends: Mapping[str, Any], forgotten: Collection[str]) -> dict[str, Any]:
     """Return the frozen ends without the files that the user has given up."""
-    gone = {unescaped_path(path) for path in forgotten}
-    return {uid: _without(end, gone) if isinstance(end, FrozenFiles) and gone else end for uid, end in ends.items()}
+    paths = {unescaped_path(path) for path in forgotten}
+    return {uid: _without(end, paths) if isinstance(end, FrozenFiles) and paths else end for uid, end in ends.items()}
 
 
-def _without(end: FrozenFiles, gone: Collection[str]) -> FrozenFiles:
-    return replace(end, files=tuple(file for file in end.files if unescaped_path(file) not in gone))
+def _without(end: FrozenFiles, paths: Collection[str]) -> FrozenFiles:
+    return replace(end, files=tuple(file for file in end.files if unescaped_path(file) not in paths))
 
 
 def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> FrozenFiles:

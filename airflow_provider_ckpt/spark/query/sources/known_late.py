@@ -77,12 +77,12 @@ class KnownLate:
 def file_sources(state: JobState) -> dict[str, str]:
     """Return source uid -> path of its frozen list, for the bounded file sources whose paths are in the journal."""
     definition = state.definition
-    found = {}
+    ends = {}
     for uid, source in ({} if definition is None else definition.sources).items():
-        known = state.frozen.get(uid)
-        if source.format is not None and source.paths and known is not None and known.path is not None:
-            found[uid] = f"{state.job_id}/{known.path}"
-    return found
+        recorded = state.frozen.get(uid)
+        if source.format is not None and source.paths and recorded is not None and recorded.path is not None:
+            ends[uid] = f"{state.job_id}/{recorded.path}"
+    return ends
 
 
 def not_looked_at(storage: Storage, state: JobState) -> list[str]:

@@ -84,16 +84,16 @@ def _tell_new(
     of_source = state.frozen.get(uid)
     if of_source is None or of_source.path is None:
         return
-    kept = KnownLate(storage, f"{state.job_id}/{of_source.path}", uid)
-    looked = kept.read()
-    new = sorted({*late} - looked.files)
+    store = KnownLate(storage, f"{state.job_id}/{of_source.path}", uid)
+    seen = store.read()
+    new = sorted({*late} - seen.files)
     for was_read in (True, False):
         paths = [path for path in new if (unescaped_path(path) in read) is was_read]
         if paths:
             count = len(paths) if len(paths) > NAMED else None
             tell(LateFilesFound(uid, tuple(paths[:NAMED]), was_read, time.time(), count))
-    if looked.epoch <= state.epoch:  # otherwise a later driver has checked since
-        kept.write(state.epoch, late)
+    if seen.epoch <= state.epoch:  # otherwise a later driver has checked since
+        store.write(state.epoch, late)
 
 
 def of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceReads], dict[str, FrozenFiles]]:

@@ -14,10 +14,10 @@ def lookup_tables(frame: DataFrame) -> tuple[str, ...]:
 
     Tables that Spark lists again for each micro-batch are not included.
     """
-    found = list[str]()
+    tables = list[str]()
     for node in nodes_from(analysed(frame)):
         index = None if children_of(node) or node.isStreaming() else index_of(node)
         if index is not None:
-            paths, told = index.rootPaths(), " (which holds no file)" if index.allFiles().isEmpty() else ""
-            found += [f"{redact_uri(str(paths.apply(number).toString()))}{told}" for number in range(paths.size())]
-    return tuple(dict.fromkeys(found))
+            paths, note = index.rootPaths(), " (which holds no file)" if index.allFiles().isEmpty() else ""
+            tables += [f"{redact_uri(str(paths.apply(number).toString()))}{note}" for number in range(paths.size())]
+    return tuple(dict.fromkeys(tables))

@@ -60,8 +60,8 @@ class Treatment:
 
     def schema(self, schema: StructType) -> StructType:
         """Return the schema to read with."""
-        kept = [field for field in schema.fields if field.name.lower() != self.sparks.lower()]
-        return StructType([*kept, StructField(self.column, StringType())])
+        fields = [field for field in schema.fields if field.name.lower() != self.sparks.lower()]
+        return StructType([*fields, StructField(self.column, StringType())])
 
     def treated(self, frame: DataFrame) -> DataFrame:
         """Return the frame that the user's function is given. ``frame`` was read with the schema and the options."""
@@ -96,14 +96,16 @@ class MalformedRule:
 
         Raises UnfitSourceError.
         """
-        given = {key.lower(): value for key, value in options.items()}
-        if form.lower() not in PARSED or "singlevariantcolumn" in given:
+        options_of_reader = {key.lower(): value for key, value in options.items()}
+        if form.lower() not in PARSED or "singlevariantcolumn" in options_of_reader:
             return None
-        sparks = given.get("columnnameofcorruptrecord") or str(spark.conf.get("spark.sql.columnNameOfCorruptRecord"))
+        sparks = options_of_reader.get("columnnameofcorruptrecord") or str(
+            spark.conf.get("spark.sql.columnNameOfCorruptRecord")
+        )
         if schema is not None and sparks.lower() in map(str.lower, schema.names):
             self._refuse_own_column(sparks)
             return None
-        mode = given.get("mode", "").strip().upper()
+        mode = options_of_reader.get("mode", "").strip().upper()
         chosen = self._chosen(mode)
         counts, uid = chosen != "fail", self.operator.uid
         metric = f"{METRIC}{uid}" if counts and self.streaming else None
@@ -113,43 +115,43 @@ class MalformedRule:
 
     def refuse_choice(self, form: str) -> None:
         """Refuse a choice about malformed rows of a format in which they are not detected. Raises UnfitSourceError."""
-        given = self.operator.on_malformed
-        if given is not None:
+        choice = self.operator.on_malformed
+        if choice is not None:
             about = {"uid": self.operator.uid, "location": self.operator.location}
             raise UnfitSourceError(
                 "source {uid!r} ({location}) has on_malformed={on_malformed!r}, and reads the format {format}. "
                 "Malformed rows are found only in files of the formats csv and json whose columns the reader gives. "
                 "Leave on_malformed out, and have the function of the source find such rows",
                 **about,
-                on_malformed=given,
+                on_malformed=choice,
                 format=form,
             )
 
     def _refuse_own_column(self, column: str) -> None:
-        given = self.operator.on_malformed
-        if given is not None:
+        choice = self.operator.on_malformed
+        if choice is not None:
             about = {"uid": self.operator.uid, "location": self.operator.location}
             raise UnfitSourceError(
                 "source {uid!r} ({location}) has on_malformed={on_malformed!r}, and its schema has the column "
                 "{column}, in which Spark keeps malformed rows. Leave the column out of the schema, or leave "
                 "on_malformed out and handle the rows in the function of the source",
                 **about,
-                on_malformed=given,
+                on_malformed=choice,
                 column=column,
             )
 
     def _chosen(self, mode: str) -> OnMalformed:
-        given, by_mode = self.operator.on_malformed, _MODES.get(mode)
-        if given is not None and by_mode is not None and by_mode != given:
+        choice, by_mode = self.operator.on_malformed, _MODES.get(mode)
+        if choice is not None and by_mode is not None and by_mode != choice:
             about = {"uid": self.operator.uid, "location": self.operator.location}
             raise UnfitSourceError(
                 "source {uid!r} ({location}) has on_malformed={on_malformed!r} and gives its reader the option "
                 "mode={mode}, which is another choice. Leave one of the two out",
                 **about,
-                on_malformed=given,
+                on_malformed=choice,
                 mode=mode,
             )
-        return given or by_mode or ("fail" if self.operator.bounded else "count")
+        return choice or by_mode or ("fail" if self.operator.bounded else "count")
 
 
 def load_treated(

@@ -42,18 +42,18 @@ def unfit_orc_column(spark: SparkSession, plan: Any) -> OrcColumn | None:
         index = index_of(leaf)
         if index is None or str(leaf.relation().fileFormat().toString()) != "ORC":
             continue
-        wanted = stored_schema(str(leaf.relation().dataSchema().json()))
+        expected = stored_schema(str(leaf.relation().dataSchema().json()))
         files = [unquote(str(uri)) for uri in index.inputFiles()]
-        if files and _unfit(_schema_of(spark, files), wanted) is not None:
-            return next(_unfit_in(spark, files, wanted), None)
+        if files and _unfit(_schema_of(spark, files), expected) is not None:
+            return next(_unfit_in(spark, files, expected), None)
     return None
 
 
-def _unfit_in(spark: SparkSession, files: list[str], wanted: StructType) -> Iterator[OrcColumn]:
+def _unfit_in(spark: SparkSession, files: list[str], expected: StructType) -> Iterator[OrcColumn]:
     for file in files:
-        found = _unfit(_schema_of(spark, [file]), wanted)
-        if found is not None:
-            yield OrcColumn(file, *found)
+        unfit = _unfit(_schema_of(spark, [file]), expected)
+        if unfit is not None:
+            yield OrcColumn(file, *unfit)
 
 
 def _schema_of(spark: SparkSession, files: list[str]) -> StructType | None:
@@ -67,29 +67,29 @@ def _schema_of(spark: SparkSession, files: list[str]) -> StructType | None:
         raise
 
 
-def _unfit(found: StructType | None, wanted: StructType) -> tuple[str, str, str] | None:
+def _unfit(schema: StructType | None, expected: StructType) -> tuple[str, str, str] | None:
     """Return (column, expected type, actual type) of a lossy conversion.
 
-    The names are empty if ``found`` is None: some file has another type than the others.
+    The names are empty if ``schema`` is None: some file has another type than the others.
     """
-    if found is None:
+    if schema is None:
         return "", "", ""
-    there = {field.name.lower(): field.dataType for field in found.fields}
-    for field in wanted.fields:
-        actual = there.get(field.name.lower())
+    types = {field.name.lower(): field.dataType for field in schema.fields}
+    for field in expected.fields:
+        actual = types.get(field.name.lower())
         if actual is not None and _is_lossy(actual, field.dataType):
             return field.name, field.dataType.simpleString().upper(), actual.simpleString().upper()
     return None
 
 
-def _is_lossy(actual: DataType, wanted: DataType) -> bool:
-    if isinstance(actual, StructType) and isinstance(wanted, StructType):
-        return _unfit(actual, wanted) is not None
-    if isinstance(actual, ArrayType) and isinstance(wanted, ArrayType):
-        return _is_lossy(actual.elementType, wanted.elementType)
-    if isinstance(actual, MapType) and isinstance(wanted, MapType):
-        return _is_lossy(actual.keyType, wanted.keyType) or _is_lossy(actual.valueType, wanted.valueType)
-    kind, name = wanted.simpleString(), actual.simpleString()
+def _is_lossy(actual: DataType, expected: DataType) -> bool:
+    if isinstance(actual, StructType) and isinstance(expected, StructType):
+        return _unfit(actual, expected) is not None
+    if isinstance(actual, ArrayType) and isinstance(expected, ArrayType):
+        return _is_lossy(actual.elementType, expected.elementType)
+    if isinstance(actual, MapType) and isinstance(expected, MapType):
+        return _is_lossy(actual.keyType, expected.keyType) or _is_lossy(actual.valueType, expected.valueType)
+    kind, name = expected.simpleString(), actual.simpleString()
     if isinstance(actual, StringType):
         return kind in _FROM_TEXT or kind.startswith("decimal")
     return kind in _WIDTH and name in _WIDTH and _WIDTH[name] > _WIDTH[kind]

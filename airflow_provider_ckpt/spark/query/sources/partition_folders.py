@@ -65,7 +65,7 @@ def _unfit_value(subject: str, column: str, value: str, type_name: str) -> Unrea
 def _folders(index: Any) -> Iterator[tuple[str, str, str]]:
     """Yield column, type and value of the folders whose types Spark does not check."""
     spec = index.partitionSpec()
-    fields = {one["name"]: str(one["type"]) for one in json.loads(spec.partitionColumns().json())["fields"]}
+    fields = {column["name"]: str(column["type"]) for column in json.loads(spec.partitionColumns().json())["fields"]}
     types = {name: type_name for name, type_name in fields.items() if type_name in _BITS or _DECIMAL.match(type_name)}
     partitions = spec.partitions()
     for number in range(partitions.size() if types else 0):
@@ -128,8 +128,8 @@ def unfit_folders(subject: str, text: str) -> CkptError | None:
             folders=", ".join(folders),
         )
     batch = _NEW_COLUMN.search(text)
-    new = [] if batch is None else sorted(set(_columns(batch["after"])) - set(_columns(batch["before"])))
-    if not new:
+    added = [] if batch is None else sorted(set(_columns(batch["after"])) - set(_columns(batch["before"])))
+    if not added:
         return None
     return UnreadableFileError(
         "{subject} began without the column {columns}, which the name of a new folder adds. Nothing of the batch was "
@@ -137,7 +137,7 @@ def unfit_folders(subject: str, text: str) -> CkptError | None:
         "folders, and start the job with --resume-failed. Or run the job under another id, with the column in the "
         "schema of the source",
         subject=subject,
-        columns=", ".join(new),
+        columns=", ".join(added),
     )
 
 
@@ -177,12 +177,12 @@ def is_recursive(reads: SourceReads) -> bool:
 def _named_by_folders(spark: SparkSession, reads: SourceReads) -> Iterator[tuple[str, str, str]]:
     """Yield each column of the schema that a folder is named after, with the first such folder and a file in it."""
     names = {} if reads.schema is None else {name.lower(): name for name in reads.schema.names}
-    given = {part for path in reads.paths for part in normal_path(path).split("/")}
+    path_parts = {part for path in reads.paths for part in normal_path(path).split("/")}
     frame = frame_of_existing(spark, reads)
     for uri in [] if frame is None else frame.inputFiles():
         for part in normal_path(uri).split("/")[:-1]:
             column = names.get(unquote(part.partition("=")[0]).lower()) if "=" in part else None
-            if column is not None and part not in given:
+            if column is not None and part not in path_parts:
                 del names[column.lower()]
                 yield column, part, unquote(uri)
 

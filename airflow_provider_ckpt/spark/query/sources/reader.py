@@ -70,8 +70,8 @@ class SourceReads:
         Spark takes one pattern only, so a ``pathGlobFilter`` of the user's decides alone. A path that is itself named
         so was meant.
         """
-        given = any(key.lower() == "pathglobfilter" for key in self.options)
-        if not self.is_file or not self.skips_temporary or given or any(map(has_temporary_name, self.paths)):
+        has_filter = any(key.lower() == "pathglobfilter" for key in self.options)
+        if not self.is_file or not self.skips_temporary or has_filter or any(map(has_temporary_name, self.paths)):
             return {}
         return {"pathGlobFilter": other_names()}
 
@@ -83,8 +83,8 @@ class SourceReads:
 
 def ignores_header(form: str, options: Mapping[str, str]) -> bool:
     """Return whether Spark would read CSV columns by position although the user has not chosen it."""
-    given = {key.lower(): value.lower() for key, value in options.items()}
-    return form.lower() == "csv" and given.get("header") == "true" and "enforceschema" not in given
+    set_options = {key.lower(): value.lower() for key, value in options.items()}
+    return form.lower() == "csv" and set_options.get("header") == "true" and "enforceschema" not in set_options
 
 
 def _schema_of(schema: StructType | str) -> StructType:
@@ -104,8 +104,12 @@ def _absolute(spark: SparkSession, path: str) -> str:
     if path.startswith("/") or ":" in path.partition("/")[0] or not path:
         return path
     jvm: Any = spark._jvm
-    given = jvm.org.apache.hadoop.fs.Path(path)
-    return str(given.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).makeQualified(given).toString())
+    hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+    return str(
+        hadoop_path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        .makeQualified(hadoop_path)
+        .toString()
+    )
 
 
 class _Recording:
@@ -127,9 +131,9 @@ class _Recording:
         return super().format(source)  # type: ignore[misc]
 
     def schema(self, schema: StructType | str) -> Any:
-        given = super().schema(schema)  # type: ignore[misc]
+        reader = super().schema(schema)  # type: ignore[misc]
         self._schema = _schema_of(schema)
-        return given
+        return reader
 
     def option(self, key: str, value: Any) -> Any:
         if key.lower() == "path":
@@ -193,7 +197,7 @@ class _Recording:
         self.reads.loads += 1
         paths = [path] if isinstance(path, str) else path if isinstance(path, Sequence) else []
         qualified = self.reads.format.lower() in FILE_FORMATS
-        self.reads.paths = [_absolute(self._spark, str(one)) if qualified else str(one) for one in paths]
+        self.reads.paths = [_absolute(self._spark, str(part)) if qualified else str(part) for part in paths]
         self.before_load()
 
     def _file(self, source: str, path: Any, options: dict[str, Any]) -> DataFrame:
@@ -354,8 +358,8 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         if not files:
             return super()._load(path).where("false")  # frozen while it was empty: later files are not read
         partitioned = any("=" in file.rpartition("/")[0] for file in files)
-        given = any(key.lower() == "basepath" for key in self.reads.options)
-        if partitioned and not given and len(self.reads.paths) == 1:
+        has_base_path = any(key.lower() == "basepath" for key in self.reads.options)
+        if partitioned and not has_base_path and len(self.reads.paths) == 1:
             super().option("basePath", self._base(self.reads.paths[0]))
         # a file may have brackets in its name (Spark's own switch for that, __globPaths__, repeats files)
         return super()._load([escaped_glob(file) for file in files])
@@ -426,8 +430,8 @@ class SplitReader(DataFrameReader):
         self, form: str, method: Callable[..., Any], path: Any, positional: Sequence[Any], options: Mapping[str, Any]
     ) -> DataFrame:
         """Return the frame of one of Spark's methods, whose arguments but for the schema are options."""
-        given = inspect.signature(method).bind(self, path, *positional, **options).arguments
-        named = {key: value for key, value in given.items() if key not in ("self", "path") and value is not None}
+        arguments = inspect.signature(method).bind(self, path, *positional, **options).arguments
+        named = {key: value for key, value in arguments.items() if key not in ("self", "path") and value is not None}
         return self.load(path, form, **named)
 
     def _give(self, schema: StructType, options: Mapping[str, str]) -> None:

@@ -67,7 +67,7 @@ def metadata_path(uri: str) -> str:
     Spark escapes there what Java's URI escapes: ASCII characters that no path may hold, and other blanks and controls.
     """
     store, path = _STORE.fullmatch(_LOCAL.sub("file:/", uri)).groups()  # type: ignore[union-attr]
-    return store + "".join(one if _stays(one) else quote(one, safe="") for one in path)
+    return store + "".join(character if _stays(character) else quote(character, safe="") for character in path)
 
 
 def _stays(character: str) -> bool:
@@ -116,8 +116,8 @@ def refuse_shared_files(spark: SparkSession, job: Job, reads: Mapping[str, Sourc
 def _united(operators: Mapping[str, Operator]) -> Iterator[tuple[str, Operator, Operator]]:
     """Yield (union, bounded source, live source) for each pair whose rows come together."""
     for union, uids in [*_unions(operators), *_shared_folders(operators)]:
-        for one, other in permutations(uids, 2):
-            for history, live in product(_sources(operators, one), _sources(operators, other)):
+        for first, second in permutations(uids, 2):
+            for history, live in product(_sources(operators, first), _sources(operators, second)):
                 if history.bounded and not live.bounded:
                     yield union, history, live
 
@@ -131,9 +131,9 @@ def _unions(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tuple[str,
 def _shared_folders(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield pairs of sinks in one folder with their inputs, because such sinks unite rows, too."""
     sinks = [operator for operator in operators.values() if isinstance(operator.sink, FileSink)]
-    for one, other in combinations(sinks, 2):
-        if segments(one.sink.path) == segments(other.sink.path):
-            yield f"the folder of sinks {one.uid!r} and {other.uid!r}", (*one.input_uids, *other.input_uids)
+    for first, second in combinations(sinks, 2):
+        if segments(first.sink.path) == segments(second.sink.path):
+            yield f"the folder of sinks {first.uid!r} and {second.uid!r}", (*first.input_uids, *second.input_uids)
 
 
 def _sources(operators: Mapping[str, Operator], uid: str) -> list[Operator]:
@@ -148,8 +148,8 @@ def _shared(spark: SparkSession, history: SourceReads, live: SourceReads) -> str
     """Return a file that both read, or a path that both are given; None if there is none."""
     if not (history.is_file and live.is_file):
         return None
-    same = [path for path in live.paths if segments(path) in [segments(one) for one in history.paths]]
-    if same:
-        return same[0]
+    common = [path for path in live.paths if segments(path) in [segments(folder) for folder in history.paths]]
+    if common:
+        return common[0]
     listed = {*list_files(spark, history)} & {*list_files(spark, live)}
     return min(listed, default=None)

@@ -54,12 +54,12 @@ def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming:
     Raises UnfitSourceError.
     """
     for key, value in options.items():
-        name, given = key.lower(), value.strip().lower()
+        name, setting = key.lower(), value.strip().lower()
         refused = (
-            (name in _TRUE and given == "true")
-            or (name == "failondataloss" and given == "false")
+            (name in _TRUE and setting == "true")
+            or (name == "failondataloss" and setting == "false")
             or (streaming and name == "maxfileage" and operator.bounded)
-            or (streaming and name == "latestfirst" and given == "true" and (operator.bounded or watermark))
+            or (streaming and name == "latestfirst" and setting == "true" and (operator.bounded or watermark))
             or (streaming and name in ("modifiedbefore", "modifiedafter"))
         )
         if refused:
@@ -108,6 +108,6 @@ def refuse_settings(conf: Mapping[str, str]) -> None:
         wrong, why = _SETTINGS.get(key.lower(), ("", ""))
         if wrong and str(value).strip().lower() == wrong:
             raise UnfitSettingError(key=key, value=value, why=why)
-        rest = key.lower().removeprefix("spark.sql.streaming.")
-        if rest != key.lower() and rest.startswith(_MODES):
+        name = key.lower().removeprefix("spark.sql.streaming.")
+        if name != key.lower() and name.startswith(_MODES):
             raise UnfitSettingError(key=key, value=value, why=_ASYNC)

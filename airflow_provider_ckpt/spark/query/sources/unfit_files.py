@@ -37,8 +37,8 @@ def unfit_file(spark: SparkSession, subject: str, plan: Any) -> CkptError | None
         plan: an analysed plan of Spark's.
     """
     relations = [(index_of(leaf), leaf.relation()) for leaf in each(plan.collectLeaves()) if index_of(leaf) is not None]
-    found = (_unfit_file(spark, subject, index, relation) for index, relation in relations)
-    return next((one for one in found if one is not None), None)
+    errors = (_unfit_file(spark, subject, index, relation) for index, relation in relations)
+    return next((error for error in errors if error is not None), None)
 
 
 def _unfit_file(spark: SparkSession, subject: str, index: Any, relation: Any) -> CkptError | None:

@@ -58,8 +58,8 @@ def _local(spark: SparkSession, paths: Iterable[str]) -> Iterator[str]:
             continue
         if _SCHEME.match(path) and not path.startswith("file:"):
             continue
-        place = re.sub(r"^file:/*", "/", path)  # Spark's paths are not escaped, so "#" begins no fragment
-        yield from glob.glob(place) if glob.has_magic(place) else [place]
+        pattern = re.sub(r"^file:/*", "/", path)  # Spark's paths are not escaped, so "#" begins no fragment
+        yield from glob.glob(pattern) if glob.has_magic(pattern) else [pattern]
 
 
 def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
@@ -71,8 +71,8 @@ def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) 
         yield folder, "this user may not list and enter it"
         return
     try:
-        with os.scandir(folder) as found:
-            entries = [entry for entry in found if not _is_hidden(entry.name)]
+        with os.scandir(folder) as scanned:
+            entries = [entry for entry in scanned if not _is_hidden(entry.name)]
     except FileNotFoundError:
         return  # it was deleted in the meantime
     except OSError as error:
