@@ -115,7 +115,7 @@ class Deployment:
 
     def version(self, request: str) -> PreparedRun:
         """Return the version to upgrade to, for the request that ended :meth:`run`."""
-        return self._versions.found(request)
+        return self._versions.prepared_version(request)
 
     def late_files(self) -> set[str]:
         """Return normal paths of files that bounded sources read although their frozen lists do not name them."""
@@ -174,4 +174,4 @@ class Deployment:
 
         A new assignment is compared with these digests, because the files may have changed since they were assigned.
         """
-        return self._claimed.prepared.logic.as_read(self._claimed.journal.state.settings)
+        return self._claimed.prepared.logic.with_read_digests(self._claimed.journal.state.settings)

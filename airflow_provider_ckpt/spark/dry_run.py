@@ -102,8 +102,8 @@ def check_job(run: LoadedRun) -> CheckedJob:
 def _would(prepared: PreparedRun, decision: Decision) -> str:
     if decision.is_new:
         return "begin the job"
-    if prepared.anew is not None:
-        return f"begin the job again from nothing: {prepared.anew}"
+    if prepared.scratch_reason is not None:
+        return f"begin the job again from nothing: {prepared.scratch_reason}"
     if decision.restore is not None:
         return f"go back to checkpoint {decision.restore.checkpoint}"
     checkpoint = decision.state.last_completed

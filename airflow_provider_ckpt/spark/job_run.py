@@ -27,14 +27,14 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.sinks.binding import bind_sinks
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
-from airflow_provider_ckpt.spark.app.causes import told as cause_told
+from airflow_provider_ckpt.spark.app.causes import describe_error
 from airflow_provider_ckpt.spark.plan.resumable import check_finished_job
 from airflow_provider_ckpt.spark.preparation.decision import decide
 from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun, prepare, prepared_again
-from airflow_provider_ckpt.spark.preparation.version_trials import refuse_beginning_anew
-from airflow_provider_ckpt.spark.query.sources.known_late import not_looked_at
-from airflow_provider_ckpt.spark.run_attempt import Ended, MovedError, RunAttempt
+from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun, prepare, reuse_preparation
+from airflow_provider_ckpt.spark.preparation.version_trials import refuse_start_from_scratch
+from airflow_provider_ckpt.spark.query.sources.known_late import unchecked_sources
+from airflow_provider_ckpt.spark.run_attempt import Ended, RunAttempt, StaleDecisionError
 from airflow_provider_ckpt.status.status_line import LineKind
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ def _upgrade(previous: LoadedRun, ended: Ended) -> tuple[LoadedRun, Ended]:
     except (Exception, SystemExit) as error:  # a function of the user may raise SystemExit
         if version.journal.epoch is not None:  # the claim was made, so the next run resumes with the other version
             raise
-        message = f"{version.options.job} could not begin: {cause_told(error)}"
+        message = f"{version.options.job} could not begin: {describe_error(error)}"
         log.warning("%s", message, exc_info=True)
         version.forget()
     upgraded = replace(upgraded, outcome=RequestOutcome.failed(f"{message}; the job continues unchanged"))
@@ -112,7 +112,7 @@ def _upgrade(previous: LoadedRun, ended: Ended) -> tuple[LoadedRun, Ended]:
         raise
     except (Exception, SystemExit) as error:
         if resumed.journal.epoch is None and ended.journal is not None:
-            _leave(ended.journal, upgraded.request, message, cause_told(error))
+            _leave(ended.journal, upgraded.request, message, describe_error(error))
         raise
 
 
@@ -154,15 +154,15 @@ def _take_over(
         live = [source.uid for source in job.sources if not source.bounded]
         check_deadlines(options, live, is_new=decision.is_new, now=time.time())
         if tried is not None and tried.base == decision:
-            prepared = prepared_again(tried, run, decision)
+            prepared = reuse_preparation(tried, run, decision)
         else:
             prepared = prepare(run, decision, tries_rights=True)
         if upgraded is not None:
-            refuse_beginning_anew(prepared)
+            refuse_start_from_scratch(prepared)
         refuse_older_journal(run.journal, prepared.sinks)
         try:
             return RunAttempt(prepared, reconciler, for_workers=for_workers, upgraded=upgraded).run()
-        except MovedError:
+        except StaleDecisionError:
             continue
     stop = ckpt_command("stop", options.job_id, root=storage.uri)
     raise TransientError(
@@ -187,8 +187,8 @@ def finish_again(run: LoadedRun, state: JobState) -> Outcome:
         if state.plan is not None:
             clean_up(root, job_id, state.plan.graph, bind_sinks(job, job_id, run.location))
 
-    def look_back() -> None:
-        for uid in not_looked_at(root, state):
+    def report_unchecked() -> None:
+        for uid in unchecked_sources(root, state):
             where = root.full_uri(f"{state.job_id}/{state.frozen[uid].path}")
             message = (
                 f"no run has checked whether files came late to {uid}; the files that it had to read are listed in "
@@ -196,7 +196,7 @@ def finish_again(run: LoadedRun, state: JobState) -> Outcome:
             )
             reporter.say(LineKind.WARNING, message, state)
 
-    post_run(reporter, state, "checking whether late files were reported", look_back)
+    post_run(reporter, state, "checking whether late files were reported", report_unchecked)
     post_run(reporter, state, "deleting what the job no longer needs", clean)
     reporter.say(LineKind.FINISHED, f"job {job_id} has FINISHED already; nothing runs again", state)
     return Outcome(JobStatus.FINISHED)

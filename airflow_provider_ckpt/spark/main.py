@@ -34,7 +34,7 @@ from airflow_provider_ckpt.remote.standby import Stoppable
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
-from airflow_provider_ckpt.spark.app.signals import LeaveOnSignal, leaves_on_signal
+from airflow_provider_ckpt.spark.app.signals import LeaveOnSignal, leave_on_signal
 from airflow_provider_ckpt.spark.errors import SparkLostError
 from airflow_provider_ckpt.spark.job_run import execute, prepare_for_workers
 from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun, RunRequest, load_run
@@ -162,7 +162,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--silence", type=float, help="seconds without a JobMaster after which the worker leaves")
     parser.add_argument("--lost-after", type=float, help="with --standby: seconds after which a silent worker is lost")
     arguments = parser.parse_args(argv)
-    tell = functools.partial(print_line, token=take_token(os.environ))
+    report = functools.partial(print_line, token=take_token(os.environ))
     try:
         options = RunOptions.from_json(json.loads(arguments.options))
         location = Location(options.root, read_storage_options(os.environ))
@@ -170,20 +170,20 @@ def main(argv: list[str] | None = None) -> int:
         timing = Timing.of(options.root).with_chosen(chosen, lambda name: f"--{name}")
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
-        tell(StatusLine(code.line_kind, str(error)))
+        report(StatusLine(code.line_kind, str(error)))
         return code
     work = plan if arguments.plan else _worker(timing, arguments) if arguments.worker else run
-    return run_process(RunRequest(options, location, tell), work)
+    return run_process(RunRequest(options, location, report), work)
 
 
 def _worker(timing: Timing, arguments: argparse.Namespace) -> Work:
-    def leaves_in_good_order(worker: Stoppable) -> None:
-        leaves_on_signal(worker.leave).install()
+    def leave_when_signaled(worker: Stoppable) -> None:
+        leave_on_signal(worker.leave).install()
 
     return WorkerRun(
         tuple(arguments.worker),
         timing,
-        leaves_in_good_order,
+        leave_when_signaled,
         standby=arguments.standby,
         only_begun=arguments.begun,
         deployment=arguments.deployment,

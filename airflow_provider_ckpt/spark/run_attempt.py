@@ -45,9 +45,9 @@ from airflow_provider_ckpt.spark.preparation.notices import (
     keeps_state_partitions,
     leaves_out_temporary,
     looks_up_files,
-    not_as_given,
     resumes_with_edited_code,
     suggests_fewer_partitions,
+    unused_assignments,
 )
 from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun
 from airflow_provider_ckpt.spark.query.sources.empty_sources import leaves_out
@@ -78,7 +78,7 @@ class Ended:
     journal: OwnedJournal | None = None
 
 
-class MovedError(Exception):
+class StaleDecisionError(Exception):
     """A claim that was not made, because the state of the job has changed since the decision."""
 
 
@@ -104,7 +104,7 @@ class RunAttempt:
         self._status = prepared.run.request.reporter(prepared.application)
 
     def run(self) -> Ended:
-        self._make_ready()
+        self._prepare_targets()
         attempt = self._options.attempt or new_nonce()
         since_epoch = 0 if self._upgraded is None else self._upgraded.since
         unclaimed, process = self._prepared.run.journal, identify(self._prepared.application)
@@ -118,7 +118,7 @@ class RunAttempt:
             self._note_failure(journal, error)
             raise
 
-    def _make_ready(self) -> None:
+    def _prepare_targets(self) -> None:
         forgotten = self._prepared.base.state.forgotten_files
         if self._options.forget_files:
             self._forgotten = self._newly_forgotten(forgotten)
@@ -140,8 +140,8 @@ class RunAttempt:
             takeover.refuse_living_driver(state, time.time(), self._storage.uri)
         decision = decide(self._storage, self._options, state, self._reconciler)
         if decision != self._prepared.base:
-            raise MovedError
-        if self._prepared.anew is None:  # a start from scratch ignores the results of earlier runs
+            raise StaleDecisionError
+        if self._prepared.scratch_reason is None:  # a start from scratch ignores the results of earlier runs
             self._reconciliation = decision.reconciliation
 
     def _refuse_overtaken(self, state: JobState) -> None:
@@ -166,7 +166,7 @@ class RunAttempt:
 
     def _run_claimed(self, journal: OwnedJournal, claim: takeover.TakenOver) -> Ended:
         job_id, mode, graph = self._options.job_id, self._plan.mode, self._plan.graph
-        is_anew, restore = self._prepared.anew is not None, self._prepared.base.restore
+        is_anew, restore = self._prepared.scratch_reason is not None, self._prepared.base.restore
         start = find_recovery_point(self._storage, job_id, journal.state, graph, mode, is_anew=is_anew, asked=restore)
         self._record(journal, claim, start)
         self._reconcile(journal)
@@ -175,7 +175,7 @@ class RunAttempt:
         logs = load_logs(self._storage, job_id, graph)
         attempts = open_logs(journal, logs, claim.epoch, mode, start.restore, self._resets())  # fences earlier attempts
         void_left_logs(journal, self._storage, claim.epoch)
-        tidy_up(self._storage, job_id, self._since(claim))
+        tidy_up(self._storage, job_id, self._first_epoch(claim))
         claimed = ClaimedRun(
             self._prepared, journal, claim, logs, attempts, frozen, splits, start.restore, self._upgraded
         )
@@ -185,12 +185,12 @@ class RunAttempt:
             deployment.collect_garbage()
         if self._for_workers:
             deployment.hand_over()
-            self._tell_prepared(journal.state)
+            self._report_prepared(journal.state)
             return Ended(None)
         outcome = deployment.run()
         if outcome.status is JobStatus.STOPPED:
             post_run(self._status, journal.state, "comparing files", lambda: self._note_changed(journal, deployment))
-        self._see_to_the_rest(journal, claim, frozen, deployment.late_files(), outcome)
+        self._finish_run(journal, claim, frozen, deployment.late_files(), outcome)
         if outcome.upgrade is not None:
             version = deployment.version(outcome.upgrade)
             message = (
@@ -198,12 +198,12 @@ class RunAttempt:
             )
             self._status.say(LineKind.RECONFIGURED, message, journal.state)
             request_outcome = RequestOutcome.completed(f"the job runs as {version.options.job}")
-            upgraded = Upgraded(self._since(claim), claim.epoch, outcome.ran, outcome.upgrade, request_outcome)
+            upgraded = Upgraded(self._first_epoch(claim), claim.epoch, outcome.ran, outcome.upgrade, request_outcome)
             return Ended(outcome, version, upgraded, journal)
         self._status.ended(journal.state, outcome.status, outcome.cause)
         return Ended(outcome)
 
-    def _since(self, claim: takeover.TakenOver) -> int:
+    def _first_epoch(self, claim: takeover.TakenOver) -> int:
         """Return the first epoch of this driver. Requests that were made since then are kept."""
         return claim.epoch if self._upgraded is None else self._upgraded.since
 
@@ -212,18 +212,22 @@ class RunAttempt:
         prepared, plan, options = self._prepared, self._plan, self._options
         if start.restore is not None and not start.is_journaled:
             journal.write(restored_event(start.restore, journal.state, time.time()))
-        idle = [] if prepared.anew is not None else sinks_without_rows(self._as_reset(journal.state), plan.graph)
+        idle = (
+            []
+            if prepared.scratch_reason is not None
+            else sinks_without_rows(self._after_resets(journal.state), plan.graph)
+        )
         schemas, public, rescaled = plan.schemas_json(), options.public_json(), plan.splits.rescaled
-        read = prepared.logic.as_read if self._for_workers else prepared.logic.first_read
+        read = prepared.logic.with_read_digests if self._for_workers else prepared.logic.with_missing_digests
         assigned = journal.state.settings
         settings = read(assigned)
         code = prepared.job.code
-        edited = [] if prepared.anew is not None else [*resumes_with_edited_code(journal.state, plan, code)]
+        edited = [] if prepared.scratch_reason is not None else [*resumes_with_edited_code(journal.state, plan, code)]
         record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, public, rescaled, settings, code)
         self._status.started(journal.state, claim.before, claim.resumed, **prepared.places())
         for other in prepared.logic.changed:
             self._status.say(LineKind.WARNING, str(other), journal.state)
-        unused = not_as_given(assigned, journal.state.settings)
+        unused = unused_assignments(assigned, journal.state.settings)
         kept_partitions = keeps_state_partitions(
             plan, prepared.spark, options, journal.state.settings, self._storage.uri
         )
@@ -245,8 +249,8 @@ class RunAttempt:
             ],
             journal.state,
         )
-        if prepared.anew is not None:
-            reason = f"no checkpoint has completed, and {prepared.anew}"
+        if prepared.scratch_reason is not None:
+            reason = f"no checkpoint has completed, and {prepared.scratch_reason}"
             self._status.say(LineKind.ANEW, f"job {options.job_id} starts from scratch; {reason}", journal.state)
 
     def _forget_files(self, journal: OwnedJournal) -> None:
@@ -261,7 +265,7 @@ class RunAttempt:
             journal.write(event)
             self._status.event(event, journal.state)
 
-    def _as_reset(self, state: JobState) -> JobState:
+    def _after_resets(self, state: JobState) -> JobState:
         """Return the state after the resets of this run, which may not be in the journal yet."""
         return state if self._reconciliation is None else self._reconciliation.applied(state)
 
@@ -286,7 +290,7 @@ class RunAttempt:
             streaming=streaming,
             allow_empty=allow_empty,
             waits=waits,
-            tell=lambda text: self._warn([text], journal.state),
+            warn=lambda text: self._warn([text], journal.state),
         )
         self._warn(ends_at_once(self._plan, frozen), journal.state)
         live = {uid: read for uid, read in self._plan.reads.items() if uid not in reads}
@@ -318,7 +322,7 @@ class RunAttempt:
             self._status.event(event, journal.state)
         journal.flush()
 
-    def _see_to_the_rest(
+    def _finish_run(
         self,
         journal: OwnedJournal,
         claim: takeover.TakenOver,
@@ -328,30 +332,30 @@ class RunAttempt:
     ) -> None:
         job_id, graph, spark = self._options.job_id, journal.graph(), self._prepared.spark
 
-        def tell(late_files: LateFilesFound) -> None:
+        def report(late_files: LateFilesFound) -> None:
             journal.write(late_files)
             self._status.event(late_files, journal.state)
             journal.flush()  # before the files count as reported; nothing flushes the journal later
 
-        def tell_of_late_files() -> None:
+        def report_late_files() -> None:
             finished_reads, ends = of_finished(self._storage, journal.state)
             reads = {**finished_reads, **self._plan.reads}
             follow = followers(self._prepared.job.operators)
             live = {uid: reads[history] for uid, history in follow.items() if history in reads}
-            name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, tell, live)
+            name_late_files(spark, self._storage, journal.state, reads, {**ends, **frozen}, late, report, live)
 
         def forget() -> None:  # clients read the answers in the journal, not in the request files
             keep = outcome.status is not JobStatus.FINISHED
             forget_requests(self._storage, job_id, claim.epoch + 1, keep_leaves=keep)
 
-        post_run(self._status, journal.state, "naming late files", tell_of_late_files)
+        post_run(self._status, journal.state, "naming late files", report_late_files)
         if outcome.upgrade is None:
             post_run(self._status, journal.state, "forgetting requests", forget)
         if outcome.status is JobStatus.FINISHED:
             clean = lambda: clean_up(self._storage, job_id, graph, self._sinks)  # noqa: E731
             post_run(self._status, journal.state, "deleting what the job no longer needs", clean)
 
-    def _tell_prepared(self, state: JobState) -> None:
+    def _report_prepared(self, state: JobState) -> None:
         subtasks = [str(subtask) for subtask in sorted(state.unfinished_assignable())]
         message = f"job {self._options.job_id} is prepared for a JobMaster and workers: {', '.join(subtasks)}"
         self._status.say(LineKind.PREPARED, message, state, subtasks=subtasks)

@@ -51,7 +51,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.restarts import Restarts
 
 
-def told_late(status: StatusReporter, state: JobState, deployment: int) -> ExitCode:
+def report_deployment_over(status: StatusReporter, state: JobState, deployment: int) -> ExitCode:
     """Report that the worker's deployment is over, and return the exit code.
 
     Raises DeploymentOverError if another driver or deployment runs the job.
@@ -59,10 +59,10 @@ def told_late(status: StatusReporter, state: JobState, deployment: int) -> ExitC
     if state.status is None or state.status.is_alive:
         reason = f"epoch {state.epoch} has the job ({state.worker})"
         raise DeploymentOverError(job_id=state.job_id, deployment=deployment, why=reason)
-    return told(status, state, state.job_id, WorkerEnd.JOB_OVER, state.status)
+    return report_end(status, state, state.job_id, WorkerEnd.JOB_OVER, state.status)
 
 
-def told_failed(status: StatusReporter, state: JobState, failure: SubtaskFailed) -> ExitCode:
+def report_failed_subtask(status: StatusReporter, state: JobState, failure: SubtaskFailed) -> ExitCode:
     """Report the failed subtask, and return the exit code.
 
     The JobMaster also gets the failure, and decides whether a retry may help. A lost result that the subtask reads ends
@@ -76,7 +76,7 @@ def told_failed(status: StatusReporter, state: JobState, failure: SubtaskFailed)
     return ExitCode.FAILED
 
 
-def told(
+def report_end(
     status: StatusReporter, state: JobState, job_id: str, end: WorkerEnd, job_status: JobStatus | None
 ) -> ExitCode:
     if end is WorkerEnd.DONE:
@@ -139,18 +139,18 @@ class WorkerRun:
             reporter.say(LineKind.FINISHED, f"job {job_id} has FINISHED already; nothing is left to run", state)
             return ExitCode.FINISHED
         if self.deployment and state.deployment != self.deployment:
-            return told_late(reporter, state, self.deployment)
+            return report_deployment_over(reporter, state, self.deployment)
         if not state.deployment:
             reporter.say(LineKind.FAILED, f"job {job_id} is not prepared for workers", state, terminal=False)
             return ExitCode.FAILED
-        subtasks = chosen(state, self.asked)
+        subtasks = choose_subtasks(state, self.asked)
         prepared = prepare_again(run, state, subtasks)
         if self.standby:
             return self._stand_by(prepared, subtasks)
         return self._run(prepared, subtasks, self.on_started)
 
     def _await_plan(self, journal: Journal, reporter: StatusReporter) -> JobState:
-        waited, is_told = 0.0, False
+        waited, is_reported = 0.0, False
         while True:
             state = journal.refresh()
             if (
@@ -160,9 +160,9 @@ class WorkerRun:
                 or waited >= self.timing.silence
             ):
                 return state
-            if not is_told:
+            if not is_reported:
                 reporter.say(LineKind.WAITING, f"waiting for job {journal.job_id} to be prepared for workers", state)
-                is_told = True
+                is_reported = True
             self.sleep(self.timing.poll)
             waited += self.timing.poll
 
@@ -171,11 +171,11 @@ class WorkerRun:
         journal, job_id = prepared.run.journal, prepared.options.job_id
         deployment, status = journal.state.deployment, prepared.run.request.reporter(prepared.application)
 
-        def say_warm(seconds: float) -> None:
+        def report_warm(seconds: float) -> None:
             status.say(LineKind.WAITING, f"Spark is warm, after {seconds:.1f} s", warm=True)
 
-        begin_warm_up(prepared.spark, say_warm, stateful=bool(prepared.plan.stateful()))
-        leave_request = _AskedToLeave()
+        begin_warm_up(prepared.spark, report_warm, stateful=bool(prepared.plan.stateful()))
+        leave_request = _LeaveRequest()
         self.on_started(leave_request)
         while True:
             standby = Standby(
@@ -188,16 +188,16 @@ class WorkerRun:
                 only_begun=self.only_begun,
                 is_well=lambda: not is_gone(),
             )
-            leave_request.tells(standby)
+            leave_request.bind(standby)
             text = f"this worker stands by for {', '.join(subtasks)} of job {job_id}"
             status.say(LineKind.WAITING, text, journal.state, subtasks=list(subtasks))
             result = standby.wait()
             if result is WorkerEnd.JOB_OVER:
-                return told_late(status, journal.state, deployment)
+                return report_deployment_over(status, journal.state, deployment)
             if isinstance(result, WorkerEnd):
-                return told(status, journal.state, job_id, result, None)
+                return report_end(status, journal.state, job_id, result, None)
             try:
-                code = self._run(prepared, result, leave_request.tells)
+                code = self._run(prepared, result, leave_request.bind)
             except SubtaskTakenError as error:  # another worker on standby, or a restarted one, was first
                 status.say(LineKind.WARNING, str(error), journal.state)
                 continue
@@ -244,8 +244,8 @@ class WorkerRun:
                 status.say(LineKind.WARNING, str(other), state)
             end = worker.run(gateway)
             if end is WorkerEnd.FAILED and worker.failure is not None:
-                return told_failed(status, journal.state, worker.failure)
-            return told(status, journal.state, job_id, end, worker.job_status)
+                return report_failed_subtask(status, journal.state, worker.failure)
+            return report_end(status, journal.state, job_id, end, worker.job_status)
 
     def _context(self, prepared: PreparedRun, state: JobState, worker: Worker) -> RunContext:
         """Make the context of a worker.
@@ -259,25 +259,25 @@ class WorkerRun:
         )
 
 
-class _AskedToLeave:
+class _LeaveRequest:
     """A request to leave, for a worker that alternates between standby and work. It may come between two phases."""
 
     def __init__(self) -> None:
-        self._now: Stoppable | None = None
+        self._current: Stoppable | None = None
         self._is_asked = False
 
-    def tells(self, worker: Stoppable) -> None:
-        self._now = worker
+    def bind(self, worker: Stoppable) -> None:
+        self._current = worker
         if self._is_asked:
             worker.leave()
 
     def leave(self) -> None:
         self._is_asked = True
-        if self._now is not None:
-            self._now.leave()
+        if self._current is not None:
+            self._current.leave()
 
 
-def chosen(state: JobState, requested: Collection[str]) -> tuple[SubtaskId, ...]:
+def choose_subtasks(state: JobState, requested: Collection[str]) -> tuple[SubtaskId, ...]:
     """Return the subtasks that the worker must run.
 
     They are given by their names or by those of their vertices. Subtasks that a rescale has added run with their hosts.

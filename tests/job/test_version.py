@@ -187,14 +187,14 @@ def test_what_was_assigned_for_the_next_run_has_the_digest_of_what_that_run_has_
     settings = {"v": VertexSettings(logic={"live": reference})}
     first = loader_of(tmp_path)
     first(reference)
-    assigned = first.first_read(settings)
+    assigned = first.with_missing_digests(settings)
     digest = assigned["v"].digests["live"]
     write(tmp_path / "two", 'NAME = "three"')
     later = loader_of(tmp_path)
     later(reference, digest)
     assert [one.given for one in later.changed] == [digest]
-    assert later.first_read(assigned) == assigned
-    assert later.as_read(assigned)["v"].digests["live"] != digest
+    assert later.with_missing_digests(assigned) == assigned
+    assert later.with_read_digests(assigned)["v"].digests["live"] != digest
 
 
 def test_a_module_without_source_is_refused_by_name(tmp_path: Path) -> None:

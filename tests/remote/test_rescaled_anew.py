@@ -52,7 +52,7 @@ def published(cluster: Cluster) -> list[Batch]:
     return [one for _, one in log.records() if isinstance(one, Batch)]
 
 
-def begins_anew(cluster: Cluster) -> OwnedJournal:
+def start_from_scratch(cluster: Cluster) -> OwnedJournal:
     """Restart the job from scratch as a planner does, with one subtask instead of three."""
     replayed = Journal(cluster.world.live, JOB, clock=cluster.clock)
     replayed.refresh()
@@ -78,7 +78,7 @@ def test_r21_what_a_subtask_that_comes_back_read_before_is_read_again(cluster: C
     Otherwise that JobMaster would count the old splits as done. The next attempt voids them, so no subtask would read
     them.
     """
-    journal = begins_anew(cluster)
+    journal = start_from_scratch(cluster)
     assert published(cluster) == []
     wider = journal.state.graph().rescaled({"src": 2})
     journal.write(Reconfigured(1, {}, time.time(), GraphChange(wider, {"src": 2}, {GUEST: HOST})))
@@ -90,7 +90,7 @@ def test_r21_what_a_subtask_that_comes_back_read_before_is_read_again(cluster: C
 
 def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
     """The next planner voids no entries of this deployment."""
-    journal = begins_anew(cluster)
+    journal = start_from_scratch(cluster)
     log = subtask_log_path(JOB, GUEST.vertex, GUEST.number)
     before = TailingLogReader(cluster.world.live, log).position
     void_left_logs(journal, cluster.world.live, journal.state.epoch)
@@ -99,7 +99,7 @@ def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
 
 def test_a_subtask_beside_another_that_no_worker_runs_is_told_by_the_name_of_that(cluster: Cluster) -> None:
     """No worker can be requested by the name of a hosted subtask."""
-    journal = begins_anew(cluster)
+    journal = start_from_scratch(cluster)
     wider = journal.state.graph().rescaled({"src": 2})
     journal.write(Reconfigured(1, {}, time.time(), GraphChange(wider, {"src": 2}, {GUEST: HOST})))
     master, lines = cluster.master(), list[StatusLine]()

@@ -77,43 +77,43 @@ def test_more_are_asked_for_once_and_nobody_ends() -> None:
     cluster = Cluster()
     found = of(cluster)
     for _ in range(3):
-        found.want("a", 4)
+        found.request_number("a", 4)
     assert (cluster.asked, cluster.running) == ([4], ["0", "1"])
 
 
 def test_of_fewer_the_oldest_stay() -> None:
     cluster = Cluster(running=12)
-    of(cluster).want("a", 2)
+    of(cluster).request_number("a", 2)
     assert (cluster.asked, cluster.running) == ([2], ["0", "1"])
 
 
 def test_the_largest_number_of_one_drivers_queries_holds() -> None:
     cluster = Cluster(running=4)
     found = of(cluster)
-    found.want("a", 4)
-    found.want("b", 2)
-    found.want("c", None)
+    found.request_number("a", 4)
+    found.request_number("b", 2)
+    found.request_number("c", None)
     assert (cluster.asked, len(cluster.running)) == ([4], 4)
-    found.want("a", 1)
+    found.request_number("a", 1)
     assert (cluster.asked, len(cluster.running)) == ([4, 2], 2)
 
 
 def test_nothing_is_asked_if_nobody_was_given_a_number() -> None:
     cluster = Cluster()
-    of(cluster).want("a", None)
+    of(cluster).request_number("a", None)
     assert cluster.asked == []
 
 
 def test_one_that_was_on_its_way_when_fewer_were_asked_for_ends_when_it_comes() -> None:
     cluster = Cluster(running=1)
-    of(cluster).want("a", 1)
+    of(cluster).request_number("a", 1)
     cluster.running.append("7")
     wait_until(lambda: cluster.running == ["0"], lambda: str(cluster.running))
 
 
 def test_one_that_ended_as_it_came_late_is_not_taken_for_one_that_is_wanted_less() -> None:
     cluster = Cluster(running=2)
-    of(cluster).want("a", 2)
+    of(cluster).request_number("a", 2)
     cluster.running.append("7")
     wait_until(lambda: cluster.running == ["0", "1"] and cluster.wanted == 2, lambda: f"{vars(cluster)}")
 
@@ -123,15 +123,15 @@ def test_what_the_run_before_had_asked_for_ends_nobody_of_the_next_one(monkeypat
     monkeypatch.setattr(module, "COMING", 1.0)
     cluster = Cluster(running=2)
     before, is_over = of(cluster), threading.Event()
-    keep = before._keep
+    keep = before._keep_requesting
 
     def kept(number: int, tried: threading.Event) -> None:
         keep(number, tried)
         is_over.set()
 
-    monkeypatch.setattr(before, "_keep", kept)
-    before.want("a", 2)
-    of(cluster).want("b", 4)
+    monkeypatch.setattr(before, "_keep_requesting", kept)
+    before.request_number("a", 2)
+    of(cluster).request_number("b", 4)
     cluster.running += ["7", "8"]
     wait_until(is_over.is_set, "the end of what the run before had asked for")
     assert (len(cluster.running), cluster.wanted) == (4, 4)
@@ -143,8 +143,8 @@ def test_a_query_begins_though_the_master_does_not_answer(monkeypatch: pytest.Mo
     cluster.calls.clear()
     found = of(cluster)
     began = time.monotonic()
-    found.want("a", 4)
-    found.want("b", 5)
+    found.request_number("a", 4)
+    found.request_number("b", 5)
     assert time.monotonic() - began < 5
     cluster.calls.set()
     wait_until(lambda: cluster.wanted == 5, lambda: str(cluster.asked))
@@ -162,7 +162,7 @@ def test_a_call_that_fails_fails_no_query_and_is_made_again(
         ask(*args)
 
     monkeypatch.setattr(cluster, "requestTotalExecutors", request)
-    of(cluster).want("a", 4)
+    of(cluster).request_number("a", 4)
     wait_until(lambda: cluster.asked == [4], lambda: str(cluster.asked))
     assert "the request for 4 executors failed, and will be repeated: no master" in caplog.text
 
@@ -173,9 +173,9 @@ def test_what_was_never_heard_is_asked_again_for_the_next_query(monkeypatch: pyt
     found = of(cluster)
     with monkeypatch.context() as gone:
         gone.setattr(found, "_request", lambda number: 1 / 0)
-        found.want("a", 4)
-        wait_until(lambda: found._asked is None, lambda: str(found._asked))
-    found.want("a", 4)
+        found.request_number("a", 4)
+        wait_until(lambda: found._requested is None, lambda: str(found._requested))
+    found.request_number("a", 4)
     assert cluster.asked == [4]
 
 
@@ -183,8 +183,8 @@ def test_when_more_are_asked_for_again_nobody_ends_any_more(monkeypatch: pytest.
     looks: list[int] = []
     found = of(Cluster(running=1))
     monkeypatch.setattr(found, "_end_surplus", looks.append)
-    found.want("a", 1)
-    found.want("a", 3)
+    found.request_number("a", 1)
+    found.request_number("a", 3)
     seen = len(looks)
     wait_until(lambda: len(looks) > seen + 3, lambda: str(looks))
     assert set(looks[seen:]) == {3}
@@ -203,7 +203,7 @@ def test_where_they_cannot_be_changed_a_run_goes_on_with_what_it_has(
 ) -> None:
     found = of(cluster)
     with caplog.at_level(logging.WARNING):
-        found.want("a", 1)
+        found.request_number("a", 1)
     assert (cluster.asked, len(cluster.running)) == ([], 2)
     problem = found.problem()
     assert problem is not None

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefiniti
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.spark.query.sources import late_files
 from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles
-from airflow_provider_ckpt.spark.query.sources.known_late import KnownLate, LateFilesSeen, not_looked_at
+from airflow_provider_ckpt.spark.query.sources.known_late import KnownLate, LateFilesSeen, unchecked_sources
 from airflow_provider_ckpt.spark.query.sources.late_files import NAMED, name_late_files
 from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.errors import NewerFormatError, StorageTransientError
@@ -114,11 +114,11 @@ def test_whether_anybody_has_looked_when_the_job_finished_is_told(runs: Runs) ->
     definition = JobDefinition("streaming", sources, {}, {})
     PlanRecorded(JobGraph((), ()), {}, 1.0, definition).apply(runs.state)
     runs.state.epoch = 2
-    assert not_looked_at(runs.storage, runs.state) == ["history"]
+    assert unchecked_sources(runs.storage, runs.state) == ["history"]
     runs.ends()
-    assert not_looked_at(runs.storage, runs.state) == []
+    assert unchecked_sources(runs.storage, runs.state) == []
     runs.state.epoch = 3
-    assert not_looked_at(runs.storage, runs.state) == ["history"]
+    assert unchecked_sources(runs.storage, runs.state) == ["history"]
 
 
 def test_a_list_that_cannot_be_read_has_them_told_of_again(runs: Runs, caplog: pytest.LogCaptureFixture) -> None:

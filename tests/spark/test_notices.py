@@ -19,19 +19,19 @@ from airflow_provider_ckpt.sinks.errors import SinkUnavailableError
 from airflow_provider_ckpt.spark.plan.job_plan import JobPlan
 from airflow_provider_ckpt.spark.preparation.notices import (
     finds_table_empty,
-    not_as_given,
     resumes_with_edited_code,
     suggests_fewer_partitions,
+    unused_assignments,
 )
 
 
 def test_a_function_that_the_run_goes_without_is_told_and_one_that_was_read_is_not() -> None:
     given = VertexSettings(pool_weight=2, logic={"a": "v2.py:job", "b": "v2.py:job"})
     read = VertexSettings(pool_weight=2, logic={"a": "v2.py:job"}, digests={"a": "of now"})
-    assert [*not_as_given({"v": given}, {"v": read})] == [
+    assert [*unused_assignments({"v": given}, {"v": read})] == [
         "b was given v2.py:job while it was in v; it has left that query, and runs without it"
     ]
-    assert [*not_as_given({"v": read}, {"v": read})] == []
+    assert [*unused_assignments({"v": read}, {"v": read})] == []
 
 
 def test_a_target_that_fails_for_a_moment_does_not_end_the_run_that_looks_whether_it_was_emptied() -> None:

@@ -284,7 +284,7 @@ def test_what_cannot_begin_any_more_has_the_job_go_on_as_it_was(world: World, mo
 
     def work(script: UserScript) -> None:
         script.put(10)
-        monkeypatch.setattr("airflow_provider_ckpt.spark.job_run.refuse_beginning_anew", refuse)
+        monkeypatch.setattr("airflow_provider_ckpt.spark.job_run.refuse_start_from_scratch", refuse)
         told.append(upgrade(script, v2))
         script.put(20)
 
@@ -310,7 +310,7 @@ def test_if_no_version_can_begin_the_job_does_not_look_as_if_it_ran(
 
     def work(script: UserScript) -> None:
         script.put(10)
-        monkeypatch.setattr("airflow_provider_ckpt.spark.job_run.refuse_beginning_anew", refuse)
+        monkeypatch.setattr("airflow_provider_ckpt.spark.job_run.refuse_start_from_scratch", refuse)
         script.client.upgrade(v2)
 
     with pytest.raises(StorageTransientError), UserScript(world, work, end="nothing"):

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.remote.worker import WorkerEnd
-from airflow_provider_ckpt.spark.worker_run import told, told_failed
+from airflow_provider_ckpt.spark.worker_run import report_end, report_failed_subtask
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.status.status_line import StatusLine, format_line, parse_line
 from airflow_provider_ckpt.status.status_reporter import StatusReporter
@@ -19,7 +19,7 @@ from airflow_provider_ckpt.status.status_reporter import StatusReporter
 def test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too(end: WorkerEnd) -> None:
     said: list[StatusLine] = []
     state = JobState("orders", epoch=2)
-    code = told(StatusReporter(said.append, "orders", None, "/r"), state, "orders", end, None)
+    code = report_end(StatusReporter(said.append, "orders", None, "/r"), state, "orders", end, None)
     assert code is ExitCode.FAILED
     (line,) = said
     read = parse_line(format_line(line))
@@ -32,7 +32,9 @@ def test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too(end: WorkerEnd) 
 @pytest.mark.parametrize("status", [JobStatus.RESTARTING, JobStatus.FAILED, JobStatus.STOPPED])
 def test_one_whose_run_is_to_be_gone_on_with_says_so_for_programs_too(status: JobStatus) -> None:
     said: list[StatusLine] = []
-    told(StatusReporter(said.append, "orders", None, "/r"), JobState("orders"), "orders", WorkerEnd.JOB_OVER, status)
+    report_end(
+        StatusReporter(said.append, "orders", None, "/r"), JobState("orders"), "orders", WorkerEnd.JOB_OVER, status
+    )
     read = parse_line(format_line(said[0]))
     assert read is not None
     assert read.run_is_over is (status is JobStatus.RESTARTING)
@@ -47,7 +49,7 @@ def test_one_that_misses_a_result_which_it_reads_blames_the_run(is_lost: bool) -
     said: list[StatusLine] = []
     attempt = AttemptId.parse("0002-01-deadbeef")
     failure = SubtaskFailed(2, SubtaskId("report/0"), attempt, "0.parquet is gone", result_is_lost=is_lost)
-    code = told_failed(StatusReporter(said.append, "orders", None, "/r"), JobState("orders"), failure)
+    code = report_failed_subtask(StatusReporter(said.append, "orders", None, "/r"), JobState("orders"), failure)
     assert code is ExitCode.FAILED
     read = parse_line(format_line(said[0]))
     assert read is not None

@@ -268,7 +268,7 @@ def test_r21_who_plans_anew_tells_what_it_has_read(prepared: Prepared) -> None:
     prepared.write(OTHER.replace("200", "300"), "two")
     logic = prepared.logic()
     logic(reference, prepared.state().settings["large"].digests["large"])
-    found = logic.as_read(prepared.state().settings)
+    found = logic.with_read_digests(prepared.state().settings)
     assert found["large"].digests == {"large": load_version(reference).digest}
     prepared.journal.write(Reconfigured(2, found, 4.0))
     prepared.check_logic(LARGE)

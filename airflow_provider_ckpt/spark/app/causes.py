@@ -52,7 +52,7 @@ def file_being_read(error: BaseException) -> str | None:
     return None if match is None else redact_uri(match["file"])
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Describe an error: the whole text of an error of this package, or the innermost cause of another error."""
     return str(error) if isinstance(error, CkptError) else find_cause(error).in_file
 

@@ -104,7 +104,7 @@ def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mappin
             because a forged journal could name a class that Spark loads, or another file system.
     """
     recorded = {key: value for key, value in recorded.items() if _is_kept(key) or key in (PYTHON_ZONE, JVM_ZONE)}
-    current = _given(spark, conf)
+    current = _set_values(spark, conf)
     ignored = dict[str, tuple[str, str]]()
     for key, value in current.items() if recorded else ():
         recorded_value = recorded.get(key, "Spark's default")
@@ -114,7 +114,7 @@ def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mappin
         spark.conf.unset(key)
     for key, value in recorded.items():
         _set(spark, key, value)
-    values = dict(recorded) or _in_use(spark, current)
+    values = dict(recorded) or _values_in_use(spark, current)
     _set_python_zone(spark, values[PYTHON_ZONE])
     return KeptSettings(values, ignored)
 
@@ -123,7 +123,7 @@ def _is_kept(key: str) -> bool:
     return key in SETTINGS or key.startswith(PREFIXES)
 
 
-def _given(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
+def _set_values(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that the user has given to this run."""
     conf_of_session = {**dict(spark.sparkContext.getConf().getAll()), **conf}
     settings = {key: str(value) for key, value in conf_of_session.items() if _is_kept(key)}
@@ -135,7 +135,7 @@ def _given(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def _in_use(spark: SparkSession, given: Mapping[str, str]) -> dict[str, str]:
+def _values_in_use(spark: SparkSession, given: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a first run. They include Spark's defaults, because another version may change them."""
     values = {key: value for key, value in given.items() if key.startswith(PREFIXES)}
     for key in SETTINGS:

@@ -42,7 +42,7 @@ def starting(
         folders: URIs or paths of the folders that it polls.
     """
     with _STARTING:
-        settings = _settings(spark, state_partitions, is_consumer, any(map(_is_afar, folders)))
+        settings = _settings(spark, state_partitions, is_consumer, any(map(_is_remote, folders)))
         previous = {key: str(spark.conf.get(key)) for key in settings}
         try:
             for key, value in settings.items():
@@ -64,7 +64,7 @@ def _settings(spark: SparkSession, state_partitions: int | None, is_consumer: bo
     return settings
 
 
-def _is_afar(folder: str) -> bool:
+def _is_remote(folder: str) -> bool:
     """Return whether a folder is outside of this machine, by its form. A name without a scheme counts as local."""
     scheme, _, path = folder.partition(":")
     return bool(path) and "/" not in scheme and scheme.lower() != "file"

@@ -38,10 +38,10 @@ class FirstSignal:
     If the function raises, the next signal calls it again.
     """
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell_of = tell
+    def __init__(self, on_signal: Callable[[str], None]) -> None:
+        self._on_signal = on_signal
         self._before: dict[signal.Signals, Any] = {}
-        self._told = threading.Event()
+        self._is_handled = threading.Event()
         self._jvm: _JvmSignal | None = None
 
     def install(self) -> None:
@@ -64,22 +64,22 @@ class FirstSignal:
     def _first(self, number: int, frame: FrameType | None) -> None:
         for other_number, handler in self._before.items():
             signal.signal(other_number, handler)  # a second signal ends this process, and the JVM with it
-        self._tell(signal.Signals(number).name)
+        self._handle(signal.Signals(number).name)
 
     def _from_jvm(self, times: int) -> None:
         """Handle a SIGTERM of the JVM, in a thread of Spark. ``times``: number of signals so far."""
         if times > 1:
             os._exit(128 + signal.SIGTERM)  # as the default action would, which a thread cannot set
-        self._tell("SIGTERM")
+        self._handle("SIGTERM")
 
-    def _tell(self, name: str) -> None:
-        if self._told.is_set():
+    def _handle(self, name: str) -> None:
+        if self._is_handled.is_set():
             return  # the driver and its JVM both got the signal
-        self._told.set()
+        self._is_handled.set()
         try:
-            self._tell_of(name)
+            self._on_signal(name)
         except BaseException:
-            self._told.clear()  # the next signal tries again
+            self._is_handled.clear()  # the next signal tries again
             raise
 
 
@@ -99,7 +99,7 @@ class LeaveOnSignal:
     ) -> None:
         self._options, self._root, self._show, self._ask_seconds = options, root, show, ask_seconds
         self._epoch = 0
-        self._signals = FirstSignal(self._ask)
+        self._signals = FirstSignal(self._request_stop)
 
     def __call__(self, line: StatusLine) -> None:
         """Show the line, and note its epoch. An upgrade changes the epoch, but the driver still takes the request."""
@@ -113,8 +113,8 @@ class LeaveOnSignal:
         """Restore the previous handlers."""
         self._signals.restore()
 
-    def _ask(self, name: str) -> None:
-        _say(f"{name}: taking a savepoint, then leaving; once more to leave at once")
+    def _request_stop(self, name: str) -> None:
+        _print(f"{name}: taking a savepoint, then leaving; once more to leave at once")
         silent = f"the root {self._root} has not answered for {self._ask_seconds:g} s"
         watch = threading.Timer(self._ask_seconds, _leave_at_once, (name, silent))
         watch.daemon = True
@@ -130,43 +130,43 @@ class LeaveOnSignal:
             watch.cancel()
 
 
-def leaves_on_signal(leave: Callable[[], None]) -> FirstSignal:
+def leave_on_signal(leave: Callable[[], None]) -> FirstSignal:
     """Return handlers for a worker. ``leave`` makes it exit at the end of its micro-batch; the job continues."""
 
-    def tell(name: str) -> None:
-        _say(f"{name}: leaving at the end of the micro-batch; once more to leave at once")
+    def on_signal(name: str) -> None:
+        _print(f"{name}: leaving at the end of the micro-batch; once more to leave at once")
         leave()
 
-    return FirstSignal(tell)
+    return FirstSignal(on_signal)
 
 
 def _leave_at_once(name: str, reason: str) -> None:
     """End the process as a second signal does. The next run restores the last completed checkpoint."""
-    _say(f"{name}: leaving without a savepoint: {reason}")
+    _print(f"{name}: leaving without a savepoint: {reason}")
     sys.stdout.flush()
     os._exit(128 + signal.Signals[name])
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(f"ckpt: {text}", file=sys.stderr, flush=True)
 
 
 class _JvmSignal:
     """A handler for SIGTERM in Spark's JVM. The JVM's own handler would run Spark's shutdown hooks."""
 
-    def __init__(self, told: Callable[[int], None], jvm: Any) -> None:
-        self._told, self._jvm = told, jvm
+    def __init__(self, on_signal: Callable[[int], None], jvm: Any) -> None:
+        self._is_handled, self._jvm = on_signal, jvm
         self._times = 0
         self._before: Any = None
 
     @classmethod
-    def install(cls, told: Callable[[int], None]) -> _JvmSignal | None:
+    def install(cls, on_signal: Callable[[int], None]) -> _JvmSignal | None:
         """Install a handler in the JVM and return it. Return None if Spark does not run in this process."""
         session = SparkSession.getActiveSession()
         if session is None:
             return None
         ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]
-        handler = cls(told, session._jvm)
+        handler = cls(on_signal, session._jvm)
         handler._before = handler._set(handler)
         return handler
 
@@ -185,7 +185,7 @@ class _JvmSignal:
     def handle(self, signal_: Any) -> None:
         """Count a signal and report it. The JVM calls this in a thread of its own."""
         self._times += 1
-        self._told(self._times)
+        self._is_handled(self._times)
 
     class Java:
         implements = ("sun.misc.SignalHandler",)

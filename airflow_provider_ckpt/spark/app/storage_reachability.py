@@ -130,7 +130,7 @@ class StorageReachability:
             self._refuse(storage, location, error)
 
     def _refuse(self, storage: Storage, location: Location, error: Py4JJavaError) -> NoReturn:
-        names, text = _told(error.java_exception)
+        names, text = _names_and_text(error.java_exception)
         reason = location.redact(text)
         uri = storage.spark_uri()
         if names & set(_MISSING):
@@ -180,7 +180,7 @@ def merged(locations: Iterable[Opened]) -> dict[str, str]:
     return {key: value for options_of_bucket in settings.values() for key, value in options_of_bucket.items()}
 
 
-def _told(throwable: Any) -> tuple[set[str], str]:
+def _names_and_text(throwable: Any) -> tuple[set[str], str]:
     """Return the simple class names of a Java exception and of its causes, and the innermost message."""
     names: set[str] = set()
     text = ""

@@ -35,7 +35,7 @@ from airflow_provider_ckpt.spark.query.errors import (
 from airflow_provider_ckpt.spark.query.event_time import EventTimeGuard
 from airflow_provider_ckpt.spark.query.final_answer import changes_rows, final_answer_mode
 from airflow_provider_ckpt.spark.query.internal_files import internal_files_named
-from airflow_provider_ckpt.spark.query.kafka.freezing import ask_topics
+from airflow_provider_ckpt.spark.query.kafka.freezing import fetch_topics
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refuse_level, refuse_limits, refuse_start
 from airflow_provider_ckpt.spark.query.sources.empty_sources import not_there, nothing_to_read
@@ -170,7 +170,7 @@ class SourceCalls:
             if self.streaming:
                 refuse_limits(operator.uid, operator.location, reads.options)
             uid, location = operator.uid, operator.location
-            reads.topics = ask_topics(self.spark, uid, location, reads.options, bounded=operator.bounded)
+            reads.topics = fetch_topics(self.spark, uid, location, reads.options, bounded=operator.bounded)
             self._topics[uid] = reads.topics
             return
         refuse_unlisted(self.spark, operator.uid, operator.location, reads)

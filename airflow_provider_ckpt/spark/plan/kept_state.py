@@ -22,7 +22,6 @@ from airflow_provider_ckpt.model.kept_state import KeptState
 from airflow_provider_ckpt.spark.plan.state_bounds import ExpressionTexts, state_bounds
 from airflow_provider_ckpt.spark.query.analysed_plan import (
     analysed,
-    asks_the_time,
     children_of,
     columns_of_streams,
     conjuncts,
@@ -31,6 +30,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     optimised,
     stateful_below,
     streams_below,
+    uses_current_time,
     with_definitions,
 )
 
@@ -50,14 +50,14 @@ class Columns:
     Attributes:
         streams: column -> the stream that it comes from.
         made: column that Spark made up -> its expression.
-        asks_the_time: the plan uses the current time, so numbers and times in it may differ in each plan.
+        uses_current_time: the plan uses the current time, so numbers and times in it may differ in each plan.
     """
 
     streams: Mapping[int, str]
     made: Mapping[int, Any]
-    asks_the_time: bool
+    uses_current_time: bool
 
-    def told(self, column: Any, *, with_streams: bool, anonymous: bool = False) -> str:
+    def name_of(self, column: Any, *, with_streams: bool, anonymous: bool = False) -> str:
         """Return a column as text. ``anonymous`` hides its name."""
         name, number = str(column.name()), int(column.exprId().id())
         if number in self.made:
@@ -78,7 +78,7 @@ def kept_state(frame: DataFrame) -> list[KeptState]:
         plan = optimised(frame)
     except (Py4JError, PySparkException):
         plan = written
-    moves = asks_the_time(written, frame.sparkSession)
+    moves = uses_current_time(written, frame.sparkSession)
     named, columns = with_definitions(plan), Columns(columns_of_streams(plan), made_columns(plan), moves)
     return [_of(node, named, columns) for node in stateful_below(plan)]
 
@@ -97,7 +97,7 @@ def _of(node: Any, named: Mapping[int, Any], columns: Columns) -> KeptState:
 
 def _by(kind: str, node: Any, columns: Columns) -> list[str]:
     if kind == "Aggregate":
-        return _told_apart(each(node.groupingExpressions()), columns)
+        return _distinct_texts(each(node.groupingExpressions()), columns)
     if kind == "Join":
         condition = node.condition()
         parts = conjuncts(condition.get()) if condition.isDefined() else ()
@@ -105,13 +105,13 @@ def _by(kind: str, node: Any, columns: Columns) -> list[str]:
         equal = [_equality(part, left, right, columns) for part in parts if part.nodeName() in _EQUALITIES]
         return [key for key in equal if key is not None]
     if kind == "Distinct":
-        return _told_apart(each(node.output()), columns)
+        return _distinct_texts(each(node.output()), columns)
     if kind.startswith("Deduplicate"):
-        return _told_apart(each(node.keys()), columns)
+        return _distinct_texts(each(node.keys()), columns)
     return _grouping(node)
 
 
-def _told_apart(expressions: Iterable[Any], columns: Columns) -> list[str]:
+def _distinct_texts(expressions: Iterable[Any], columns: Columns) -> list[str]:
     """Return the expressions as texts. If two have the same text, all are shown with the streams of their columns."""
     keys = list(expressions)
     plain = [_text(key, columns) for key in keys]
@@ -136,12 +136,12 @@ def _text(expression: Any, columns: Columns, *, with_streams: bool = False, anon
     hash. So a literal is replaced by a short digest, which is enough to tell two of them apart.
     """
     text = str(expression.sql())
-    if columns.asks_the_time:
+    if columns.uses_current_time:
         text = _NUMBER.sub("#", _LITERAL.sub("#", text))
     text = _LITERAL.sub(_digest, text)
     replacements: list[str] = []
     for column in each(expression.references().toSeq()):
-        sql, name = str(column.sql()), columns.told(column, with_streams=with_streams, anonymous=anonymous)
+        sql, name = str(column.sql()), columns.name_of(column, with_streams=with_streams, anonymous=anonymous)
         if sql != name:  # replace whole names only, not a field of a structure or the end of another name
             text = f"\0{len(replacements)}\0".join(re.split(rf"(?<![\w`.]){re.escape(sql)}(?![\w`])", text))
             replacements.append(name)
@@ -166,7 +166,7 @@ def _calls(node: Any, columns: Columns) -> tuple[str, ...]:
         return tuple(dict.fromkeys(_text(expression, columns) for expression in each(expressions)))
     calls_in_plan = [call for expression in each(expressions) for call in _aggregates(expression)]
     calls = {_text(call, columns, with_streams=True): call for call in calls_in_plan}
-    return tuple(_told_apart(calls.values(), columns))
+    return tuple(_distinct_texts(calls.values(), columns))
 
 
 def _aggregates(expression: Any) -> Iterator[Any]:

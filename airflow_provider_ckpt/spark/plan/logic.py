@@ -48,7 +48,7 @@ class LogicLoader:
         self._params, self._location, self.places = params, location, places
         self._versions: dict[tuple[str, str], Version] = {}
         """(Reference, digest of its content) -> version."""
-        self._instead: dict[tuple[str, str | None], Version] = {}
+        self._replacements: dict[tuple[str, str | None], Version] = {}
         """(Reference, requested digest) -> the version that was read instead."""
         self._lock = threading.Lock()
         self.changed: list[OtherContents] = []
@@ -62,24 +62,24 @@ class LogicLoader:
         """
         return self._version(reference, digest).job.operators
 
-    def found(self, reference: str, digest: str | None) -> str:
+    def digest_of(self, reference: str, digest: str | None) -> str:
         """Return the digest of the version that a call uses. It differs from ``digest`` if the files have changed.
 
         Raises what a call raises.
         """
         return self._version(reference, digest).digest
 
-    def as_read(self, settings: Settings) -> dict[str, VertexSettings]:
+    def with_read_digests(self, settings: Settings) -> dict[str, VertexSettings]:
         """Return ``settings`` with the digests of the versions that this process has read, for other processes."""
         return {uid: replace(setting, digests=self._digests(setting)) for uid, setting in settings.items()}
 
-    def first_read(self, settings: Settings) -> dict[str, VertexSettings]:
+    def with_missing_digests(self, settings: Settings) -> dict[str, VertexSettings]:
         """Return ``settings`` with a digest for each reference that had none.
 
         A reference that was assigned for the next run has none, because no process had read it. A later run compares
         the digests, and reports a file that has changed.
         """
-        read = self.as_read(settings)
+        read = self.with_read_digests(settings)
         return {
             uid: replace(setting, digests={**read[uid].digests, **setting.digests}) for uid, setting in settings.items()
         }
@@ -87,24 +87,24 @@ class LogicLoader:
     def _digests(self, settings: VertexSettings) -> dict[str, str]:
         read = dict(settings.digests)
         for uid, reference in settings.logic.items():
-            if (version := self._known(reference, read.get(uid))) is not None:
+            if (version := self._cached(reference, read.get(uid))) is not None:
                 read[uid] = version.digest
         return read
 
     def _version(self, reference: str, digest: str | None) -> Version:
-        version = self._known(reference, digest)
+        version = self._cached(reference, digest)
         if version is None:
             current = self._read(reference)
             with self._lock:
-                is_first = self._known(reference, digest) is None
-                version = self._instead.setdefault((reference, digest), current)
+                is_first = self._cached(reference, digest) is None
+                version = self._replacements.setdefault((reference, digest), current)
                 if is_first and not version.is_of(digest):
                     self.changed.append(OtherContents(reference, str(digest), version.digest))
         return version
 
-    def _known(self, reference: str, digest: str | None) -> Version | None:
+    def _cached(self, reference: str, digest: str | None) -> Version | None:
         version = None if digest is None else self._versions.get((reference, digest))
-        return version or self._instead.get((reference, digest))
+        return version or self._replacements.get((reference, digest))
 
     def read(self, reference: str) -> str:
         """Read the current files, even if they were read before, and return their digest.

@@ -61,11 +61,11 @@ def check_resumable(
             raise SchemaChangedError(vertex=uid, before=was, after=plan.schemas[uid].simpleString())
     checkpoint = state.checkpoints.get(state.last_completed)
     if checkpoint is not None:
-        operators = _without_given_up((state.plan.graph, plan.graph), checkpoint.operators)
+        operators = _without_dropped((state.plan.graph, plan.graph), checkpoint.operators)
         check_restore(plan.graph, operators, checkpoint.subtasks, allow_non_restored_state=allow_non_restored_state)
 
 
-def _without_given_up(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -> dict[str, str]:
+def _without_dropped(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -> dict[str, str]:
     """Return the operators of the last checkpoint that are in the recorded plan or in the current one.
 
     The others were dropped earlier. The user has allowed it, and a plan without them was recorded. So neither the user

@@ -80,7 +80,7 @@ class GivenSplits:
         return self._given[operator.uid]
 
 
-def plan_splits_anew(job: Job, given: GivenSplits, state: JobState) -> PlannedSplits:
+def plan_splits_from_scratch(job: Job, given: GivenSplits, state: JobState) -> PlannedSplits:
     """Return the splits of a job that starts without earlier progress.
 
     Args:

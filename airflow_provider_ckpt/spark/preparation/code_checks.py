@@ -46,7 +46,7 @@ def refuse_edited(logic: LogicLoader, run: LoadedRun, decision: Decision) -> Non
         if assigned is None or uid not in run.job.operators or logic.places.is_own(reference):
             continue
         try:
-            current = loaded(uid, reference, partial(logic.found, reference, assigned))
+            current = loaded(uid, reference, partial(logic.digest_of, reference, assigned))
         except UnfitLogicError as error:
             raise unfit(uid, reference, error.data["problem"], run) from error
         if current != assigned:
@@ -148,7 +148,7 @@ def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskI
 def _differs(uid: str, reference: str, expected: str, logic: LogicLoader) -> str | None:
     """Return how a function differs from the assigned one, or None. ``expected``: its digest at the assignment."""
     try:
-        digest = loaded(uid, reference, partial(logic.found, reference, expected))
+        digest = loaded(uid, reference, partial(logic.digest_of, reference, expected))
     except UnfitLogicError as error:
         return f"it {error.data['problem']}"
     return (

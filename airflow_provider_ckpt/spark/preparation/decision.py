@@ -33,8 +33,8 @@ class Decision:
         is_new: the journal has nothing of the job.
         finished: nothing is left to run.
         restore: the checkpoint to go back to; None resumes after the published batches.
-        may_begin_anew: no checkpoint covers anything, so nothing was ever released. A definition that does not fit
-            the previous one may then start from scratch.
+        may_start_from_scratch: no checkpoint covers anything, so nothing was ever released. A definition that does not
+            fit the previous one may then start from scratch.
         graph: the current graph, or that of the last run. It may change while a driver prepares the job (R21).
     """
 
@@ -42,11 +42,11 @@ class Decision:
     finished: bool
     restore: RestorePoint | None
     done: FinishedWork
-    may_begin_anew: bool
+    may_start_from_scratch: bool
     graph: JobGraph
     rescaled: Mapping[str, int]
     settings: Settings
-    begins_anew: str | None
+    scratch_reason: str | None
     """Why the options discard the previous runs, although they could be kept; None if they are kept."""
     reconciliation: Reconciliation | None
     """Subtasks of a job in batch mode that run again, because results that others must read are gone."""
@@ -94,11 +94,11 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         restore=None if is_resumed else restore_point(storage, options.job_id, options.restore, state),
         # going back to a checkpoint may bring back operators that have finished since
         done=FinishedWork.of(state) if is_resumed else FinishedWork.again(state),
-        may_begin_anew=state.plan is not None and nothing_is_covered(state),
+        may_start_from_scratch=state.plan is not None and nothing_is_covered(state),
         graph=graph,
         rescaled={} if state.plan is None else state.plan.rescaled,
         settings=state.settings,
-        begins_anew=reason,
+        scratch_reason=reason,
         reconciliation=reconciliation,
         split_lists={
             vertex.uid: state.frozen[vertex.uid]

@@ -56,8 +56,8 @@ class LoadedRun:
     Attributes:
         job: the job as its file declares it.
         journal: the journal of the job, not claimed.
-        gives_up: this version of the job may lack operators of the version that ran before (R21). It does not hold for
-            later versions.
+        drops_operators: this version of the job may lack operators of the version that ran before (R21). It does not
+            hold for later versions.
         forget: unloads the modules of this version. Call it when the version is no longer used.
     """
 
@@ -65,7 +65,7 @@ class LoadedRun:
     job: Job
     storage: Storage
     journal: Journal
-    gives_up: bool = False
+    drops_operators: bool = False
     forget: Callable[[], None] = lambda: None
 
     @property
@@ -78,7 +78,7 @@ class LoadedRun:
 
     @property
     def allows_non_restored_state(self) -> bool:
-        return self.options.allow_non_restored_state or self.gives_up
+        return self.options.allow_non_restored_state or self.drops_operators
 
     def with_options(self, **changed: Any) -> LoadedRun:
         return replace(self, request=replace(self.request, options=replace(self.options, **changed)))
@@ -86,7 +86,7 @@ class LoadedRun:
     def as_later_run(self) -> LoadedRun:
         """Return this run as a later one in the same driver, which must not restore or give up anything again."""
         journal = open_journal(self.storage, self.options)
-        return replace(self.with_options(restore="latest"), journal=journal, gives_up=False)
+        return replace(self.with_options(restore="latest"), journal=journal, drops_operators=False)
 
 
 def load_run(request: RunRequest) -> LoadedRun:

@@ -184,7 +184,7 @@ def leaves_out(job: Job) -> Iterator[str]:
             )
 
 
-def not_as_given(assigned: Settings, used: Settings) -> Iterator[str]:
+def unused_assignments(assigned: Settings, used: Settings) -> Iterator[str]:
     """Warn of assigned functions that this run does not use, because their operators are now in another query.
 
     Args:

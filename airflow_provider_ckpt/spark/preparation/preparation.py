@@ -31,7 +31,7 @@ from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.plan.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.plan.logic import LogicLoader
 from airflow_provider_ckpt.spark.plan.resumable import check_resumable
-from airflow_provider_ckpt.spark.plan.splits import GivenSplits, plan_splits, plan_splits_anew
+from airflow_provider_ckpt.spark.plan.splits import GivenSplits, plan_splits, plan_splits_from_scratch
 from airflow_provider_ckpt.spark.preparation.code_checks import refuse_edited, refuse_foreign, unfit
 from airflow_provider_ckpt.spark.preparation.decision import Decision
 from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
@@ -59,7 +59,7 @@ class PreparedRun:
         logic: reads functions that operators were assigned while the job ran, or are assigned later.
         kept: the settings that change values.
         reach: the connection of Spark with the root, if the root needs one.
-        anew: why the job starts from scratch; None if it resumes.
+        scratch_reason: why the job starts from scratch; None if it resumes.
         refused: the error because of which the job starts from scratch; None if there is none.
     """
 
@@ -72,7 +72,7 @@ class PreparedRun:
     logic: LogicLoader
     kept: KeptSettings
     reach: StorageReachability | None = None
-    anew: str | None = None
+    scratch_reason: str | None = None
     refused: CkptError | None = None
 
     @property
@@ -123,7 +123,7 @@ def checked_sinks(run: LoadedRun, decision: Decision) -> dict[str, BoundSink]:
     sinks = bind_sinks(job, job_id, location)
     if decision.is_new:
         _refuse_taken(sinks, job_id, run.storage.uri)
-    changed = _with_another_target(job, decision.state)  # the comparison with the last run names the difference
+    changed = _retargeted_sinks(job, decision.state)  # the comparison with the last run names the difference
     refuse_lost_output(decision.state, {uid: sink for uid, sink in sinks.items() if uid not in changed})
     return sinks
 
@@ -144,7 +144,7 @@ def _reach(run: LoadedRun) -> StorageReachability | None:
     return reach_root(run.job, run.options, run.storage, run.location)
 
 
-def _with_another_target(job: Job, state: JobState) -> set[str]:
+def _retargeted_sinks(job: Job, state: JobState) -> set[str]:
     """Return the sinks that release to another place, or in another form, than in the last run."""
     recorded = {} if state.definition is None else state.definition.sinks
     changed = set()
@@ -178,14 +178,14 @@ def plan_run(
         check(logic)
     ship_modules(spark.sparkContext, declared.own_modules)
     settings = keep_settings(spark, options.conf, _recorded_settings(options, decision))
-    job = declared.with_operators(_as_changed(run, decision, decision.graph, logic))
+    job = declared.with_operators(_with_assigned_functions(run, decision, decision.graph, logic))
     plan, refused = _Planning(spark, job, run, decision).plan()
-    reason = decision.begins_anew if refused is None else f"it does not fit the previous run: {refused}"
+    reason = decision.scratch_reason if refused is None else f"it does not fit the previous run: {refused}"
     if reason is not None:
-        changed = _as_changed(run, decision, plan.graph, logic)
+        changed = _with_assigned_functions(run, decision, plan.graph, logic)
         if changed != {**job.operators}:  # an operator is in another query in the new plan
             job = declared.with_operators(changed)
-            plan = _Planning(spark, job, run, decision).anew()
+            plan = _Planning(spark, job, run, decision).from_scratch()
     frozen = () if reason is not None else decision.state.frozen
     _refuse_empty(spark, job, plan, frozen)
     _refuse_unfit(spark, job, plan, frozen)
@@ -201,13 +201,13 @@ def plan_run(
         sinks[uid].check_rows(input_schema)
     plan = replace(plan, definition=replace(plan.definition, session=settings.values))
     logic.places = logic.places.without_input(plan.reads.values())  # a later request may name what lies there
-    return PreparedRun(run, job, spark, plan, decision, sinks, logic, settings, anew=reason, refused=refused)
+    return PreparedRun(run, job, spark, plan, decision, sinks, logic, settings, scratch_reason=reason, refused=refused)
 
 
 def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, str]:
     """Return the settings that this run must use; empty if it begins the job, or was given --new-settings."""
     definition = decision.state.definition
-    if definition is None or decision.begins_anew is not None or options.new_settings:
+    if definition is None or decision.scratch_reason is not None or options.new_settings:
         return {}
     return definition.session
 
@@ -241,7 +241,7 @@ def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collecti
             raise unfit
 
 
-def prepared_again(prepared: PreparedRun, run: LoadedRun, decision: Decision) -> PreparedRun:
+def reuse_preparation(prepared: PreparedRun, run: LoadedRun, decision: Decision) -> PreparedRun:
     """Reuse a preparation for ``run`` and a later decision that is equal. Repeat the comparisons with the journal, but
     no planning.
 
@@ -253,7 +253,9 @@ def prepared_again(prepared: PreparedRun, run: LoadedRun, decision: Decision) ->
     return replace(prepared, run=run, base=decision, reach=_reach(run))
 
 
-def _as_changed(run: LoadedRun, decision: Decision, graph: JobGraph, logic: LogicLoader) -> dict[str, Operator]:
+def _with_assigned_functions(
+    run: LoadedRun, decision: Decision, graph: JobGraph, logic: LogicLoader
+) -> dict[str, Operator]:
     """Return the job's operators with the functions that were assigned while it ran.
 
     A function that an operator was assigned in another query is ignored. ``graph``: tells the query of each operator.
@@ -279,33 +281,33 @@ class _Planning:
     def plan(self) -> tuple[JobPlan, CkptError | None]:
         """Return the plan, and the error because of which the job starts from scratch."""
         decision = self.decision
-        if decision.begins_anew is not None:
-            return self.anew(), None
+        if decision.scratch_reason is not None:
+            return self.from_scratch(), None
         try:
             return self._resumed(), None
         except (FunctionFailedError, FunctionFailedForNowError) as error:
-            if not decision.may_begin_anew or not self._failed_for_what_was_before(error):
+            if not decision.may_start_from_scratch or not self._may_fail_on_old_data(error):
                 raise
-            anew = self.anew()
+            plan = self.from_scratch()
             try:  # again, because the job may be unchanged and a service that it calls may have been down
                 return self._resumed(), None
             except (InvalidInputError, FunctionFailedForNowError) as second_error:
                 if second_error.retryable and not error.retryable:
                     raise  # now a temporary error, so a retry may succeed
-            return anew, error
+            return plan, error
         except InvalidInputError as refused:
-            if not decision.may_begin_anew:
+            if not decision.may_start_from_scratch:
                 raise
             # Nothing was released, nothing completed: as in Flink, such a job starts from scratch.
-            return self.anew(), refused
+            return self.from_scratch(), refused
 
-    def anew(self) -> JobPlan:
+    def from_scratch(self) -> JobPlan:
         """Plan a start from scratch. Settings that requests have changed while the job ran stay.
 
         The queries start with these settings, and the next run compares them.
         """
         state = self.decision.state
-        splits = plan_splits_anew(self.job, self.given, state)
+        splits = plan_splits_from_scratch(self.job, self.given, state)
         return plan_job(self.spark, self.job, self.run.options, FinishedWork(settings=state.settings), splits)
 
     def _resumed(self) -> JobPlan:
@@ -316,7 +318,7 @@ class _Planning:
         check_resumable(state, plan, job.code, allow_non_restored_state=keeps, root=root)
         return plan
 
-    def _failed_for_what_was_before(self, failed: CkptError) -> bool:
+    def _may_fail_on_old_data(self, failed: CkptError) -> bool:
         """Return whether the failure may come from data of earlier runs, so that a start from scratch may help.
 
         The function of a source gets nothing from earlier runs, except splits of a frozen list that the job no longer

@@ -23,7 +23,7 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.spark.app.causes import told
+from airflow_provider_ckpt.spark.app.causes import describe_error
 from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.preparation.decision import decide
 from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
@@ -72,14 +72,14 @@ class VersionTrials:
             try:
                 self._found[request.name] = self._try(request)
             except BaseException as error:  # a user's file may raise anything, and only this thread would see it
-                notify(UpgradeTried(request.name, told(error)))
+                notify(UpgradeTried(request.name, describe_error(error)))
             else:
                 notify(UpgradeTried(request.name, None))
 
         # a daemon, so that a function that never returns does not delay the end of the driver
         self._threads.start("ckpt-version-trial", run)
 
-    def found(self, name: str) -> PreparedRun:
+    def prepared_version(self, name: str) -> PreparedRun:
         """Return the version that was tried for the request and fits, as its trial has prepared it."""
         return self._found[name]
 
@@ -108,7 +108,7 @@ class VersionTrials:
         state.last_released = state.last_completed  # as it will be at the upgrade, which checks it again
         decision = decide(storage, options, state, Reconciler(storage, options.job_id))
         prepared = plan_run(version, decision, checked_sinks(version, decision))
-        refuse_beginning_anew(prepared)
+        refuse_start_from_scratch(prepared)
         context = self._context_of(prepared)
         logs = functools.partial(CurrentLog, self._logs)
         factory = make_streaming_factory(context, prepared, self._frozen, self._logs, logs)
@@ -124,7 +124,7 @@ class VersionTrials:
         """
         running = self._running
         # its journal is not the one of the run, because the JobMaster writes to that one
-        version = replace(running.run.as_later_run(), gives_up=request.allow_non_restored_state)
+        version = replace(running.run.as_later_run(), drops_operators=request.allow_non_restored_state)
         places = CodePlaces.of(running.job, version.options, version.location, running.plan.reads)
         check = None
         if request.job:
@@ -157,7 +157,7 @@ class VersionTrials:
         """
         for subtask in vertex.subtasks:
             runner = self._runner(subtask)
-            if not isinstance(runner, StreamingRunner) or _reads_more(context.graph, vertex, runner):
+            if not isinstance(runner, StreamingRunner) or _adds_inputs(context.graph, vertex, runner):
                 continue
             trials = self._trials = runner.trials_of(context, vertex)
             built = factory.builder(vertex, runner.edges, settings).build(runner.plan.without)
@@ -176,21 +176,21 @@ class VersionTrials:
         )
 
 
-def _reads_more(graph: JobGraph, vertex: JobVertex, runner: StreamingRunner) -> bool:
+def _adds_inputs(graph: JobGraph, vertex: JobVertex, runner: StreamingRunner) -> bool:
     """Return True if the version adds an input to the vertex. A copied folder has no position in such an input."""
     sources = set(vertex.sources) - set(runner.vertex.sources)
     edges = {edge.uid for edge in graph.inputs(vertex.uid)}
     return bool(sources or edges - {edge_input.edge.uid for edge_input in runner.edges.values()})
 
 
-def refuse_beginning_anew(prepared: PreparedRun) -> None:
+def refuse_start_from_scratch(prepared: PreparedRun) -> None:
     """Refuse an upgrade that would start the job from scratch, because an upgrade must keep what the job has done.
 
     A run of a job without a checkpoint that covers something would start from scratch if it does not fit.
 
     Raises InvalidInputError.
     """
-    if prepared.anew is not None:
+    if prepared.scratch_reason is not None:
         raise InvalidInputError(
-            "{job} does not fit the running job: {problem}", job=prepared.options.job, problem=prepared.anew
+            "{job} does not fit the running job: {problem}", job=prepared.options.job, problem=prepared.scratch_reason
         ) from prepared.refused

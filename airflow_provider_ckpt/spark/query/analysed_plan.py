@@ -210,7 +210,7 @@ def made_columns(plan: Any) -> dict[int, Any]:
     return columns
 
 
-def asks_the_time(plan: Any, spark: SparkSession) -> bool:
+def uses_current_time(plan: Any, spark: SparkSession) -> bool:
     """Return whether the user's query uses the current time, such as ``now()``.
 
     The optimised plan has a constant for it, which differs in each plan. The column by which this package follows event

@@ -32,7 +32,7 @@ def internal_files_named(frame: DataFrame, edges: Mapping[str, DataFrame]) -> tu
     if not ids:
         return None
     for node in nodes_from(analysed(frame)):
-        use = _asked(node)
+        use = _internal_file_use(node)
         if use is None:
             continue
         below = {
@@ -47,7 +47,7 @@ def internal_files_named(frame: DataFrame, edges: Mapping[str, DataFrame]) -> tu
     return None
 
 
-def _asked(node: Any) -> str | None:
+def _internal_file_use(node: Any) -> str | None:
     if not children_of(node):
         is_asked = any(column.metadata().contains(_METADATA_COLUMN) for column in _output(node))
         return "_metadata" if is_asked else None

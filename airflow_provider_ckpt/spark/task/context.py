@@ -19,7 +19,7 @@ from airflow_provider_ckpt.spark.task.executors import Executors
 from airflow_provider_ckpt.storage.storage import Storage
 
 
-class _NoOther:
+class _NoLoader:
     def __call__(self, reference: str, digest: str | None = None) -> Mapping[str, Operator]:
         raise AssertionError(f"there is no way to read {reference} here")
 
@@ -58,7 +58,7 @@ class RunContext:
     post: Callable[[TaskReport], None] = field(repr=False)
     check_fenced: Callable[[], None] = field(repr=False)
     supervised: SupervisedTry | None = None
-    logic: Logic = field(default_factory=_NoOther)
+    logic: Logic = field(default_factory=_NoLoader)
     declared: Mapping[str, Operator] | None = None
     measures: bool = False
     in_master_process: bool = False

@@ -34,7 +34,7 @@ class Executors:
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._lock = spark, threading.Lock()
         self._wanted: dict[str, int] = {}
-        self._asked: int | None = None
+        self._requested: int | None = None
 
     def problem(self) -> str | None:
         """Return why the number cannot be changed here; None if it can."""
@@ -48,7 +48,7 @@ class Executors:
             )
         return None
 
-    def want(self, uid: str, number: int | None) -> None:
+    def request_number(self, uid: str, number: int | None) -> None:
         """Set the number for the query ``uid``, which is about to start. None keeps the current number.
 
         Errors of the cluster are not raised, because a query can run with the current executors.
@@ -59,23 +59,23 @@ class Executors:
             else:
                 self._wanted[uid] = number
             most = max(self._wanted.values(), default=None)
-            if most is None or most == self._asked:
+            if most is None or most == self._requested:
                 return
-            self._asked = most
+            self._requested = most
             _last[:] = [self]
-        self._ask(most)
+        self._start_request(most)
 
-    def _ask(self, number: int) -> None:
+    def _start_request(self, number: int) -> None:
         problem = self.problem()
         if problem is not None:  # the change was valid when it was decided, but this run has other Spark settings
             log.warning("the number of executors stays, although %s were requested: %s", number, problem)
             return
         log.info("asking the cluster for %s executors", number)
         tried = threading.Event()
-        threading.Thread(target=self._keep, args=(number, tried), name="ckpt-executors", daemon=True).start()
+        threading.Thread(target=self._keep_requesting, args=(number, tried), name="ckpt-executors", daemon=True).start()
         tried.wait(_PATIENCE)
 
-    def _keep(self, number: int, tried: threading.Event) -> None:
+    def _keep_requesting(self, number: int, tried: threading.Event) -> None:
         """Repeat the request until it succeeds, and end surplus executors that register late.
 
         Spark does not end surplus executors by itself. It does not know executors that have not registered.
@@ -102,11 +102,11 @@ class Executors:
             time.sleep(_LOOK)
         tried.set()
         with self._lock:
-            if not is_asked and self._asked == number:
-                self._asked = None  # the next query that starts requests again
+            if not is_asked and self._requested == number:
+                self._requested = None  # the next query that starts requests again
 
     def _holds(self, number: int) -> bool:
-        is_last = self in _last and self._asked == number
+        is_last = self in _last and self._requested == number
         return is_last and self._spark.sparkContext._jsc is not None and not is_gone()
 
     def _request(self, number: int) -> None:

@@ -56,7 +56,7 @@ GARBAGE = (
     Mutant(
         "late-files-known-before-they-are-told",
         "R7",
-        "_tell_new",
+        "_report_new",
         "        store.write(state.epoch, late)\n",
         "        pass\n",
         ("tests/spark/test_late_files.py::test_the_state_of_a_job_does_not_grow_with_them",),
@@ -65,7 +65,7 @@ GARBAGE = (
     Mutant(
         "late-files-by-an-overtaken-driver",
         "R8",
-        "_tell_new",
+        "_report_new",
         "    if seen.epoch <= state.epoch:",
         "    if True:",
         ("tests/spark/test_late_files.py::test_an_overtaken_driver_that_looks_late_changes_nothing",),

@@ -136,7 +136,7 @@ KEPT = (
     Mutant(
         "kept-lost-input-costs-a-try",
         "W6",
-        "told_failed",
+        "report_failed_subtask",
         "    if failure.result_is_lost:\n",
         "    if failure.terminal:\n",
         ("tests/spark/test_worker_ends.py::test_one_that_misses_a_result_which_it_reads_blames_the_run",),

@@ -1032,7 +1032,7 @@ _FORGOTTEN = (
         "csv-header-not-compared",
         "R11",
         "ignores_header",
-        '    return form.lower() == "csv" and set_options.get("header") == "true" and "enforceschema" not in set_options\n',
+        '    return form.lower() == "csv" and by_name.get("header") == "true" and "enforceschema" not in by_name\n',
         "    return False\n",
         (
             "tests/spark/test_unreadable_files.py::"

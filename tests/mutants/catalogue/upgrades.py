@@ -67,7 +67,7 @@ UPGRADES = (
         "upgrade-forgets-what-was-asked",
         "R22",
         "RunAttempt._run_claimed",
-        "    tidy_up(self._storage, job_id, self._since(claim))",
+        "    tidy_up(self._storage, job_id, self._first_epoch(claim))",
         "    tidy_up(self._storage, job_id, claim.epoch)",
         (f"{_SPARK}test_who_asks_the_driver_to_leave_between_two_versions_is_heard",),
         "a request to leave is deleted before the driver reads it, and the driver's process is killed",
@@ -76,7 +76,7 @@ UPGRADES = (
     Mutant(
         "upgrade-without-a-look-at-what-a-gate-holds",
         "R9",
-        "prepared_again",
+        "reuse_preparation",
         "    check_resumable(decision.state, prepared.plan, prepared.job.code, "
         "allow_non_restored_state=keeps, root=root)\n"
         "    refuse_lost_output(decision.state, prepared.sinks)\n"
@@ -98,8 +98,8 @@ UPGRADES = (
         "upgrade-gives-up-what-the-next-one-lacks",
         "R21",
         "VersionTrials._load",
-        "gives_up=request.allow_non_restored_state)",
-        "gives_up=running.run.gives_up or request.allow_non_restored_state)",
+        "drops_operators=request.allow_non_restored_state)",
+        "drops_operators=running.run.drops_operators or request.allow_non_restored_state)",
         (f"{_SPARK}test_operators_come_and_go_and_the_next_run_goes_by_its_own_file",),
         "an operator left out by mistake loses its state, because an earlier upgrade allowed that for another one",
     ),
@@ -115,7 +115,7 @@ UPGRADES = (
     Mutant(
         "evicted-driver-taken-for-a-stopped-one",
         "R22",
-        "RunAttempt._see_to_the_rest.forget.keep",
+        "RunAttempt._finish_run.forget.keep",
         "keep = outcome.status is not JobStatus.FINISHED\n",
         "keep = False\n",
         (f"{_SPARK}test_who_asks_the_driver_to_leave_between_two_versions_is_heard",),

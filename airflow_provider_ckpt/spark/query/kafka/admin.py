@@ -62,7 +62,7 @@ class KafkaAdmin:
         self._admin: Any = None
 
     def __enter__(self) -> KafkaAdmin:
-        self._admin = self._asked(lambda: self._class("Admin").create(self._properties()))
+        self._admin = self._call(lambda: self._class("Admin").create(self._properties()))
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -78,7 +78,7 @@ class KafkaAdmin:
         except IllegalArgumentException as error:  # PySpark's class for Java's PatternSyntaxException
             why = f"it is no regular expression of Java's: {error}"
             raise UnfitSourceError(**self._named(), key="subscribePattern", value=pattern, why=why) from None
-        names = self._asked(lambda: self._got(self._admin.listTopics().names()))
+        names = self._call(lambda: self._await(self._admin.listTopics().names()))
         return tuple(sorted(str(name) for name in names if fits.matcher(name).matches()))
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
@@ -91,7 +91,7 @@ class KafkaAdmin:
     def _topic(self, name: str) -> Topic:
         """Ask for one topic. If several are asked for at once, the brokers do not name the unknown one."""
         names = self._jvm.java.util.List.of(name)
-        description = self._asked(lambda: self._got(self._admin.describeTopics(names).allTopicNames()), name)[name]
+        description = self._call(lambda: self._await(self._admin.describeTopics(names).allTopicNames()), name)[name]
         identity = str(description.topicId().toString())
         return Topic(
             "" if identity == _NO_ID else identity,
@@ -112,13 +112,13 @@ class KafkaAdmin:
         for topic, number in partitions:
             specs.put(self._jvm.org.apache.kafka.common.TopicPartition(topic, number), spec)
         options = self._class("ListOffsetsOptions")(read)
-        results = self._asked(lambda: self._got(self._admin.listOffsets(specs, options).all()))
+        results = self._call(lambda: self._await(self._admin.listOffsets(specs, options).all()))
         return {
             (str(partition.topic()), int(partition.partition())): int(results[partition].offset())
             for partition in results
         }
 
-    def _got(self, future: Any) -> Any:
+    def _await(self, future: Any) -> Any:
         return future.get(2 * self._within, self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
 
     def _properties(self) -> Any:
@@ -145,17 +145,17 @@ class KafkaAdmin:
     def _named(self) -> dict[str, str]:
         return {key: self._where[key] for key in ("uid", "location")}
 
-    def _asked(self, ask: Callable[[], Any], topic: str = "") -> Any:
+    def _call(self, ask: Callable[[], Any], topic: str = "") -> Any:
         try:
             return ask()
         except CkptError:
             raise
         except Py4JJavaError as error:
-            raise self._told(_innermost(error.java_exception), topic) from None
+            raise self._error_for(_innermost(error.java_exception), topic) from None
         except Py4JError as error:
             raise self._without_client(str(error)) from None
 
-    def _told(self, error: Any, topic: str) -> CkptError:
+    def _error_for(self, error: Any, topic: str) -> CkptError:
         kinds, message = _kinds(error), str(error.getMessage())
         cause = f"{kinds[0].rpartition('.')[2]}: {message}"
         if topic and any(

@@ -22,7 +22,7 @@ from airflow_provider_ckpt.spark.query.kafka.options import (
 )
 
 
-def ask_topics(
+def fetch_topics(
     spark: SparkSession, uid: str, location: str, options: Mapping[str, str], *, bounded: bool
 ) -> dict[str, str]:
     """Return topic name -> id for the topics that a source reads.
@@ -41,7 +41,7 @@ def ask_topics(
     return {name: topic.id for name, topic in topics.items() if topic.id}
 
 
-def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> FrozenOffsets:
+def fetch_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> FrozenOffsets:
     """Return the range of offsets that a bounded source reads, from the current state of the topics.
 
     Raises UnfitSourceError, KafkaTopicMissingError, and what :class:`KafkaAdmin` raises.
@@ -75,7 +75,7 @@ def ask_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[s
     return FrozenOffsets(uid, partitions)
 
 
-def why_made_again(topics: Mapping[str, str], recorded: Mapping[str, str]) -> str | None:
+def recreated_topic(topics: Mapping[str, str], recorded: Mapping[str, str]) -> str | None:
     """Return a sentence that names a topic whose id has changed; None without such a topic.
 
     Args:
@@ -115,7 +115,7 @@ def why_endless(
                 current_topic = admin.topics([topic])[topic]
             except KafkaTopicMissingError:
                 return f"Topic {topic} is gone. {expectation}"
-            if current_topic.id and (reason := why_made_again({topic: current_topic.id}, recorded)) is not None:
+            if current_topic.id and (reason := recreated_topic({topic: current_topic.id}, recorded)) is not None:
                 return f"{reason} {expectation}"
         ends = admin.offsets(sorted(remaining), "latest")
     for (topic, number), end in sorted(remaining.items()):

@@ -26,7 +26,7 @@ _USUAL = 1.5
 
 
 def await_settled(
-    look: Callable[[], Iterable[FileStatus]],
+    poll: Callable[[], Iterable[FileStatus]],
     is_over: Callable[[], bool] = lambda: False,
     report: Callable[[FileStatus, float], None] = lambda file, seconds: None,
     waited: float = 0.0,
@@ -37,7 +37,7 @@ def await_settled(
     seconds apart, find the same files.
 
     Args:
-        look: lists the files with their sizes and times.
+        poll: lists the files with their sizes and times.
         is_over: ends the wait when it returns True.
         report: takes the file that changed last, and the seconds that were waited. Called if the wait is longer than
             usual, after twice as many seconds each time.
@@ -48,7 +48,7 @@ def await_settled(
     previous: set[FileStatus] | None = None
     while not is_over():
         earliest, polled_at = (time.time() - SETTLED) * 1000, time.monotonic()
-        young = {file for file in look() if file.modified > earliest}
+        young = {file for file in poll() if file.modified > earliest}
         now = time.monotonic()
         if young != previous:
             previous, unchanged_since = young, now

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.events import SourceFrozen
 from airflow_provider_ckpt.model.file_status import FileStatus, awaited
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.spark.query.kafka.freezing import ask_offsets
+from airflow_provider_ckpt.spark.query.kafka.freezing import fetch_offsets
 from airflow_provider_ckpt.spark.query.sources.empty_sources import refuse_empty, refuse_without_rows
 from airflow_provider_ckpt.spark.query.sources.file_polls import await_settled
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd, freeze_offsets, read_end
@@ -43,7 +43,7 @@ def freeze_sources(
     streaming: bool = True,
     allow_empty: Collection[str] = (),
     waits: Collection[str] = (),
-    tell: Callable[[str], None] = lambda text: None,
+    warn: Callable[[str], None] = lambda text: None,
 ) -> dict[str, FrozenEnd]:
     """Freeze the ends of bounded sources that no attempt has frozen, and return the ends of all.
 
@@ -53,7 +53,7 @@ def freeze_sources(
         streaming: refuse a name that Spark takes for a pattern. In batch mode such names work.
         allow_empty: sources that may have nothing to read.
         waits: sources whose files must not have changed for some time (``unfinished_files="wait"``).
-        tell: takes a status text about a long wait.
+        warn: takes a status text about a long wait.
 
     Raises NothingToReadError, UnreadableFileError, and what asking Kafka raises. Nothing of the failing source is
     frozen then.
@@ -69,7 +69,7 @@ def freeze_sources(
                 frozen[uid] = read_end(storage, f"{job_id}/{recorded.path}")
             continue
         if read.is_kafka:
-            current = ask_offsets(spark, uid, where.get(uid, ""), read.options)
+            current = fetch_offsets(spark, uid, where.get(uid, ""), read.options)
             if not current.count and uid not in allow_empty:
                 refuse_without_rows(uid, where.get(uid, ""), read)
             offsets = freeze_offsets(storage, path, current)
@@ -80,7 +80,7 @@ def freeze_sources(
             journal.write(SourceFrozen(uid, None, 0, time.time()))
             continue
         if uid in waits:
-            report = functools.partial(_report_awaited, tell, uid)
+            report = functools.partial(_report_awaited, warn, uid)
             await_settled(functools.partial(list_statuses, spark, read), report=report)
         files = list_files(spark, read)
         if locations is not None:
@@ -96,8 +96,8 @@ def freeze_sources(
     return frozen
 
 
-def _report_awaited(tell: Callable[[str], None], uid: str, file: FileStatus, seconds: float) -> None:
-    tell(awaited(uid, shown_path(file.path), seconds))
+def _report_awaited(warn: Callable[[str], None], uid: str, file: FileStatus, seconds: float) -> None:
+    warn(awaited(uid, shown_path(file.path), seconds))
 
 
 def freeze_split_lists(

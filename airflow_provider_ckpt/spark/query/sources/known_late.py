@@ -85,7 +85,7 @@ def file_sources(state: JobState) -> dict[str, str]:
     return ends
 
 
-def not_looked_at(storage: Storage, state: JobState) -> list[str]:
+def unchecked_sources(storage: Storage, state: JobState) -> list[str]:
     """Return the sources whose folders were not checked for late files when the job finished.
 
     There is no check if the driver died then, or if workers ran the job.

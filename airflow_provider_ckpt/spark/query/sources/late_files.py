@@ -34,7 +34,7 @@ def name_late_files(
     reads: Mapping[str, SourceReads],
     frozen: Mapping[str, FrozenEnd],
     read: Collection[str],
-    tell: Callable[[LateFilesFound], None],
+    report: Callable[[LateFilesFound], None],
     followers: Mapping[str, SourceReads] | None = None,
 ) -> None:
     """Report the late files that were not reported before, and whether the job has read them.
@@ -46,11 +46,11 @@ def name_late_files(
         reads: source uid -> format, paths and options.
         frozen: source uid -> frozen end. Ends that are not files are skipped.
         read: normal paths of the late files that queries have read.
-        tell: reports an event.
+        report: reports an event.
         followers: bounded source -> reads of the live source that leaves out its files. Files of the live source are
             not late, and the bounded source reads none of them.
 
-    Raises NewerFormatError, and what ``tell`` and the storage raise.
+    Raises NewerFormatError, and what ``report`` and the storage raise.
     """
     for uid, files in frozen.items():
         if not isinstance(files, FrozenFiles):
@@ -66,20 +66,20 @@ def name_late_files(
         live = (followers or {}).get(uid)
         if live is not None and late:
             late -= {*list_files(spark, live)}
-        _tell_new(late, storage, uid, state, () if live is not None else read, tell)
+        _report_new(late, storage, uid, state, () if live is not None else read, report)
 
 
 def _is_gone(error: Exception) -> bool:
     return isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND"
 
 
-def _tell_new(
+def _report_new(
     late: Collection[str],
     storage: Storage,
     uid: str,
     state: JobState,
     read: Collection[str],
-    tell: Callable[[LateFilesFound], None],
+    report: Callable[[LateFilesFound], None],
 ) -> None:
     of_source = state.frozen.get(uid)
     if of_source is None or of_source.path is None:
@@ -91,7 +91,7 @@ def _tell_new(
         paths = [path for path in new if (unescaped_path(path) in read) is was_read]
         if paths:
             count = len(paths) if len(paths) > NAMED else None
-            tell(LateFilesFound(uid, tuple(paths[:NAMED]), was_read, time.time(), count))
+            report(LateFilesFound(uid, tuple(paths[:NAMED]), was_read, time.time(), count))
     if seen.epoch <= state.epoch:  # otherwise a later driver has checked since
         store.write(state.epoch, late)
 

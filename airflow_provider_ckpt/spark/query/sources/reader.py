@@ -83,8 +83,8 @@ class SourceReads:
 
 def ignores_header(form: str, options: Mapping[str, str]) -> bool:
     """Return whether Spark would read CSV columns by position although the user has not chosen it."""
-    set_options = {key.lower(): value.lower() for key, value in options.items()}
-    return form.lower() == "csv" and set_options.get("header") == "true" and "enforceschema" not in set_options
+    by_name = {key.lower(): value.lower() for key, value in options.items()}
+    return form.lower() == "csv" and by_name.get("header") == "true" and "enforceschema" not in by_name
 
 
 def _schema_of(schema: StructType | str) -> StructType:

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.ids import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.spark.app.causes import told
+from airflow_provider_ckpt.spark.app.causes import describe_error
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
 from airflow_provider_ckpt.spark.app.session_settings import starting
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder
@@ -96,7 +96,7 @@ class QueryDryRuns:
                 with self._turn():
                     digests = self._try(trial, plan, current, settings or VertexSettings(), make_builder)
             except BaseException as error:  # a user's file may raise anything, and only this thread would see it
-                post(ReconfigurationUnfit(*task_id, trial, told(error)))
+                post(ReconfigurationUnfit(*task_id, trial, describe_error(error)))
             else:
                 post(ReconfigurationPrepared(*task_id, trial, digests))
 

@@ -254,7 +254,7 @@ class RunningQuery:
         query = self._query
         return query is not None and bool(query.isActive)
 
-    def stop_to_begin_batch_again(self) -> bool:
+    def stop_to_restart_batch(self) -> bool:
         """Stop the query if files of its batch have become complete. Only a new query lists them again.
 
         Return whether it was stopped.
@@ -330,7 +330,7 @@ class RunningQuery:
         pool = add_pool(context.spark, uid, settings.pool_weight)
         context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
         if context.executors is not None:
-            context.executors.want(uid, settings.executors)
+            context.executors.request_number(uid, settings.executors)
         failure = self._end.failure
         self._failed = (None, None) if failure is None else (self._query, failure)
         self._end.begin()

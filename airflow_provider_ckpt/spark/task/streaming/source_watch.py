@@ -21,7 +21,7 @@ from airflow_provider_ckpt.model.ids import TaskId
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery
 from airflow_provider_ckpt.spark.query.kafka.errors import KafkaRefusedError, KafkaUnreachableError
-from airflow_provider_ckpt.spark.query.kafka.freezing import ask_offsets, why_endless, why_made_again
+from airflow_provider_ckpt.spark.query.kafka.freezing import fetch_offsets, recreated_topic, why_endless
 from airflow_provider_ckpt.spark.query.sources.file_polls import listed, statuses_now
 from airflow_provider_ckpt.spark.query.sources.frozen_files import list_files, unescaped_path
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
@@ -77,7 +77,7 @@ class SourceWatch:
             if source.has_lost_rows(reason):
                 raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=reason)
 
-    def refuse_made_again(self, built: BuiltQuery) -> None:
+    def refuse_recreated_topics(self, built: BuiltQuery) -> None:
         """Refuse topics that were deleted and created again since the job was planned.
 
         Otherwise a restarted attempt would read the new topic from the offset of the old one.
@@ -85,7 +85,7 @@ class SourceWatch:
         Raises KafkaRowsGoneError.
         """
         for uid, read in built.reads.items():
-            reason = why_made_again(read.topics, self._context.topics.get(uid, {}))
+            reason = recreated_topic(read.topics, self._context.topics.get(uid, {}))
             if reason is not None:
                 raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=reason)
 
@@ -207,7 +207,7 @@ def _left_files(
 
 def _left_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | None) -> str | None:
     try:
-        partitions = ask_offsets(spark, uid, uid, reads.options).partitions
+        partitions = fetch_offsets(spark, uid, uid, reads.options).partitions
         read = offset_object(offset) or {}
         with refused_as(lambda why: DamagedOffsetError(offset=uid, problem=why)):
             ends = {part: int(read.get(part.topic, {}).get(str(part.partition), part.end)) for part in partitions}

@@ -230,8 +230,8 @@ class StreamingRunner:
         self._check_sources(time.monotonic())
         self._check_files(time.monotonic())
         self._check_clock()
-        if self._query.stop_to_begin_batch_again():
-            self._submit(self._begin_batch_again)
+        if self._query.stop_to_restart_batch():
+            self._submit(self._restart_batch)
         self._check_idle_sources()
         ended = self._query.ended()
         if ended is None:
@@ -306,7 +306,7 @@ class StreamingRunner:
         if forget is not None:
             self._submit(forget)
         self._report_begun(published=True)
-        if self._hastens_checkpoints:
+        if self._wants_early_checkpoint:
             self._publication.post(BatchPublished(*self._publication.task_id))
         if self._inputs.has_grown():
             self._publication.post(SourceLogGrown(*self._publication.task_id))
@@ -319,7 +319,7 @@ class StreamingRunner:
             self._publication.post(ReadingBegun(*self._publication.task_id, published))
 
     @property
-    def _hastens_checkpoints(self) -> bool:
+    def _wants_early_checkpoint(self) -> bool:
         """True if published batches bring the next checkpoint forward, so that rows of a live source are released soon.
 
         This holds only for a query without result partitions as inputs, because those inputs bring the barriers
@@ -394,7 +394,7 @@ class StreamingRunner:
             if plan.settings != self._settings:
                 self._builder = None
             built = self._current_builder().build(plan.without)
-        self._sources.refuse_made_again(built)
+        self._sources.refuse_recreated_topics(built)
         self._with_event_time = self._followed_inputs(built) if self._idle.timeouts else frozenset()
         with self._lock:
             self._built, self._reads = built, {**self._reads, **built.reads}
@@ -437,7 +437,7 @@ class StreamingRunner:
         self._boundary.stop_query()
         self._begin()
 
-    def _begin_batch_again(self) -> None:
+    def _restart_batch(self) -> None:
         with self._lock:
             if self._machine.phase is not TaskPhase.RUNNING:  # a pause runs the planned batch itself
                 return
