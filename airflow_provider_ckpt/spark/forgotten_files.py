@@ -29,11 +29,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """The files that the sources of a job have read or still have to read, as of the last run.
-
-    Attributes:
-        logs: subtask -> its log.
-    """
+    """The files that the sources of a job have read or still have to read, as of the last run."""
 
     storage: Storage
     state: JobState
@@ -91,11 +87,6 @@ def newly_forgotten(
     spark: SparkSession, paths: Sequence[str], forgotten: Sequence[str], files: SourceFiles
 ) -> tuple[str, ...]:
     """Return the files that this run gives up.
-
-    Args:
-        paths: paths that the user gives up.
-        forgotten: files that earlier runs gave up.
-        files: the files of the job's sources.
 
     Raises ForgottenFileError.
     """

@@ -86,7 +86,6 @@ def _upgrade(previous: LoadedRun, ended: Ended) -> tuple[LoadedRun, Ended]:
 
     Args:
         previous: the version that has run until now.
-        ended: its end.
 
     Returns: the version that ran, and its end.
     """
@@ -137,7 +136,6 @@ def _take_over(
     """Prepare the job, claim it, and run it.
 
     Args:
-        for_workers: see :class:`RunAttempt`.
         upgraded: the upgrade by which ``run`` follows another version in this driver.
         tried: the preparation from the trial of this version. If the decision is still the same, it is reused, which
             shortens the pause of the job.

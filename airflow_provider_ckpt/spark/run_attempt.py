@@ -87,7 +87,6 @@ class RunAttempt:
 
     Args:
         reconciler: finds lost results, as for the decision that the run was prepared for.
-        for_workers: only prepare the job for workers.
         upgraded: the upgrade by which this version follows another one in this driver.
     """
 

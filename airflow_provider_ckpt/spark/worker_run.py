@@ -306,7 +306,6 @@ def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskI
     Refuse a job that leads to another plan, and other code of ``subtasks``.
 
     Args:
-        state: of the job, as the journal has it.
         subtasks: the subtasks that this worker runs.
 
     Raises WorkerDiffersError, and the errors of :func:`prepare`.

@@ -130,7 +130,6 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
     """Return the settings to build the session with.
 
     Args:
-        user: the user's settings for Spark.
         root: URI of the folder that holds Spark's checkpoints; None if it is not known.
 
     Raises UnfitSettingError for a setting that cannot be honoured, or with which rows would be lost.
@@ -167,9 +166,7 @@ def build_session(name: str, user: Mapping[str, str], root: str | None = None) -
     """Get or create the session. The master defaults to ``local[*]``.
 
     Args:
-        name: of the application, unless the user has set one.
         user: the user's settings. They win over those that were given to spark-submit.
-        root: as in :func:`session_conf`.
 
     Raises TransientError, and the errors of :func:`session_conf` and :func:`worker_python`.
     """

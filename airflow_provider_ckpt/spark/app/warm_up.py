@@ -30,7 +30,6 @@ def begin_warm_up(spark: SparkSession, on_warm: Callable[[float], None], *, stat
 
     Args:
         on_warm: called in that thread after the warm-up, with its duration in seconds.
-        stateful: as in :func:`warm_up`.
     """
     thread = threading.Thread(target=_try, args=(spark, on_warm, stateful), name="ckpt-warm-up", daemon=True)
     thread.start()

@@ -296,10 +296,6 @@ class QueryBuilder:
     """Builder of the frame of one vertex.
 
     Args:
-        operators: all operators of the job.
-        vertex: the vertex to build.
-        edges: its input edges.
-        calls: calls of source functions.
         edge_frame: makes the frame that reads an input edge.
         known: the unions with all inputs, before any was left out.
         unordered: bounded inputs whose rows are in no order of event time.
@@ -342,7 +338,6 @@ class QueryBuilder:
 
         Args:
             without: uids of sources and edges that have ended and are left out.
-            hold: whether history holds event time.
         """
         output = self._output(without, hold)
         if not self._follows_event_time and has_watermark(output):

@@ -117,11 +117,7 @@ def plan_job(
     """Return the plan of a job. It calls the user's functions and analyses every query, but reads no data.
 
     Args:
-        spark: the session.
-        job: the job.
-        options: options of the run.
         done: the finished parts of earlier runs, whose functions are not called.
-        splits: the sources with splits.
 
     Raises InvalidInputError.
     """

@@ -26,8 +26,6 @@ def check_like_event_times(operator: Operator, built: BuiltQuery, names: Mapping
     """Refuse state by an event time that only some inputs of a union have.
 
     Args:
-        operator: the output operator of the vertex.
-        built: the query of the vertex.
         names: edge -> its producer, for messages.
 
     Raises UnsupportedQueryError.
@@ -65,7 +63,6 @@ def check_left_out(
     """Refuse a query that would change when some of its bounded inputs are left out.
 
     Args:
-        operator: the output operator of the vertex.
         builder: builder of the query; it knows the unions with all inputs.
         built: the query without ``dropped``.
         bounded: the sources and edges that will end.

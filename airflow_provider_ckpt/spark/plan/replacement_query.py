@@ -31,9 +31,6 @@ def check_fits(
     """Refuse a query that cannot replace the running one. State that does not fit may show only in a trial run.
 
     Args:
-        vertex: uid of the query, for messages.
-        current: the running query.
-        changed: the query that would replace it.
         is_read: other queries read the output through a result partition.
         is_edited: False if both queries have the same functions, so that their state is not compared.
 

@@ -30,11 +30,7 @@ def check_resumable(
     move to another vertex or change its output.
 
     Args:
-        state: the state of the journal.
-        plan: the current plan.
-        code: code of the job's file.
         allow_non_restored_state: the state of removed operators may be dropped.
-        root: the root, for messages.
 
     Raises DefinitionChangedError, IllegalGraphChangeError, SchemaChangedError.
     """

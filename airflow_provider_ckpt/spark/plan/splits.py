@@ -84,8 +84,6 @@ def plan_splits_from_scratch(job: Job, given: GivenSplits, state: JobState) -> P
     """Return the splits of a job that starts without earlier progress.
 
     Args:
-        job: the job.
-        given: the lists that the job gives now.
         state: the state of earlier runs. A number of readers that was set in them stays, even when the job is
             restarted from scratch (R21).
 
@@ -104,9 +102,6 @@ def plan_splits(
     """Return the splits of a job that resumes. A frozen list is used, even if the job now gives another one or none.
 
     Args:
-        job: the job.
-        given: the lists that the job gives now.
-        storage: storage of the frozen lists.
         state: the state that the job resumes from.
         over: finished sources, whose functions are not called.
 
@@ -247,10 +242,6 @@ def as_one(frames: Sequence[DataFrame], partitions: int) -> DataFrame:
 
     The rows are few, and each partition becomes a task and a file. The frames are united in pairs, because each union
     analyses the whole plan below it again. A single frame is returned unchanged.
-
-    Args:
-        frames: the frames of splits, as planned.
-        partitions: the highest number of partitions.
     """
     if len(frames) == 1:
         return frames[0]

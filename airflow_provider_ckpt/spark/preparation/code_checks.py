@@ -76,9 +76,6 @@ def unfit(uid: str, reference: str, problem: str, run: LoadedRun) -> UnfitAssign
 def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
     """Refuse other code of the operators and sinks that ``subtasks`` run. Other workers check the rest of the job.
 
-    Args:
-        reference: of the job.
-
     Raises WorkerDiffersError.
     """
     declared, sinks = list[str](), list[str]()

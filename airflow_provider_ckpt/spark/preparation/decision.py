@@ -64,7 +64,6 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
     """Decide how to continue the job. Write nothing.
 
     Args:
-        state: of the job, as the journal has it.
         reconciler: finds lost results in batch mode. A driver uses the same one for all of its decisions. A worker
             gives None, because its planner has decided already.
 

@@ -33,12 +33,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run that a user asks for.
-
-    Attributes:
-        location: of the root.
-        on_status: receives the status lines.
-    """
+    """A run that a user asks for."""
 
     options: RunOptions
     location: Location
@@ -123,9 +118,6 @@ def load_with_spark(
 
     Args:
         reference: the job's file and name.
-        name: of the Spark session.
-        conf: of the Spark session.
-        params: of the job.
     """
     try:
         return load(reference, params)

@@ -175,9 +175,6 @@ class LinkedFolder:
 def refuse_links(job: Job, reads: Mapping[str, SourceReads], root: Storage, location: Location, job_id: str) -> None:
     """Refuse links below a source's folder that lead to a sink's folder, to the root, or back to a folder around them.
 
-    Args:
-        location: of the root.
-
     Raises OverlappingFoldersError.
     """
     folders = [

@@ -100,7 +100,6 @@ def prepare(
     """Check what needs no Spark, because Spark may take minutes to start. Then connect Spark, and plan the job.
 
     Args:
-        check: see :func:`plan_run`.
         tries_rights: also check that this process may write to every object store. This writes a probe, and deletes it.
 
     Raises the errors of :func:`checked_sinks`, :func:`reach_root` and :func:`plan_run`.

@@ -21,7 +21,6 @@ class SparkGateway(LocalGateway):
 
     Args:
         runners: subtask -> its runner, for unfinished subtasks.
-        restarts: makes their next attempts.
     """
 
     def __init__(self, context: RunContext, runners: Mapping[SubtaskId, Runner], restarts: Restarts) -> None:

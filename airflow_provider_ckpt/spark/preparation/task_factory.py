@@ -37,7 +37,6 @@ class SparkTaskFactory:
     """The factory of one run, for the tasks of all subtasks.
 
     Args:
-        state: of the job, as the journal has it.
         frozen: source -> its frozen end, without finished sources.
         splits: source -> its frozen splits, without finished sources.
         logs: subtask -> the open log of its current attempt. The next attempt of a subtask replaces it.
@@ -73,7 +72,6 @@ class SparkTaskFactory:
         Publish a batch that Spark had committed and that no earlier attempt has published (R1).
 
         Args:
-            plan: of the vertex.
             restores: the attempt restores a checkpoint.
         """
         runner = self._make(subtask, attempt, plan, restores)
@@ -154,14 +152,7 @@ def make_context(
     post: Callable[[TaskReport], None],
     check_fenced: Callable[[], None],
 ) -> RunContext:
-    """Return the context of the tasks of this process.
-
-    Args:
-        state: of the job, as the journal has it.
-        epoch: of the tasks.
-        post: see :class:`RunContext`.
-        check_fenced: see :class:`RunContext`.
-    """
+    """Return the context of the tasks of this process."""
     return RunContext(
         spark=prepared.spark,
         storage=prepared.run.storage,

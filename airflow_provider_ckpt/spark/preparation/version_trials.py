@@ -43,11 +43,8 @@ class VersionTrials:
     """The trials of one run, each in a thread of its own.
 
     Args:
-        running: the version that runs.
-        context: of the run.
         runner: returns the current runner of a subtask; None if there is none.
         frozen: source -> its frozen end.
-        logs: subtask -> its log.
     """
 
     def __init__(

@@ -81,8 +81,6 @@ class EventTimeGuard:
         the same result.
 
         Args:
-            frame: the frame of an input.
-            column: the column with event time.
             delay: the allowed lateness, in Spark's words.
             uid: the name of the input in the counts.
             max_ahead: seconds; None: every row moves the watermark.

@@ -23,8 +23,6 @@ def final_answer_mode(frame: DataFrame, output_mode: str, *, is_read: bool) -> s
     run it in that mode. A query in another mode has one if its output is read.
 
     Args:
-        frame: the frame of the query.
-        output_mode: the mode that the user chose.
         is_read: other queries or other jobs read the output.
     """
     if not any(node.nodeName() == "Aggregate" for node in stateful_nodes(frame)):

@@ -25,7 +25,6 @@ def internal_files_named(frame: DataFrame, edges: Mapping[str, DataFrame]) -> tu
     """Return an edge and the expression that would name its files; None if there is none.
 
     Args:
-        frame: the frame of the query.
         edges: edge uid -> the frame that reads it, part of ``frame``.
     """
     ids = {uid: leaf_ids(edge) for uid, edge in edges.items()}

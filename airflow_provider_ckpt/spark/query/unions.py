@@ -125,9 +125,6 @@ def _as_before(uid: str, frame: DataFrame, united: StructType, recorded: StructT
     that matters. A column that needs no cast is a plain reference, which keeps its event time.
 
     Args:
-        uid: uid of the input, for messages.
-        frame: the frame of the input.
-        united: the schema of the whole union.
         recorded: the recorded schema of the input; None: it is not known.
 
     Raises SchemaChangedError.

@@ -46,7 +46,6 @@ def with_event_time_of_others(
     The others must agree on one column and one delay, and the input must have the column as TIMESTAMP.
 
     Args:
-        frames: input -> its frame.
         may_get: whether an input may get event time.
     """
     marks = {uid: _marks(frame.schema) for uid, frame in frames.items()}

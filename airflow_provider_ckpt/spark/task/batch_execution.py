@@ -23,7 +23,6 @@ def execution_of_batch(spark: SparkSession, vertex: str) -> Any:
 
     Args:
         spark: the session that the query was started with. The batch has a copy of it.
-        vertex: named in the error.
 
     Raises QueryFailedError.
     """

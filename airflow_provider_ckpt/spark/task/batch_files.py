@@ -127,7 +127,6 @@ def refuse_unsettled(
     Spark has listed the files before. It reads no more of a file than its size at that time.
 
     Args:
-        report: as in :func:`await_settled`.
         waited: seconds for which the batch waited before it was restarted.
 
     Raises FilesSettledError if the size or time of a file has changed since Spark listed it.

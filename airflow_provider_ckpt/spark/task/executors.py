@@ -81,7 +81,6 @@ class Executors:
         Spark does not end surplus executors by itself. It does not know executors that have not registered.
 
         Args:
-            number: wanted executors.
             tried: set after the first try.
         """
         until, is_asked = time.monotonic() + COMING, False

@@ -39,7 +39,6 @@ def malformed_reason(spark: SparkSession, relation: Any, column: str, most: int 
     """Return the reason of malformed rows of a relation of files.
 
     Args:
-        column: the name of the column with the text of the row.
         most: faulty columns that are named; None: all.
     """
     return _Row(spark, relation, column).reason(most)

@@ -49,7 +49,6 @@ def delete_leftovers(
 
     Args:
         folders: the folders of data for the next vertex and of copies.
-        sinks: sink -> its binding.
 
     Raises OvertakenError.
     """
@@ -118,7 +117,6 @@ class Outputs:
         """Make the outputs.
 
         Args:
-            sinks: sink -> its binding.
             partition: the result partition; None if no other vertex reads the output.
             scratch: folder for a copy that several outputs read.
             wait: makes the waits of a sink for one batch, from its uid and a function that returns whether the run is

@@ -57,7 +57,6 @@ def unfit_content(spark: SparkSession, vertex: str, plan: Any, error: BaseExcept
 
     Args:
         plan: the analysed plan that failed.
-        error: raised by Spark.
     """
     if isinstance(error, CkptError):
         return None

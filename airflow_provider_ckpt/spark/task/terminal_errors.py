@@ -28,12 +28,7 @@ _PROGRAM = re.compile(r'java\.io\.IOException: Cannot run program "(?P<program>[
 
 
 def lacks_code(vertex: str, error: BaseException) -> CkptError | None:
-    """Return the error for a Python worker that cannot run the job's functions; None for any other failure.
-
-    Args:
-        vertex: its query failed.
-        error: raised by Spark.
-    """
+    """Return the error for a Python worker that cannot run the job's functions; None for any other failure."""
     text = jvm_text(error)
     program = _PROGRAM.search(text)
     if program is not None and "PythonWorkerFactory" in text:
@@ -105,8 +100,6 @@ def terminal_error(vertex: str, error: BaseException, files: Sequence[str] = ())
     """Return the error for a failure that every retry would repeat; None for any other failure.
 
     Args:
-        vertex: its query failed.
-        error: raised by Spark.
         files: normal paths of the files that the batch reads.
     """
     text = jvm_text(error)

@@ -43,7 +43,6 @@ class TrailingText:
     Attributes:
         frame: the lines of the files.
         text: a line without what Spark passes over at its beginning.
-        schema: that of the reader.
         options: of the reader, without those about the file.
     """
 

@@ -100,7 +100,6 @@ def why_endless(
     transactions count as present, because the end may have been frozen with another isolation level.
 
     Args:
-        options: options of the source's reader.
         recorded: topic name -> recorded id.
         remaining: partition -> frozen end, for the partitions that have not reached it.
 

@@ -106,10 +106,6 @@ def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceRead
     """Refuse a source if one of its paths holds no file.
 
     Args:
-        spark: the session.
-        uid: uid of the source, for messages.
-        location: place of its definition, for messages.
-        reads: its format, paths and options.
         files: the files of all paths, as :func:`list_files` returns them.
 
     Raises NothingToReadError.

@@ -67,7 +67,6 @@ class KnownLate:
         """Record a check.
 
         Args:
-            epoch: epoch of the run that checked.
             files: all late files that are there now. A file that is moved away and comes back is reported again.
         """
         document = encode_document(KIND, VERSION, uid=self._uid, epoch=epoch, files=sorted(files))

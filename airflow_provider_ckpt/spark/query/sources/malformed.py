@@ -89,9 +89,6 @@ class MalformedRule:
         """Return the treatment for a reader; None if Spark treats malformed rows by itself.
 
         Args:
-            spark: the session.
-            form: the format that is read.
-            options: options that the user gave to the reader.
             schema: the schema that the user gave to the reader; None: Spark infers it.
 
         Raises UnfitSourceError.
@@ -164,7 +161,6 @@ def load_treated(
 
     Args:
         schema: the schema that the user gave to the reader; None: Spark infers it.
-        read: loads the frame.
         give: gives Spark's reader another schema, and options.
     """
     if treatment is None:

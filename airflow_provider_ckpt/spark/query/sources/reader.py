@@ -232,14 +232,9 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
     """The reader for streaming.
 
     Args:
-        spark: the session.
         uid: uid of the source, which names the stream.
         limit: bytes of a file source in one micro-batch, unless the user's function sets a limit.
-        offsets: the frozen range of a bounded Kafka source.
-        bounded: whether the source ends.
         holds_event_time: whether the source holds the watermark of its query (:func:`.hold_event_time`).
-        skips_temporary: whether temporary files are left out.
-        malformed: the rule for malformed rows.
         select: keeps some of the files of a file source.
     """
 
@@ -317,11 +312,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
     """The reader for batch.
 
     Args:
-        spark: the session.
         frozen: returns the frozen file list that is read instead of the folder (R11); None: there is none.
-        offsets: the frozen range of a Kafka source.
-        skips_temporary: whether temporary files are left out.
-        malformed: the rule for malformed rows.
     """
 
     def __init__(

@@ -49,7 +49,6 @@ def choice_of(
     Without a frozen list it keeps all files, because nothing is read yet.
 
     Args:
-        operator: the source.
         ends: bounded source -> its frozen end.
         followed: bounded sources whose files a live source leaves out. They read the files of their list only.
     """

@@ -46,9 +46,6 @@ def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming:
     """Refuse options that would lose rows.
 
     Args:
-        operator: the source.
-        options: options of its reader.
-        streaming: whether the reader is a streaming one.
         watermark: whether the source has a watermark in streaming mode, so that its rows can be late.
 
     Raises UnfitSourceError.

@@ -109,7 +109,6 @@ class BatchRunner(BoundedRunner):
         inputs: returns the log of a subtask that it reads.
         frozen: source -> its frozen end.
         schemas: vertex -> the schema of its output.
-        thread: runs the query.
         produces_again: the next run would produce a lost result again.
     """
 

@@ -73,7 +73,6 @@ class SplitStage:
         caller then reads each split alone, which shows the one at fault.
 
         Args:
-            batch: id of the batch.
             time_limit: in seconds.
 
         Raises errors of the storage and of sinks.

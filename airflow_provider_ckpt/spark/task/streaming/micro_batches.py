@@ -78,9 +78,7 @@ class MicroBatches:
         """Make the micro-batches.
 
         Args:
-            folder: the Spark folder of the attempt.
             prepared: keeps the records of staged batches.
-            stateful: the query keeps state.
             strict: input -> a source of its rows that has ``late_rows="fail"``.
             waits: sources whose files must have settled before they are read (``unfinished_files="wait"``).
         """

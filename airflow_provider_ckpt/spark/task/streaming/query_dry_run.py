@@ -82,10 +82,7 @@ class QueryDryRuns:
         """Try the query of a plan, and return at once.
 
         Args:
-            task_id: of the attempt.
             trial: names the trial in the answer.
-            plan: the plan to try.
-            current: the running query.
             settings: the settings of the running query; None if requests have changed none.
             make_builder: returns the builder of a query with the given settings.
             post: called with ReconfigurationPrepared or ReconfigurationUnfit.

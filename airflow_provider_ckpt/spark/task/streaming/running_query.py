@@ -105,7 +105,6 @@ def query_failed(vertex: str, error: BaseException, files: Sequence[str] = ()) -
     """Return an error whose message begins with the cause. The original error is its ``__cause__``.
 
     Args:
-        vertex: named in the message.
         error: raised by the query. An error of this package is returned as it is.
         files: normal paths of the files that the batch reads.
     """

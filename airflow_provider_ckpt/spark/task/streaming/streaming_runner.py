@@ -94,7 +94,6 @@ class StreamingRunner:
 
     Args:
         make_builder: returns the builder of the query with the given settings.
-        trials: tries queries that may replace the current one.
         forget_earlier: deletes Spark folders of earlier attempts. It is called once, after the first published batch.
             Until then a person may need them, for example if Spark refuses the query or its schema.
         add_channels: adds inputs that the plan has and the attempt lacks. It is called with the lock held before a

@@ -77,12 +77,10 @@ class StreamingRunnerFactory:
 
     Args:
         logs: subtask -> the log of its current attempt, if that attempt writes in this process.
-        sinks: sink -> its binding.
         frozen: source -> its frozen end.
         schemas: vertex -> the schema of its output.
         unions: vertex -> its known unions.
         log_of: returns a readable log of any subtask.
-        aligned: align the barriers of the inputs.
         aligned_timeout: in seconds.
         whole: read each batch of a producer as one batch, however large it is. Its files are in no order of event time,
             because Spark packs its input by size. If it were read in parts, the first parts would make rows of the
@@ -122,7 +120,6 @@ class StreamingRunnerFactory:
         The attempt must have opened the subtask's log, so that earlier attempts are fenced.
 
         Args:
-            plan: of the vertex.
             since: the first epoch whose attempts of the vertex count.
             restores: go back to the batches that a checkpoint covers, as the log shows them; otherwise resume after the
                 published batches.
