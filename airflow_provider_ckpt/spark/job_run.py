@@ -39,7 +39,7 @@ from airflow_provider_ckpt.status.status_line import LineKind
 
 log = logging.getLogger(__name__)
 
-MOVES = 10
+MAX_CLAIMS = 10
 """Number of changes of the job's state during preparation after which a driver gives up."""
 
 
@@ -142,7 +142,7 @@ def _take_over(
     """
     job, options, storage = run.job, run.options, run.storage
     reconciler = Reconciler(storage, options.job_id)
-    for _ in range(MOVES):
+    for _ in range(MAX_CLAIMS):
         state = run.journal.refresh()
         if options.spare_driver:
             refuse_living_driver(state, time.time(), storage.uri)
@@ -151,7 +151,7 @@ def _take_over(
             return Ended(finish_again(run, decision.state))
         live = [source.uid for source in job.sources if not source.bounded]
         check_deadlines(options, live, is_new=decision.is_new, now=time.time())
-        if tried is not None and tried.base == decision:
+        if tried is not None and tried.decision == decision:
             prepared = reuse_preparation(tried, run, decision)
         else:
             prepared = prepare(run, decision, tries_rights=True)
@@ -167,7 +167,7 @@ def _take_over(
         "job {job_id!r} changed {times} times while this driver was preparing to take it over; another driver is "
         "running the job: stop that driver first (`{stop}`), or try again",
         job_id=options.job_id,
-        times=MOVES,
+        times=MAX_CLAIMS,
         stop=stop,
     )
 

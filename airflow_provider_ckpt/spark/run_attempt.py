@@ -54,7 +54,7 @@ from airflow_provider_ckpt.spark.query.sources.empty_sources import leaves_out
 from airflow_provider_ckpt.spark.query.sources.freezing import freeze_sources, freeze_split_lists
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd, read_end
 from airflow_provider_ckpt.spark.query.sources.frozen_files import without
-from airflow_provider_ckpt.spark.query.sources.late_files import name_late_files, of_finished
+from airflow_provider_ckpt.spark.query.sources.late_files import name_late_files, reads_of_finished
 from airflow_provider_ckpt.spark.query.sources.shared_files import followers
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.status.status_line import LineKind
@@ -118,7 +118,7 @@ class RunAttempt:
             raise
 
     def _prepare_targets(self) -> None:
-        forgotten = self._prepared.base.state.forgotten_files
+        forgotten = self._prepared.decision.state.forgotten_files
         if self._options.forget_files:
             self._forgotten = self._newly_forgotten(forgotten)
         open_root(self._storage)
@@ -128,7 +128,7 @@ class RunAttempt:
             sink.prepare()
 
     def _newly_forgotten(self, forgotten: Sequence[str]) -> tuple[str, ...]:
-        graph, state = self._plan.graph, self._prepared.base.state
+        graph, state = self._plan.graph, self._prepared.decision.state
         logs = load_logs(self._storage, self._options.job_id, graph)
         files = SourceFiles(self._storage, state, graph, logs)
         return newly_forgotten(self._prepared.spark, self._options.forget_files, forgotten, files)
@@ -138,7 +138,7 @@ class RunAttempt:
         if self._options.spare_driver:
             takeover.refuse_living_driver(state, time.time(), self._storage.uri)
         decision = decide(self._storage, self._options, state, self._reconciler)
-        if decision != self._prepared.base:
+        if decision != self._prepared.decision:
             raise StaleDecisionError
         if self._prepared.scratch_reason is None:  # a start from scratch ignores the results of earlier runs
             self._reconciliation = decision.reconciliation
@@ -165,7 +165,7 @@ class RunAttempt:
 
     def _run_claimed(self, journal: OwnedJournal, claim: takeover.TakenOver) -> Ended:
         job_id, mode, graph = self._options.job_id, self._plan.mode, self._plan.graph
-        is_anew, restore = self._prepared.scratch_reason is not None, self._prepared.base.restore
+        is_anew, restore = self._prepared.scratch_reason is not None, self._prepared.decision.restore
         start = find_recovery_point(self._storage, job_id, journal.state, graph, mode, is_anew=is_anew, asked=restore)
         self._record(journal, claim, start)
         self._reconcile(journal)
@@ -230,7 +230,7 @@ class RunAttempt:
         kept_partitions = keeps_state_partitions(
             plan, prepared.spark, options, journal.state.settings, self._storage.uri
         )
-        partitions = suggests_fewer_partitions(plan, prepared.spark, options.conf, prepared.base.state)
+        partitions = suggests_fewer_partitions(plan, prepared.spark, options.conf, prepared.decision.state)
         timers = discards_timers(options, plan)
         self._warn(
             [
@@ -337,7 +337,7 @@ class RunAttempt:
             journal.flush()  # before the files count as reported; nothing flushes the journal later
 
         def report_late_files() -> None:
-            finished_reads, ends = of_finished(self._storage, journal.state)
+            finished_reads, ends = reads_of_finished(self._storage, journal.state)
             reads = {**finished_reads, **self._plan.reads}
             follow = followers(self._prepared.job.operators)
             live = {uid: reads[history] for uid, history in follow.items() if history in reads}

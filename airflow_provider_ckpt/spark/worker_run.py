@@ -109,7 +109,7 @@ class WorkerRun:
     Attributes:
         asked: subtasks (``history/0``), or vertices, which stand for all of their subtasks.
         timing: times of the worker's polls and waits.
-        on_worker: called with each part of the work before it begins, so that the caller can make it leave.
+        on_started: called with each part of the work before it begins, so that the caller can make it leave.
         standby: prepare everything and wait while other workers run the subtasks. Run subtasks that one of them drops.
         only_begun: on standby, run only subtasks that another worker has begun before.
         deployment: the only deployment that the worker works for; 0 is the current one, or else the next one.

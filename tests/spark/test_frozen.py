@@ -20,7 +20,7 @@ from airflow_provider_ckpt.spark.query.sources.frozen_files import (
     read_frozen,
     unescaped_path,
 )
-from airflow_provider_ckpt.spark.query.sources.late_files import of_finished
+from airflow_provider_ckpt.spark.query.sources.late_files import reads_of_finished
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads, StreamReader
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -146,5 +146,5 @@ def test_a_finished_source_whose_list_is_lost_hides_no_other_one(tmp_path: Path)
     for uid in definition.sources:
         SourceFrozen(uid, f"sources/{uid}.json", 1, 1.0).apply(state)
     freeze(storage, "job/sources/kept.json", "kept", ["file:///in/a.parquet"])
-    _, ends = of_finished(storage, state)
+    _, ends = reads_of_finished(storage, state)
     assert ends == {"kept": FrozenFiles("kept", ("file:///in/a.parquet",))}

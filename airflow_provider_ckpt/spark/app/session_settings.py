@@ -31,7 +31,7 @@ _STARTING = threading.Lock()
 
 
 @contextmanager
-def starting(
+def settings_at_start(
     spark: SparkSession, state_partitions: int | None, *, is_consumer: bool = False, folders: Iterable[str] = ()
 ) -> Iterator[None]:
     """Set the session's settings for a query that starts in this block. Every query must start in such a block.

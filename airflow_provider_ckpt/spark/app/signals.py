@@ -40,7 +40,7 @@ class FirstSignal:
 
     def __init__(self, on_signal: Callable[[str], None]) -> None:
         self._on_signal = on_signal
-        self._before: dict[signal.Signals, Any] = {}
+        self._previous: dict[signal.Signals, Any] = {}
         self._is_handled = threading.Event()
         self._jvm: _JvmSignal | None = None
 
@@ -50,19 +50,19 @@ class FirstSignal:
         Call this after Spark's start, because Spark sets a handler for SIGINT.
         """
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._first) for number in SIGNALS}
+            self._previous = {number: signal.signal(number, self._first) for number in SIGNALS}
             self._jvm = _JvmSignal.install(self._from_jvm)
 
     def restore(self) -> None:
         """Restore the previous handlers."""
-        for number, handler in self._before.items():
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
-        self._before = {}
+        self._previous = {}
         if self._jvm is not None:
             self._jvm.restore()
 
     def _first(self, number: int, frame: FrameType | None) -> None:
-        for other_number, handler in self._before.items():
+        for other_number, handler in self._previous.items():
             signal.signal(other_number, handler)  # a second signal ends this process, and the JVM with it
         self._handle(signal.Signals(number).name)
 
@@ -157,7 +157,7 @@ class _JvmSignal:
     def __init__(self, on_signal: Callable[[int], None], jvm: Any) -> None:
         self._is_handled, self._jvm = on_signal, jvm
         self._times = 0
-        self._before: Any = None
+        self._previous: Any = None
 
     @classmethod
     def install(cls, on_signal: Callable[[int], None]) -> _JvmSignal | None:
@@ -167,13 +167,13 @@ class _JvmSignal:
             return None
         ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]
         handler = cls(on_signal, session._jvm)
-        handler._before = handler._set(handler)
+        handler._previous = handler._set(handler)
         return handler
 
     def restore(self) -> None:
         """Restore the JVM's own handler, if Spark still runs."""
         try:
-            self._set(self._before)
+            self._set(self._previous)
         except (Py4JError, OSError):  # the JVM has ended already
             pass
 

@@ -198,7 +198,7 @@ def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
     return not is_stateful(frame)
 
 
-def _kept(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
+def _readable_state(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
     """Return the state that a query keeps; none if its plan cannot be read.
 
     The state is recorded only to refuse an edited query later, so an unreadable plan must not stop the job.
@@ -297,7 +297,7 @@ class _Planner:
             unions,
             event_time=built.watermark,
             lags=built.joins_streams,
-            kept=_kept(vertex.uid, built) if built.stateful and self._calls.streaming else (),
+            kept=_readable_state(vertex.uid, built) if built.stateful and self._calls.streaming else (),
         )
         self._check_sinks(vertex, built.frame, self.changing.get(vertex.uid, "append"))
 

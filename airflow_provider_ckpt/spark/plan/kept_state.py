@@ -80,10 +80,10 @@ def kept_state(frame: DataFrame) -> list[KeptState]:
         plan = written
     moves = uses_current_time(written, frame.sparkSession)
     named, columns = with_definitions(plan), Columns(columns_of_streams(plan), made_columns(plan), moves)
-    return [_of(node, named, columns) for node in stateful_below(plan)]
+    return [_state_of(node, named, columns) for node in stateful_below(plan)]
 
 
-def _of(node: Any, named: Mapping[int, Any], columns: Columns) -> KeptState:
+def _state_of(node: Any, named: Mapping[int, Any], columns: Columns) -> KeptState:
     kind, children = str(node.nodeName()), children_of(node)
     sides = tuple(tuple(sorted(streams_below(child, named))) for child in children)
     calls = _calls(node, columns) if kind == "Aggregate" else ()
@@ -92,10 +92,10 @@ def _of(node: Any, named: Mapping[int, Any], columns: Columns) -> KeptState:
         named=lambda expression: _text(expression, columns),
         anonymous=lambda expression: _text(expression, columns, anonymous=True),
     )
-    return KeptState(kind, tuple(_by(kind, node, columns)), sides, calls, state_bounds(node, texts))
+    return KeptState(kind, tuple(_keys_of(kind, node, columns)), sides, calls, state_bounds(node, texts))
 
 
-def _by(kind: str, node: Any, columns: Columns) -> list[str]:
+def _keys_of(kind: str, node: Any, columns: Columns) -> list[str]:
     if kind == "Aggregate":
         return _distinct_texts(each(node.groupingExpressions()), columns)
     if kind == "Join":

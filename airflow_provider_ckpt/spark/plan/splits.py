@@ -52,7 +52,7 @@ class PlannedSplits:
     unasked: Mapping[str, str] = field(default_factory=dict)
 
 
-class GivenSplits:
+class CurrentSplits:
     """The lists of splits that the job gives now.
 
     A function is called once, when its list is first needed. Its failure is kept, too. A second call, when the job is
@@ -60,10 +60,10 @@ class GivenSplits:
     """
 
     def __init__(self) -> None:
-        self._given: dict[str, tuple[Split, ...]] = {}
+        self._lists: dict[str, tuple[Split, ...]] = {}
         self._failed: dict[str, CkptError] = {}
 
-    def of(self, operator: Operator) -> tuple[Split, ...]:
+    def splits_of(self, operator: Operator) -> tuple[Split, ...]:
         """Return the splits of a source.
 
         Raises InvalidJobError, SplitsFailedError.
@@ -71,16 +71,16 @@ class GivenSplits:
         assert operator.splits is not None, operator
         if operator.uid in self._failed:
             raise self._failed[operator.uid]
-        if operator.uid not in self._given:
+        if operator.uid not in self._lists:
             try:
-                self._given[operator.uid] = read_splits(operator.uid, operator.location, operator.splits)
+                self._lists[operator.uid] = read_splits(operator.uid, operator.location, operator.splits)
             except CkptError as error:
                 self._failed[operator.uid] = error
                 raise
-        return self._given[operator.uid]
+        return self._lists[operator.uid]
 
 
-def plan_splits_from_scratch(job: Job, given: GivenSplits, state: JobState) -> PlannedSplits:
+def plan_splits_from_scratch(job: Job, given: CurrentSplits, state: JobState) -> PlannedSplits:
     """Return the splits of a job that starts without earlier progress.
 
     Args:
@@ -93,11 +93,11 @@ def plan_splits_from_scratch(job: Job, given: GivenSplits, state: JobState) -> P
     declared = {uid: source.splits.parallelism for uid, source in sources.items() if source.splits is not None}
     readers = {uid: readers_wanted(state, uid, number) for uid, number in declared.items()}
     rescaled = {uid: wanted for uid, wanted in readers.items() if wanted != declared[uid]}
-    return PlannedSplits({uid: given.of(source) for uid, source in sources.items()}, readers, readers, rescaled)
+    return PlannedSplits({uid: given.splits_of(source) for uid, source in sources.items()}, readers, readers, rescaled)
 
 
 def plan_splits(
-    job: Job, given: GivenSplits, storage: Storage, state: JobState, over: Collection[str] = ()
+    job: Job, given: CurrentSplits, storage: Storage, state: JobState, over: Collection[str] = ()
 ) -> PlannedSplits:
     """Return the splits of a job that resumes. A frozen list is used, even if the job now gives another one or none.
 
@@ -123,11 +123,11 @@ def plan_splits(
             continue
         frozen = state.frozen.get(uid)
         if frozen is None or frozen.path is None:
-            lists[uid] = given.of(operator)
+            lists[uid] = given.splits_of(operator)
             continue
         lists[uid] = read_frozen_splits(storage, f"{job_path(state.job_id)}/{frozen.path}")
         try:
-            difference = _difference(lists[uid], given.of(operator))
+            difference = _difference(lists[uid], given.splits_of(operator))
         except (InvalidInputError, TransientError) as error:  # the frozen list is read in any case
             unasked[uid] = str(error)
         else:

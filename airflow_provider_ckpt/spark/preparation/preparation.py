@@ -31,7 +31,7 @@ from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.plan.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.plan.logic import LogicLoader
 from airflow_provider_ckpt.spark.plan.resumable import check_resumable
-from airflow_provider_ckpt.spark.plan.splits import GivenSplits, plan_splits, plan_splits_from_scratch
+from airflow_provider_ckpt.spark.plan.splits import CurrentSplits, plan_splits, plan_splits_from_scratch
 from airflow_provider_ckpt.spark.preparation.code_checks import refuse_edited, refuse_foreign, unfit
 from airflow_provider_ckpt.spark.preparation.decision import Decision
 from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
@@ -55,7 +55,7 @@ class PreparedRun:
 
     Attributes:
         job: the job with the functions that its operators were assigned while it ran.
-        base: the decision from the journal.
+        decision: the decision from the journal.
         logic: reads functions that operators were assigned while the job ran, or are assigned later.
         kept: the settings that change values.
         reach: the connection of Spark with the root, if the root needs one.
@@ -67,7 +67,7 @@ class PreparedRun:
     job: Job
     spark: SparkSession
     plan: JobPlan
-    base: Decision
+    decision: Decision
     sinks: Mapping[str, BoundSink]
     logic: LogicLoader
     kept: KeptSettings
@@ -249,7 +249,7 @@ def reuse_preparation(prepared: PreparedRun, run: LoadedRun, decision: Decision)
     keeps, root = run.allows_non_restored_state, run.location.for_display()
     check_resumable(decision.state, prepared.plan, prepared.job.code, allow_non_restored_state=keeps, root=root)
     refuse_lost_output(decision.state, prepared.sinks)
-    return replace(prepared, run=run, base=decision, reach=_reach(run))
+    return replace(prepared, run=run, decision=decision, reach=_reach(run))
 
 
 def _with_assigned_functions(
@@ -275,7 +275,7 @@ class _Planning:
     job: Job
     run: LoadedRun
     decision: Decision
-    given: GivenSplits = field(default_factory=GivenSplits)
+    given: CurrentSplits = field(default_factory=CurrentSplits)
 
     def plan(self) -> tuple[JobPlan, CkptError | None]:
         """Return the plan, and the error because of which the job starts from scratch."""

@@ -114,10 +114,10 @@ def without_ended(frames: Mapping[str, DataFrame], union: Union) -> list[DataFra
 
     Raises SchemaChangedError.
     """
-    return [_as_before(uid, frame, union.schema, union.inputs.get(uid)) for uid, frame in frames.items()]
+    return [_with_union_columns(uid, frame, union.schema, union.inputs.get(uid)) for uid, frame in frames.items()]
 
 
-def _as_before(uid: str, frame: DataFrame, united: StructType, recorded: StructType | None) -> DataFrame:
+def _with_union_columns(uid: str, frame: DataFrame, united: StructType, recorded: StructType | None) -> DataFrame:
     """Return the frame of an input with the columns of the whole union, in their order and of their types.
 
     A column that the input has lost is refused, because a union by position would take another column for it. New

@@ -41,7 +41,7 @@ class RunContext:
         logic: reads functions that are assigned during this run.
         declared: the operators as the job declares them; None if they are those of ``job``.
         measures: send measurements of every micro-batch, because a controller wants them.
-        is_beside_job_master: the JobMaster runs in this process, so a report costs no write.
+        in_master_process: the JobMaster runs in this process, so a report costs no write.
         executors: None if the number of executors is never changed.
         topics: Kafka source -> topic -> the topic's id at the time of the plan.
         check_declared: raises if the functions of ``declared`` are not those of the job, because a worker's file may

@@ -64,16 +64,16 @@ class _Row:
         fields = StructType.fromJson(json.loads(self.relation.dataSchema().json())).fields
         return [StructField(field.name, field.dataType) for field in fields if not field.name.startswith(_OWN)]
 
-    def _given(self) -> dict[str, str]:
+    def _options_of_file(self) -> dict[str, str]:
         return {str(option._1()).lower(): str(option._2()) for option in each(self.relation.options().toSeq())}
 
     def _options(self) -> dict[str, str]:
-        options = {key: value for key, value in self._given().items() if key not in _OF_THE_FILE}
+        options = {key: value for key, value in self._options_of_file().items() if key not in _OF_THE_FILE}
         return {**options, "mode": "PERMISSIVE", "columnnameofcorruptrecord": _CORRUPT}
 
     def _of_json(self, most: int | None) -> Column:
         """Return the reason; null if several rows may be in the text, or if its charset is not that of Spark."""
-        options_of_file = self._given()
+        options_of_file = self._options_of_file()
         if (options_of_file.get("encoding") or options_of_file.get("charset") or "UTF-8").upper() not in _LIKE_UTF_8:
             return F.lit(None)
         fields, text, options = self._fields(), self._text, self._options()
@@ -115,7 +115,7 @@ class _Row:
         return _once(F.from_csv(text, schema, options), why)
 
     def _separator(self) -> str:
-        given = self._given()
+        given = self._options_of_file()
         jvm: Any = self.spark._jvm
         separator = given.get("sep", given.get("delimiter", ","))
         return str(jvm.org.apache.spark.sql.catalyst.csv.CSVExprUtils.toDelimiterStr(separator))

@@ -46,7 +46,7 @@ class BatchSource:
     counts: bool
 
 
-class _Found(NamedTuple):
+class _RowCount(NamedTuple):
     """Number of malformed rows in a file. ``kind``: their description in a warning."""
 
     source: str
@@ -120,7 +120,7 @@ class BatchCheck:
         if not frames:
             return {}
         rows = functools.reduce(DataFrame.union, frames).groupBy("source", "file", "kind")
-        counts = [_Found(*count) for count in rows.count().collect()]
+        counts = [_RowCount(*count) for count in rows.count().collect()]
         for source, kind in sorted({(count.source, count.kind) for count in counts}):
             files = {count.file: count.rows for count in counts if (count.source, count.kind) == (source, kind)}
             log.warning("%s", _warning(source, kind, files, self.quarantines.get(source)))
@@ -180,9 +180,9 @@ class MalformedRows:
 
     def of(self, source: str) -> DataFrame:
         """Return the rows of a source that has some, as a quarantine is given them."""
-        return functools.reduce(DataFrame.union, self._of(source))
+        return functools.reduce(DataFrame.union, self._rows_of(source))
 
-    def _of(self, uid: str) -> Iterator[DataFrame]:
+    def _rows_of(self, uid: str) -> Iterator[DataFrame]:
         for source in self.check.sources():
             if source.uid == uid:
                 column = f"{COUNTED}{uid}"

@@ -140,7 +140,7 @@ RECONFIGURING = (
     Mutant(
         "started-with-the-settings-of-another",
         "R21",
-        "starting",
+        "settings_at_start",
         "            for key, value in previous.items():\n                spark.conf.set(key, value)\n",
         "            pass\n",
         ("tests/spark/test_session_settings.py",),
@@ -167,7 +167,7 @@ RECONFIGURING = (
     Mutant(
         "state-of-another-branch-taken",
         "R21",
-        "_of.sides",
+        "_state_of.sides",
         "streams_below(child, named))) for child in children)",
         "streams_below(child, named))) for child in children) if len(children) > 1 else ()",
         ("tests/spark/test_reconfigured_state.py",),
@@ -275,7 +275,7 @@ RECONFIGURING = (
     Mutant(
         "settings-of-one-that-starts-beside",
         "R21",
-        "starting",
+        "settings_at_start",
         "    with _STARTING:\n",
         "    if _STARTING is not None:\n",
         ("tests/spark/test_session_settings.py",),

@@ -25,7 +25,7 @@ _PLANS = (
     Mutant(
         "struct-cast-by-position",
         "-",
-        "_as_before",
+        "_with_union_columns",
         "column = in_order_of(column, have.dataType, want.dataType, spelling)  # a cast goes by position",
         "pass",
         ("tests/spark/test_nested_fields.py::test_the_rest_of_a_union_keeps_its_values",),

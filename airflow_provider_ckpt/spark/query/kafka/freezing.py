@@ -52,8 +52,8 @@ def fetch_offsets(spark: SparkSession, uid: str, location: str, options: Mapping
         all_partitions = {(topic, number) for topic, description in topics.items() for number in description.partitions}
         chosen = sorted(all_partitions if selection.partitions is None else selection.partitions)
         begins, ends = admin.offsets(chosen, "earliest"), admin.offsets(chosen, "latest")
-    starts = _given(uid, location, "startingOffsets", selection.start, EARLIEST, begins)
-    until = _given(uid, location, "endingOffsets", selection.end, LATEST, ends)
+    starts = _resolved(uid, location, "startingOffsets", selection.start, EARLIEST, begins)
+    until = _resolved(uid, location, "endingOffsets", selection.end, LATEST, ends)
     for (topic, number), start in starts.items():
         begin, end = begins[topic, number], ends[topic, number]
         if not begin <= start <= end:
@@ -168,7 +168,7 @@ def _topics(
     return topics
 
 
-def _given(
+def _resolved(
     uid: str,
     location: str,
     key: str,

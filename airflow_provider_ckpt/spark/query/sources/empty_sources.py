@@ -50,18 +50,18 @@ class FilesInSubFolders:
         return f"{counted(self.count, 'file')} in {named}{more}"
 
 
-def left_below(spark: SparkSession, reads: SourceReads) -> FilesInSubFolders | None:
+def unread_below(spark: SparkSession, reads: SourceReads) -> FilesInSubFolders | None:
     """Return the files that a file source leaves out because they are in a sub-folder; None if there are none."""
     if not reads.is_file or any(key.lower() in _CHOOSE for key in reads.options):
         return None
     frame = frame_of_existing(spark, reads)
-    return None if frame is None else _left_by(frame, reads.skips_temporary)
+    return None if frame is None else _unread_by(frame, reads.skips_temporary)
 
 
 def leaves_out(spark: SparkSession, sources: Mapping[str, SourceReads]) -> Iterator[str]:
     """Yield a warning for each source that leaves out files in sub-folders."""
     for uid, reads in sources.items():
-        files = left_below(spark, reads)
+        files = unread_below(spark, reads)
         if files is not None:
             yield (
                 f"source {uid} leaves out {files}: Spark reads the files of a folder, and not those of the folders in "
@@ -69,7 +69,7 @@ def leaves_out(spark: SparkSession, sources: Mapping[str, SourceReads]) -> Itera
             )
 
 
-def _left_by(frame: DataFrame, skips_temporary: bool) -> FilesInSubFolders | None:
+def _unread_by(frame: DataFrame, skips_temporary: bool) -> FilesInSubFolders | None:
     plan: Any = frame._jdf.queryExecution().analyzed()
     index = index_of(plan.collectLeaves().head())
     if index is None or index.leafFiles().size() == index.allFiles().size():
@@ -116,9 +116,9 @@ def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceRead
     for path in reads.paths:
         if _holds_none(spark, reads, path, ordered):
             one_path = replace(reads, paths=[path])
-            nothing = nothing_in(reads.format, [path], {}) + _left_out(spark, one_path)
+            nothing = nothing_in(reads.format, [path], {}) + _temporary_note(spark, one_path)
             about = {"uid": uid, "location": location, "nothing": nothing}
-            below = left_below(spark, one_path)
+            below = unread_below(spark, one_path)
             if below is None:
                 raise NothingToReadError(**about)
             raise NothingToReadError(
@@ -130,7 +130,7 @@ def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceRead
             )
 
 
-def _left_out(spark: SparkSession, reads: SourceReads) -> str:
+def _temporary_note(spark: SparkSession, reads: SourceReads) -> str:
     left_out = list_temporary(spark, reads)
     return f" but {len(left_out)} with the names of temporary files ({left_out[0]})" if left_out else ""
 

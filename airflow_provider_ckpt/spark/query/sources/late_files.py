@@ -96,7 +96,7 @@ def _report_new(
         store.write(state.epoch, late)
 
 
-def of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceReads], dict[str, FrozenFiles]]:
+def reads_of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceReads], dict[str, FrozenFiles]]:
     """Return uid -> reads, and uid -> frozen list, of the bounded file sources.
 
     The functions of finished sources are not called, so the reads come from the journal. A source whose list is lost is

@@ -183,12 +183,12 @@ class _Recording:
         treatment = None if rule is None else rule.treatment(self._spark, reads.format, reads.options, self._schema)
         if rule is not None and treatment is None:
             rule.refuse_choice(reads.format)
-        return load_treated(treatment, self._schema, lambda: self._read(path), self._give)
+        return load_treated(treatment, self._schema, lambda: self._read(path), self._configure)
 
     def _read(self, path: Any) -> DataFrame:
         return super().load(path) if path is not None else super().load()  # type: ignore[misc,no-any-return]
 
-    def _give(self, schema: StructType, options: Mapping[str, str]) -> None:
+    def _configure(self, schema: StructType, options: Mapping[str, str]) -> None:
         super().schema(schema)  # type: ignore[misc]
         for key, value in options.items():
             super().option(key, value)  # type: ignore[misc]
@@ -371,7 +371,7 @@ class SplitReader(DataFrameReader):
     def __init__(self, spark: SparkSession, malformed: MalformedRule | None = None) -> None:
         DataFrameReader.__init__(self, spark)
         self._malformed = malformed
-        self._format, self._given = "", dict[str, str]()
+        self._format, self._set_options = "", dict[str, str]()
         self._schema: StructType | None = None
 
     def format(self, source: str) -> SplitReader:
@@ -385,7 +385,7 @@ class SplitReader(DataFrameReader):
         return self
 
     def option(self, key: str, value: Any) -> SplitReader:
-        self._given[key] = str(value)
+        self._set_options[key] = str(value)
         super().option(key, value)
         return self
 
@@ -400,11 +400,11 @@ class SplitReader(DataFrameReader):
         if schema is not None:
             self.schema(schema)
         self.options(**options)
-        if ignores_header(self._format, self._given):
+        if ignores_header(self._format, self._set_options):
             super().option("enforceSchema", False)
         rule, spark = self._malformed, self._spark
-        treatment = None if rule is None else rule.treatment(spark, self._format, self._given, self._schema)
-        frame = load_treated(treatment, self._schema, lambda: super(SplitReader, self).load(path), self._give)
+        treatment = None if rule is None else rule.treatment(spark, self._format, self._set_options, self._schema)
+        frame = load_treated(treatment, self._schema, lambda: super(SplitReader, self).load(path), self._configure)
         return refuse_foreign_types(frame)
 
     def csv(self, path: Any, *positional: Any, **options: Any) -> DataFrame:
@@ -425,7 +425,7 @@ class SplitReader(DataFrameReader):
         named = {key: value for key, value in arguments.items() if key not in ("self", "path") and value is not None}
         return self.load(path, form, **named)
 
-    def _give(self, schema: StructType, options: Mapping[str, str]) -> None:
+    def _configure(self, schema: StructType, options: Mapping[str, str]) -> None:
         super().schema(schema)
         for key, value in options.items():
             super().option(key, value)

@@ -156,7 +156,7 @@ class TimeLimit:
 
     def __init__(self, seconds: float, cancel: Callable[[], None]) -> None:
         self._seconds, self._cancel = seconds, cancel
-        self._left = threading.Event()
+        self._is_exited = threading.Event()
         self._passed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="ckpt-time-limit", daemon=True)
 
@@ -169,12 +169,12 @@ class TimeLimit:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._left.set()
+        self._is_exited.set()
         self._thread.join()
 
     def _watch(self) -> None:
         wait = self._seconds
-        while not self._left.wait(wait):
+        while not self._is_exited.wait(wait):
             self._passed.set()
             self._cancel()
             wait = _AGAIN

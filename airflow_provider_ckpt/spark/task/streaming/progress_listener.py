@@ -43,20 +43,20 @@ class ProgressListener(StreamingQueryListener):
 
     def committed(self, query: str) -> None:
         """Pass on that a query has committed a micro-batch or had nothing to do. ``query``: its id."""
-        for task in self._of(query):
+        for task in self._runners_of(query):
             task.on_progress()
 
     def measured(self, query: str, progress: SparkProgress | None) -> None:
         """Pass on measurements of a micro-batch; None if the query has had nothing to do for a while."""
-        for task in self._of(query):
+        for task in self._runners_of(query):
             task.measured(progress)
 
     def idle(self, query: str) -> None:
         """Pass on that a query has found nothing to read."""
-        for task in self._of(query):
+        for task in self._runners_of(query):
             task.on_idle()
 
-    def _of(self, query: str) -> list[StreamingRunner]:
+    def _runners_of(self, query: str) -> list[StreamingRunner]:
         tasks = list(self._tasks.values())
         return [task for task in tasks if isinstance(task, StreamingRunner) and task.query_id == query]
 

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.spark.app.causes import describe_error
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
-from airflow_provider_ckpt.spark.app.session_settings import starting
+from airflow_provider_ckpt.spark.app.session_settings import settings_at_start
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder
 from airflow_provider_ckpt.spark.plan.replacement_query import check_fits
 from airflow_provider_ckpt.spark.query.errors import UnfitQueryError
@@ -240,7 +240,7 @@ class QueryDryRuns:
 
     def _run(self, folder: SparkFolder, settings: VertexSettings, changed: BuiltQuery) -> None:
         context = self._context
-        with starting(context.spark, context.state_partitions_of(self._vertex.uid, settings)):
+        with settings_at_start(context.spark, context.state_partitions_of(self._vertex.uid, settings)):
             query = (
                 changed.frame.writeStream.queryName(f"{context.job_id}:{self._vertex.uid}:trial-{uuid.uuid4().hex[:8]}")
                 .outputMode(changed.output_mode)

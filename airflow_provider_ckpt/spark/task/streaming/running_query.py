@@ -16,7 +16,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.spark.app.causes import Cause, find_cause
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
 from airflow_provider_ckpt.spark.app.known_warnings import INTERRUPTED
-from airflow_provider_ckpt.spark.app.session_settings import starting
+from airflow_provider_ckpt.spark.app.session_settings import settings_at_start
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
@@ -340,7 +340,7 @@ class RunningQuery:
         folders = [path for read in built.reads.values() for path in read.paths]
         if context.graph.inputs(uid):
             folders.append(batches.folder.location)  # it lies under the same root as the result partitions
-        with starting(context.spark, state_partitions, is_consumer=is_consumer, folders=folders):
+        with settings_at_start(context.spark, state_partitions, is_consumer=is_consumer, folders=folders):
             query = (
                 built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")
                 .outputMode(output_mode)

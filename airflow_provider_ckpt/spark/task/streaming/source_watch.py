@@ -184,7 +184,7 @@ def report_of(task_id: TaskId, uid: str, changed: Collection[ChangedFile]) -> Fi
     return FilesChanged(*task_id, uid, tuple(changed)[:NAMED], len(changed), unread)
 
 
-def left_input(
+def unread_input(
     spark: SparkSession, folder: SparkFolder, uid: str, reads: SourceReads, offset: str | None
 ) -> str | None:
     """Describe the input of a source after ``offset``, its last published offset. Return None if there is none.
@@ -192,11 +192,11 @@ def left_input(
     Return None, too, for a source that reads neither files nor Kafka, and if the brokers do not answer.
     """
     if reads.is_file:
-        return _left_files(spark, folder, uid, reads, offset)
-    return _left_rows(spark, uid, reads, offset) if reads.is_kafka else None
+        return _unread_files(spark, folder, uid, reads, offset)
+    return _unread_rows(spark, uid, reads, offset) if reads.is_kafka else None
 
 
-def _left_files(
+def _unread_files(
     spark: SparkSession, folder: SparkFolder, uid: str, reads: SourceReads, offset: str | None
 ) -> str | None:
     read = planned_times(folder.storage, f"{folder.path}/sources/{uid}", log_offset(offset))
@@ -205,7 +205,7 @@ def _left_files(
     return f"{counted(len(unread), 'file')} ({size}) unread" if unread else None
 
 
-def _left_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | None) -> str | None:
+def _unread_rows(spark: SparkSession, uid: str, reads: SourceReads, offset: str | None) -> str | None:
     try:
         partitions = fetch_offsets(spark, uid, uid, reads.options).partitions
         read = offset_object(offset) or {}

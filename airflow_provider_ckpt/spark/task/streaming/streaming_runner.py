@@ -46,7 +46,7 @@ from airflow_provider_ckpt.spark.task.streaming.query_boundary import QueryBound
 from airflow_provider_ckpt.spark.task.streaming.query_dry_run import QueryDryRuns
 from airflow_provider_ckpt.spark.task.streaming.query_progress import SparkProgress
 from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
-from airflow_provider_ckpt.spark.task.streaming.source_watch import FileWatch, SourceWatch, left_input
+from airflow_provider_ckpt.spark.task.streaming.source_watch import FileWatch, SourceWatch, unread_input
 from airflow_provider_ckpt.subtasklog.records import EndMode
 from airflow_provider_ckpt.task.actions import (
     Action,
@@ -467,14 +467,14 @@ class StreamingRunner:
         """
         self._files.compare_all(self._reads, wait=True)
         if mode == "drain":
-            self._report_left()
+            self._report_unread()
         self._report_timers(built)
 
-    def _report_left(self) -> None:
+    def _report_unread(self) -> None:
         last_batch, live = self._log.state.last_batch, set(self.vertex.sources) - set(self.vertex.bounded_sources)
         for uid in sorted(live & self._reads.keys()):
             offset = None if last_batch is None else last_batch.offsets.get(uid)
-            unread = left_input(self._context.spark, self._folder, uid, self._reads[uid], offset)
+            unread = unread_input(self._context.spark, self._folder, uid, self._reads[uid], offset)
             if unread is not None:
                 self._report_lost(f"the drain has ended source {uid}, and left {unread}")
 
