@@ -56,7 +56,7 @@ class ClaimedRun:
 
     prepared: PreparedRun
     journal: OwnedJournal
-    taken: takeover.TakenOver
+    claim: takeover.TakenOver
     logs: dict[SubtaskId, SubtaskLog]
     attempts: Mapping[SubtaskId, AttemptId]
     frozen: Mapping[str, FrozenEnd]
@@ -94,7 +94,7 @@ class Deployment:
     def collect_garbage(self) -> None:
         """Delete staged output of earlier attempts that no log entry names."""
         claimed, job_id = self._claimed, self._options.job_id
-        fence, epoch = claimed.journal.check_fenced, claimed.taken.epoch
+        fence, epoch = claimed.journal.check_fenced, claimed.claim.epoch
         storage, sinks = self._prepared.run.storage, self._prepared.sinks
         collect_garbage(storage, job_id, self._plan.graph, claimed.logs, sinks, epoch, fence)
 
@@ -104,7 +104,7 @@ class Deployment:
             runner.stop()
             runner.close()
         self._batch_thread.shutdown(wait=False, cancel_futures=True)
-        self._claimed.journal.write(DeploymentPrepared(self._claimed.taken.epoch, time.time()))
+        self._claimed.journal.write(DeploymentPrepared(self._claimed.claim.epoch, time.time()))
 
     def run(self) -> Outcome:
         """Run the job as :meth:`JobMaster.run` does. Return its outcome, and raise the same errors."""
@@ -127,7 +127,7 @@ class Deployment:
 
     def _job_master(self) -> JobMaster:
         claimed, job = self._claimed, self._prepared.job
-        storage, epoch, options = self._prepared.run.storage, claimed.taken.epoch, self._options
+        storage, epoch, options = self._prepared.run.storage, claimed.claim.epoch, self._options
         restarts = Restarts(self._factory, self._context.post, new_nonce)
         return job_master(
             JobIdentity(storage, options.job_id, epoch, options, upgraded=claimed.upgraded),
@@ -146,7 +146,7 @@ class Deployment:
         )
 
     def _make_context(self) -> RunContext:
-        journal, epoch = self._claimed.journal, self._claimed.taken.epoch
+        journal, epoch = self._claimed.journal, self._claimed.claim.epoch
         context = make_context(self._prepared, journal.state, epoch, self._inbox.put, journal.check_fenced)
         return replace(context, in_master_process=True)
 

@@ -99,7 +99,7 @@ def report_end(
 
 log = logging.getLogger(__name__)
 
-OnWorker = Callable[[Stoppable], None]
+OnStarted = Callable[[Stoppable], None]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class WorkerRun:
     """The work of a worker process.
 
     Attributes:
-        asked: subtasks (``history/0``), or vertices, which stand for all of their subtasks.
+        requested: subtasks (``history/0``), or vertices, which stand for all of their subtasks.
         timing: times of the worker's polls and waits.
         on_started: called with each part of the work before it begins, so that the caller can make it leave.
         standby: prepare everything and wait while other workers run the subtasks. Run subtasks that one of them drops.
@@ -118,9 +118,9 @@ class WorkerRun:
         sleep: waits between polls for a plan.
     """
 
-    asked: Collection[str]
+    requested: Collection[str]
     timing: Timing
-    on_started: OnWorker = lambda worker: None
+    on_started: OnStarted = lambda worker: None
     standby: bool = False
     only_begun: bool = False
     deployment: int = 0
@@ -143,7 +143,7 @@ class WorkerRun:
         if not state.deployment:
             reporter.say(LineKind.FAILED, f"job {job_id} is not prepared for workers", state, terminal=False)
             return ExitCode.FAILED
-        subtasks = choose_subtasks(state, self.asked)
+        subtasks = choose_subtasks(state, self.requested)
         prepared = prepare_again(run, state, subtasks)
         if self.standby:
             return self._stand_by(prepared, subtasks)
@@ -204,7 +204,7 @@ class WorkerRun:
             if code is not ExitCode.FINISHED or journal.state.deployment != deployment:
                 return code
 
-    def _run(self, prepared: PreparedRun, subtasks: tuple[SubtaskId, ...], on_started: OnWorker) -> ExitCode:
+    def _run(self, prepared: PreparedRun, subtasks: tuple[SubtaskId, ...], on_started: OnStarted) -> ExitCode:
         storage, journal, job_id = prepared.run.storage, prepared.run.journal, prepared.options.job_id
         state = journal.state
         check_code(prepared.job, prepared.options.job, state, subtasks)

@@ -297,7 +297,7 @@ class QueryBuilder:
 
     Args:
         edge_frame: makes the frame that reads an input edge.
-        known: the unions with all inputs, before any was left out.
+        recorded_unions: the unions with all inputs, before any was left out.
         unordered: bounded inputs whose rows are in no order of event time.
         is_read: other queries or jobs read the output of the vertex.
     """
@@ -309,7 +309,7 @@ class QueryBuilder:
         edges: Iterable[JobEdge],
         calls: SourceCalls,
         edge_frame: EdgeFrame,
-        known: Unions | None = None,
+        recorded_unions: Unions | None = None,
         unordered: frozenset[str] = frozenset(),
         *,
         is_read: bool = False,
@@ -328,7 +328,7 @@ class QueryBuilder:
         self._built: dict[str, DataFrame | None] = {}
         self.inputs: dict[str, DataFrame] = {}
         """Source or edge uid -> its frame, of the last build."""
-        self._known: Unions = known or {}
+        self._recorded_unions: Unions = recorded_unions or {}
         self.unions: dict[tuple[str, str], Union] = {}
         """(Operator, parameter) -> union of the last build."""
         self._without: frozenset[str] = frozenset()
@@ -471,7 +471,7 @@ class QueryBuilder:
         return frame
 
     def _unite(self, uid: str, parameter: str, frames: Mapping[str, DataFrame]) -> DataFrame:
-        union = self._known.get((uid, parameter))
+        union = self._recorded_unions.get((uid, parameter))
         is_whole = len(frames) == len(self._operators[uid].inputs[parameter])
         if self._calls.streaming:
             frames = with_event_time_of_others(frames, lambda input_uid: self._may_get_event_time(uid, input_uid))

@@ -92,7 +92,7 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         finished=finished,
         restore=None if is_resumed else restore_point(storage, options.job_id, options.restore, state),
         # going back to a checkpoint may bring back operators that have finished since
-        done=FinishedWork.of(state) if is_resumed else FinishedWork.again(state),
+        done=FinishedWork.of(state) if is_resumed else FinishedWork.for_restore(state),
         may_start_from_scratch=state.plan is not None and nothing_is_covered(state),
         graph=graph,
         rescaled={} if state.plan is None else state.plan.rescaled,

@@ -66,7 +66,7 @@ class FinishedWork:
         )
 
     @staticmethod
-    def again(state: JobState) -> FinishedWork:
+    def for_restore(state: JobState) -> FinishedWork:
         """Return the decisions for a job that goes back to a checkpoint. Finished parts may be running again."""
         work = FinishedWork.of(state)
         return FinishedWork(

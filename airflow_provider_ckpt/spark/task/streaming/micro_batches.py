@@ -98,7 +98,7 @@ class MicroBatches:
         self._awaits_since = -1, 0.0
         """The last batch that waited for its files, and the start of the wait."""
         self._pending: Prepared | None = None
-        self._taken: dict[int, tuple[int, int]] = {}
+        self._input_of_batches: dict[int, tuple[int, int]] = {}
         self.read_files = ReadFiles()
         self._reading: tuple[int, Mapping[str, Sequence[FileStatus]]] = -1, {}
         """The current batch, and source -> the files that the batch reads."""
@@ -247,7 +247,10 @@ class MicroBatches:
             files = max(map(len, uris.values()), default=0)
             size = largest_of_batch(self._context.run.spark, self.vertex.uid) if files else 0
             with self.lock:
-                self._taken = {batch_id - 1: self._taken.get(batch_id - 1, (0, 0)), batch_id: (files, size)}
+                self._input_of_batches = {
+                    batch_id - 1: self._input_of_batches.get(batch_id - 1, (0, 0)),
+                    batch_id: (files, size),
+                }
 
     def _await_settled(self, batch_id: int, uid: str, files: Sequence[FileStatus], is_over: Callable[[], bool]) -> None:
         """Wait until the files have settled. Earlier waits of a restarted batch count.
@@ -272,10 +275,10 @@ class MicroBatches:
         if self.vertex.sources:
             refuse_unfit_files(spark, vertex, execution_of_batch(spark, vertex).logical())
 
-    def taken(self, batch_id: int) -> tuple[int, int]:
+    def input_of_batch(self, batch_id: int) -> tuple[int, int]:
         """Return the most files and the most bytes that an input gave to a batch; 0 if nothing is measured.
 
         Only the last two batches are known.
         """
         with self.lock:
-            return self._taken.get(batch_id, (0, 0))
+            return self._input_of_batches.get(batch_id, (0, 0))

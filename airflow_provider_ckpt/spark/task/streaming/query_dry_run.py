@@ -121,7 +121,7 @@ class QueryDryRuns:
         self._is_stopped = True
         self._threads.join(LAST_TRIAL)
 
-    def of(self, context: RunContext, vertex: JobVertex) -> QueryDryRuns:
+    def for_version(self, context: RunContext, vertex: JobVertex) -> QueryDryRuns:
         """Return trials for another version of the job, on copies of this query's folder."""
         return QueryDryRuns(context, vertex, self._folder, self._path, reads_whole=self._reads_whole)
 

@@ -153,7 +153,7 @@ class RunningQuery:
         self._end = QueryEnd()
         self._query: StreamingQuery | None = None
         self._state_rows = 0
-        self._begins_again = False
+        self._awaits_restart = False
         """A batch waits for a restart of the query."""
         self._only_final = False
         """Only the last batch of the running query is published."""
@@ -179,7 +179,7 @@ class RunningQuery:
             self._batches.finish_committed()
             self._batches.stage(frame, batch_id, lambda: self._end.is_interrupted, only_final=self._only_final)
         except FilesSettledError:
-            self._begins_again = True
+            self._awaits_restart = True
             self._sleep_until_stopped()
             raise RuntimeError(f"{INTERRUPTED}: files of the batch have become complete") from None
         except BaseException as error:
@@ -259,9 +259,9 @@ class RunningQuery:
         Return whether it was stopped.
         """
         query = self._query
-        if not self._begins_again or query is None:
+        if not self._awaits_restart or query is None:
             return False
-        self._begins_again = False
+        self._awaits_restart = False
         self._end.expect()
         self._end.interrupt()
         query.stop()

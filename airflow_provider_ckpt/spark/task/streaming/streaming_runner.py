@@ -154,7 +154,7 @@ class StreamingRunner:
 
     def trials_of(self, context: RunContext, vertex: JobVertex) -> QueryDryRuns:
         """Return trials of queries that resume from the state of this one."""
-        return self._trials.of(context, vertex)
+        return self._trials.for_version(context, vertex)
 
     # ---- the driver's loop: commands
 
@@ -292,7 +292,7 @@ class StreamingRunner:
             return
         measured = None
         if progress is not None:
-            files, size = self._batches.taken(progress.batch_id)
+            files, size = self._batches.input_of_batch(progress.batch_id)
             with self._lock:
                 behind = self._inputs.behind()
             measured = progress.with_input(self._trigger_interval, files, size, behind)
