@@ -50,53 +50,6 @@ from airflow_provider_ckpt.subtasklog.log_reader import TailedLogs
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.restarts import Restarts
 
-
-def report_deployment_over(status: StatusReporter, state: JobState, deployment: int) -> ExitCode:
-    """Report that the worker's deployment is over, and return the exit code.
-
-    Raises DeploymentOverError if another driver or deployment runs the job.
-    """
-    if state.status is None or state.status.is_alive:
-        reason = f"epoch {state.epoch} has the job ({state.worker})"
-        raise DeploymentOverError(job_id=state.job_id, deployment=deployment, why=reason)
-    return report_end(status, state, state.job_id, WorkerEnd.JOB_OVER, state.status)
-
-
-def report_failed_subtask(status: StatusReporter, state: JobState, failure: SubtaskFailed) -> ExitCode:
-    """Report the failed subtask, and return the exit code.
-
-    The JobMaster also gets the failure, and decides whether a retry may help. A lost result that the subtask reads ends
-    the whole run, and is not the fault of this worker.
-    """
-    message = f"{failure.subtask} failed, and this worker leaves with it: {failure.cause}"
-    fields: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
-    if failure.result_is_lost:
-        fields[RUN_OVER] = True
-    status.say(LineKind.FAILED, message, state, terminal=False, **fields)
-    return ExitCode.FAILED
-
-
-def report_end(
-    status: StatusReporter, state: JobState, job_id: str, end: WorkerEnd, job_status: JobStatus | None
-) -> ExitCode:
-    if end is WorkerEnd.DONE:
-        status.say(LineKind.FINISHED, f"the subtasks of this worker have finished (job {job_id})", state)
-        return ExitCode.FINISHED
-    if end is WorkerEnd.JOB_OVER and job_status is not None:
-        code = ExitCode.of_run(job_status)
-        kind = LineKind.STOPPED if code is ExitCode.FINISHED else LineKind.FAILED
-        resumes = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}
-        text = f"job {job_id} is {job_status}: this worker leaves"
-        status.say(kind, text, state, terminal=job_status.is_terminal, **resumes)
-        return code
-    message = f"this worker leaves, {end.value}; another worker resumes its subtasks (job {job_id})"
-    kind, fields = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}
-    if end is WorkerEnd.NO_MASTER:
-        fields[NO_MASTER] = True  # another attempt is useless until a JobMaster runs
-    status.say(kind, message, state, terminal=False, **fields)
-    return ExitCode.FAILED
-
-
 log = logging.getLogger(__name__)
 
 OnStarted = Callable[[Stoppable], None]
@@ -275,6 +228,52 @@ class _LeaveRequest:
         self._is_asked = True
         if self._current is not None:
             self._current.leave()
+
+
+def report_deployment_over(status: StatusReporter, state: JobState, deployment: int) -> ExitCode:
+    """Report that the worker's deployment is over, and return the exit code.
+
+    Raises DeploymentOverError if another driver or deployment runs the job.
+    """
+    if state.status is None or state.status.is_alive:
+        reason = f"epoch {state.epoch} has the job ({state.worker})"
+        raise DeploymentOverError(job_id=state.job_id, deployment=deployment, why=reason)
+    return report_end(status, state, state.job_id, WorkerEnd.JOB_OVER, state.status)
+
+
+def report_failed_subtask(status: StatusReporter, state: JobState, failure: SubtaskFailed) -> ExitCode:
+    """Report the failed subtask, and return the exit code.
+
+    The JobMaster also gets the failure, and decides whether a retry may help. A lost result that the subtask reads ends
+    the whole run, and is not the fault of this worker.
+    """
+    message = f"{failure.subtask} failed, and this worker leaves with it: {failure.cause}"
+    fields: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
+    if failure.result_is_lost:
+        fields[RUN_OVER] = True
+    status.say(LineKind.FAILED, message, state, terminal=False, **fields)
+    return ExitCode.FAILED
+
+
+def report_end(
+    status: StatusReporter, state: JobState, job_id: str, end: WorkerEnd, job_status: JobStatus | None
+) -> ExitCode:
+    if end is WorkerEnd.DONE:
+        status.say(LineKind.FINISHED, f"the subtasks of this worker have finished (job {job_id})", state)
+        return ExitCode.FINISHED
+    if end is WorkerEnd.JOB_OVER and job_status is not None:
+        code = ExitCode.of_run(job_status)
+        kind = LineKind.STOPPED if code is ExitCode.FINISHED else LineKind.FAILED
+        resumes = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}
+        text = f"job {job_id} is {job_status}: this worker leaves"
+        status.say(kind, text, state, terminal=job_status.is_terminal, **resumes)
+        return code
+    message = f"this worker leaves, {end.value}; another worker resumes its subtasks (job {job_id})"
+    kind, fields = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}
+    if end is WorkerEnd.NO_MASTER:
+        fields[NO_MASTER] = True  # another attempt is useless until a JobMaster runs
+    status.say(kind, message, state, terminal=False, **fields)
+    return ExitCode.FAILED
 
 
 def choose_subtasks(state: JobState, requested: Collection[str]) -> tuple[SubtaskId, ...]:

@@ -22,27 +22,6 @@ _CONSOLE = "console"
 _DONE = "airflow_provider_ckpt.traces"
 
 
-def _short(file: TraceFile) -> str:
-    pointer = rf"%replace{{%replace{{%m%n%ex}}{{{_LINE}}}{{}}}}{{(?s).+}}{{{file.pointer}}}"
-    return rf"{_TIME} %c{{1}}: %replace{{{_MESSAGE}{_EXCEPTION}}}{{\s+$}}{{}}{pointer}%n"
-
-
-def _hiding(pattern: str, secrets: Iterable[str]) -> str:
-    """Return a pattern that hides the secrets.
-
-    The pattern holds them as code units, because a brace would end the regular expression.
-    """
-    hidden = sorted((secret for secret in secrets if len(secret) >= SHORTEST), key=len, reverse=True)
-    if not hidden:
-        return pattern
-    return f"%replace{{{pattern}}}{{{'|'.join(map(_code_units, hidden))}}}{{{HIDDEN}}}"
-
-
-def _code_units(text: str) -> str:
-    units = text.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
-
-
 def keep_traces(spark: SparkSession, file: TraceFile) -> None:
     """Have the JVM log each event in one line, and write longer events to ``file``.
 
@@ -88,3 +67,24 @@ def _file_appender(log4j: Any, configuration: Any, file: TraceFile) -> Any:
 def _layout(log4j: Any, configuration: Any, pattern: str) -> Any:
     builder = log4j.core.layout.PatternLayout.newBuilder().withPattern(pattern)
     return builder.withConfiguration(configuration).build()
+
+
+def _short(file: TraceFile) -> str:
+    pointer = rf"%replace{{%replace{{%m%n%ex}}{{{_LINE}}}{{}}}}{{(?s).+}}{{{file.pointer}}}"
+    return rf"{_TIME} %c{{1}}: %replace{{{_MESSAGE}{_EXCEPTION}}}{{\s+$}}{{}}{pointer}%n"
+
+
+def _hiding(pattern: str, secrets: Iterable[str]) -> str:
+    """Return a pattern that hides the secrets.
+
+    The pattern holds them as code units, because a brace would end the regular expression.
+    """
+    hidden = sorted((secret for secret in secrets if len(secret) >= SHORTEST), key=len, reverse=True)
+    if not hidden:
+        return pattern
+    return f"%replace{{{pattern}}}{{{'|'.join(map(_code_units, hidden))}}}{{{HIDDEN}}}"
+
+
+def _code_units(text: str) -> str:
+    units = text.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

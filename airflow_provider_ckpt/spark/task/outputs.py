@@ -34,51 +34,6 @@ from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 from airflow_provider_ckpt.task.sink_wait import SinkWait
 
 log = logging.getLogger(__name__)
-
-
-def delete_leftovers(
-    storage: Storage, subtask_log: LogReader, folders: Collection[str], sinks: Mapping[str, BoundSink]
-) -> None:
-    """Delete unpublished files of earlier attempts.
-
-    Only the attempt that owns the log may call this, after a check of the fence. By then it has published all that
-    earlier attempts had prepared and Spark had committed. The next driver would delete the files, too. But a run may
-    last for months, and a subtask may fail each hour.
-
-    A file that cannot be deleted is logged and stays.
-
-    Args:
-        folders: the folders of data for the next vertex and of copies.
-
-    Raises OvertakenError.
-    """
-    records = subtask_log.records()
-    attempts = {str(attempt) for attempt in fenced(records)}
-    batches = [record for _, record in records if isinstance(record, Batch)]
-    recorded = {file.folder for batch in batches for file in batch.files}
-    for folder in folders:
-        with best_effort(f"what is left in {folder}"):
-            names = [name for name in storage.list(folder) if name not in recorded and attempt_of(name) in attempts]
-            for name in names:
-                with best_effort(f"{folder}/{name}"):
-                    storage.delete_tree(f"{folder}/{name}")
-    handles = {str(handle["id"]) for batch in batches for handle in batch.handles.values()}
-    for uid, sink in sinks.items():
-        _delete_staged(uid, sink, attempts, handles)
-
-
-def _delete_staged(uid: str, sink: BoundSink, attempts: Collection[str], handles: Collection[str]) -> None:
-    """Delete staged output of a sink. This does not use ``collect_garbage``, because others use the sink meanwhile."""
-    try:
-        for orphan in [*staged_orphans({uid: sink}, attempts, handles)]:
-            with best_effort(f"batch {orphan.path}, staged in sink {uid},"):
-                sink.delete_staged([orphan.path])
-    except OvertakenError:
-        raise
-    except Exception as error:  # a sink may raise anything, and the subtask must not fail because of it
-        log.warning("output that earlier attempts staged in sink %s stays for now: %s", uid, error)
-
-
 _FOOTER_CHECK = 64 * 1024
 
 
@@ -254,3 +209,46 @@ def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
     observation = Observation()
     observed = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
     return observed, lambda: int(observation.get["rows"])
+
+
+def delete_leftovers(
+    storage: Storage, subtask_log: LogReader, folders: Collection[str], sinks: Mapping[str, BoundSink]
+) -> None:
+    """Delete unpublished files of earlier attempts.
+
+    Only the attempt that owns the log may call this, after a check of the fence. By then it has published all that
+    earlier attempts had prepared and Spark had committed. The next driver would delete the files, too. But a run may
+    last for months, and a subtask may fail each hour.
+
+    A file that cannot be deleted is logged and stays.
+
+    Args:
+        folders: the folders of data for the next vertex and of copies.
+
+    Raises OvertakenError.
+    """
+    records = subtask_log.records()
+    attempts = {str(attempt) for attempt in fenced(records)}
+    batches = [record for _, record in records if isinstance(record, Batch)]
+    recorded = {file.folder for batch in batches for file in batch.files}
+    for folder in folders:
+        with best_effort(f"what is left in {folder}"):
+            names = [name for name in storage.list(folder) if name not in recorded and attempt_of(name) in attempts]
+            for name in names:
+                with best_effort(f"{folder}/{name}"):
+                    storage.delete_tree(f"{folder}/{name}")
+    handles = {str(handle["id"]) for batch in batches for handle in batch.handles.values()}
+    for uid, sink in sinks.items():
+        _delete_staged(uid, sink, attempts, handles)
+
+
+def _delete_staged(uid: str, sink: BoundSink, attempts: Collection[str], handles: Collection[str]) -> None:
+    """Delete staged output of a sink. This does not use ``collect_garbage``, because others use the sink meanwhile."""
+    try:
+        for orphan in [*staged_orphans({uid: sink}, attempts, handles)]:
+            with best_effort(f"batch {orphan.path}, staged in sink {uid},"):
+                sink.delete_staged([orphan.path])
+    except OvertakenError:
+        raise
+    except Exception as error:  # a sink may raise anything, and the subtask must not fail because of it
+        log.warning("output that earlier attempts staged in sink %s stays for now: %s", uid, error)

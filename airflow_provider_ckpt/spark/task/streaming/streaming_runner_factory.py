@@ -65,13 +65,6 @@ from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs, p
 from airflow_provider_ckpt.task.read_files import key_of
 
 
-def bounded_input(end: FrozenEnd) -> BoundedInput | BoundedOffsets:
-    if isinstance(end, FrozenOffsets):
-        return BoundedOffsets(end.uid, end.remaining())
-    shown = {unescaped_path(file): shown_path(file) for file in end.files}
-    return BoundedInput(end.uid, set(end.normal), end.normal, shown=shown)
-
-
 class StreamingRunnerFactory:
     """The factory of one run.
 
@@ -342,3 +335,10 @@ class StreamingRunnerFactory:
             sources=SourceContent(context.spark, vertex.uid, streaming, self._choose) if vertex.sources else None,
             quarantines=quarantines,
         )
+
+
+def bounded_input(end: FrozenEnd) -> BoundedInput | BoundedOffsets:
+    if isinstance(end, FrozenOffsets):
+        return BoundedOffsets(end.uid, end.remaining())
+    shown = {unescaped_path(file): shown_path(file) for file in end.files}
+    return BoundedInput(end.uid, set(end.normal), end.normal, shown=shown)
