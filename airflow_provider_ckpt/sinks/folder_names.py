@@ -30,10 +30,10 @@ def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str
     try:
         yield
     except Exception as error:
-        found = _longest(error, partition_by, handle)
-        if found is None:
+        longest = _longest(error, partition_by, handle)
+        if longest is None:
             raise
-        column, length = found
+        column, length = longest
         raise RowsRefusedError(
             "sink {sink!r} of job {job!r}: a row of batch {handle} has a value in {column!r}, by which its output "
             "is partitioned, that is too long for the name of a folder: as Spark writes it the name has {bytes} "

@@ -53,7 +53,7 @@ class Ledger(ABC, Generic[C]):
         """Forget the handles that were released as checkpoint ``upto`` or an earlier one."""
 
     @abstractmethod
-    def another_has_released(self, connection: C) -> bool:
+    def has_other_sink_released(self, connection: C) -> bool:
         """Return whether another sink of this job has released rows to the table."""
 
     @abstractmethod

@@ -31,10 +31,10 @@ def refusal(
     if unknown := sorted(set(features) - _KNOWN):
         return f"it has the table feature {unknown[0]!r}, which this sink does not write"
     settings = {name: str(value) for name, value in configuration.items() if value is not None}
-    return _of_settings(settings, change) or _of_fields(json.loads(schema_json)["fields"])
+    return _settings_refusal(settings, change) or _fields_refusal(json.loads(schema_json)["fields"])
 
 
-def _of_settings(settings: Mapping[str, str], change: Change) -> str | None:
+def _settings_refusal(settings: Mapping[str, str], change: Change) -> str | None:
     if _RETENTION in settings:
         return f"its property {_RETENTION} makes it forget which releases it holds; they would be repeated. Remove it"
     if settings.get("delta.columnMapping.mode", "none") != "none":
@@ -54,7 +54,7 @@ def _is_on(settings: Mapping[str, str], name: str) -> bool:
     return settings.get(name, "false").lower() == "true"
 
 
-def _of_fields(fields: Collection[Mapping[str, Any]]) -> str | None:
+def _fields_refusal(fields: Collection[Mapping[str, Any]]) -> str | None:
     for name, metadata in _metadata(fields):
         for key in sorted(metadata):
             if key == "delta.generationExpression":

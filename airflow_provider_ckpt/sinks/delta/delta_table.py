@@ -59,7 +59,7 @@ class DeltaLakeTable(LakeTable):
                     raise  # an error must not count as absence
                 return None
 
-        table = self._asked("read", act)
+        table = self._call("read", act)
         if table is None:
             return None
         metadata = table.metadata()
@@ -85,7 +85,7 @@ class DeltaLakeTable(LakeTable):
             )
 
         try:
-            self._asked("made", act)
+            self._call("made", act)
         except SinkUnavailableError:
             if self.load() is None:  # otherwise another process was first
                 raise
@@ -114,12 +114,12 @@ class DeltaLakeTable(LakeTable):
             except CommitFailedError as error:
                 raise CommitConflict(self._place.redact(str(error))) from None
 
-        self._asked("committed to", act)
+        self._call("committed to", act)
 
     def _write(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         table, now = snapshot.handle, int(time.time() * 1000)
         table.create_write_transaction(
-            [_added(file, now) for file in intent.files],
+            [_add_action(file, now) for file in intent.files],
             "overwrite" if intent.change == "replace" else "append",
             table.schema(),
             partition_by=list(intent.partition_by),
@@ -128,9 +128,9 @@ class DeltaLakeTable(LakeTable):
 
     def _merge(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         rows = newest_rows(self._storage, intent)
-        same = " AND ".join(f"old.{_quoted(name)} = new.{_quoted(name)}" for name in intent.key)
+        condition = " AND ".join(f"old.{_quoted(name)} = new.{_quoted(name)}" for name in intent.key)
         merger = snapshot.handle.merge(
-            rows, same, source_alias="new", target_alias="old", commit_properties=self._properties(intent, number)
+            rows, condition, source_alias="new", target_alias="old", commit_properties=self._properties(intent, number)
         )
         merger.when_matched_update_all().when_not_matched_insert_all().execute()
 
@@ -138,19 +138,19 @@ class DeltaLakeTable(LakeTable):
         """Return the commit's properties. The custom metadata is for people; no code reads it."""
         from deltalake import CommitProperties, Transaction
 
-        told = {
+        metadata = {
             "job": intent.job,
             "sink": intent.sink,
             "checkpoint": intent.checkpoint,
             "batches": list(intent.batches),
         }
         return CommitProperties(
-            custom_metadata={"ckpt": json.dumps(told)},
+            custom_metadata={"ckpt": json.dumps(metadata)},
             max_commit_retries=0,
             app_transactions=[Transaction(self._app, number), Transaction(_OVERWRITES, intent.overwrites_after)],
         )
 
-    def _asked(self, verb: str, act: Callable[[], T]) -> T:
+    def _call(self, verb: str, act: Callable[[], T]) -> T:
         from deltalake.exceptions import DeltaError
 
         try:
@@ -167,13 +167,15 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _added(file: LakeFile, now: int) -> Any:
+def _add_action(file: LakeFile, now: int) -> Any:
     from deltalake.transaction import AddAction
 
     stats: dict[str, Any] = {"numRecords": file.rows}
     if file.stats:
-        bounds = {name: found for name, found in file.stats.items() if found[0] is not None}
-        stats["minValues"] = {name: found[0] for name, found in bounds.items()}
-        stats["maxValues"] = {name: found[1] for name, found in bounds.items()}
-        stats["nullCount"] = {name: found[2] for name, found in file.stats.items()}
+        bounds = {
+            name: stats_of_column for name, stats_of_column in file.stats.items() if stats_of_column[0] is not None
+        }
+        stats["minValues"] = {name: stats_of_column[0] for name, stats_of_column in bounds.items()}
+        stats["maxValues"] = {name: stats_of_column[1] for name, stats_of_column in bounds.items()}
+        stats["nullCount"] = {name: stats_of_column[2] for name, stats_of_column in file.stats.items()}
     return AddAction(file.target, file.size, file.partition, now, True, json.dumps(stats))

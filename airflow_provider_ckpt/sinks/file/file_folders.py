@@ -50,7 +50,7 @@ def places_of(path: str) -> Places:
     host, names = "", [name for name in rest.split("/") if name]
     if scheme not in _WITHOUT_HOST:
         host, names = names[0], names[1:]
-    table = next((at for at in reversed(range(len(names))) if "=" not in names[at]), None)
+    table = next((index for index in reversed(range(len(names))) if "=" not in names[index]), None)
     if table is None:
         reason = (
             "has no folder above it that rows can be staged in: they are staged in a folder next to the table, so that "
@@ -59,8 +59,8 @@ def places_of(path: str) -> Places:
         raise InvalidSinkError(sink="FileSink", setting="path", value=path, reason=reason)
     if scheme == "file" and (linked := _linked(f"/{'/'.join(names[: table + 1])}")):
         return places_of("/".join([linked, *names[table + 1 :]]))
-    if taken := [name for name in names if name.startswith(BESIDE)]:
-        reason = f"lies in {taken[0]!r}: folders of that name hold what other sinks have staged. Give another folder"
+    if reserved := [name for name in names if name.startswith(BESIDE)]:
+        reason = f"lies in {reserved[0]!r}: folders of that name hold what other sinks have staged. Give another folder"
         raise InvalidSinkError(sink="FileSink", setting="path", value=path, reason=reason)
     above = f"{scheme}://{'/' if scheme == 'file' else ''}{'/'.join([host, *names[:table]] if host else names[:table])}"
     target = "/".join(names[table:])

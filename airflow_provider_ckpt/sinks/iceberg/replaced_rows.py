@@ -28,7 +28,7 @@ def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> No
         key: the names of the key columns.
     """
     wanted = _keys(table, rows, key)
-    write = functools.partial(_written, table, producer.commit_uuid, itertools.count())
+    write = functools.partial(_write_files, table, producer.commit_uuid, itertools.count())
     for task in table.scan(row_filter=_filter(wanted)).plan_files():
         kept = _rows_to_keep(table, task, wanted)
         if kept is not None:
@@ -42,7 +42,7 @@ def add_rows(producer: Any, table: Any, rows_of_files: Iterable[Any]) -> None:
     """Add the rows of each ``pyarrow.Table`` to a snapshot, in files that pyiceberg writes."""
     counter = itertools.count()
     for rows in rows_of_files:
-        _add(producer, _written(table, producer.commit_uuid, counter, rows))
+        _add(producer, _write_files(table, producer.commit_uuid, counter, rows))
 
 
 def _add(producer: Any, files: Iterable[Any]) -> None:
@@ -50,7 +50,7 @@ def _add(producer: Any, files: Iterable[Any]) -> None:
         producer.append_data_file(file)
 
 
-def _written(table: Any, write_uuid: Any, counter: Any, rows: Any) -> Iterable[Any]:
+def _write_files(table: Any, write_uuid: Any, counter: Any, rows: Any) -> Iterable[Any]:
     import pyarrow as pa
     from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
@@ -74,19 +74,19 @@ def _filter(keys: Any) -> Any:
     from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, In, LessThanOrEqual, Reference
     from pyiceberg.expressions.literals import literal
 
-    found: Any = AlwaysTrue()
+    row_filter: Any = AlwaysTrue()
     for name in keys.column_names:
         term, values = Reference(name), compute.unique(keys[name])
         # Python has no dates and instants after the year 9999. pyiceberg takes the numbers.
         if pa.types.is_temporal(values.type):
             values = values.cast("int32" if pa.types.is_date(values.type) else "int64")
         if len(values) <= _COMPARED:
-            found = And(found, In(term=term, values={literal(one) for one in values.to_pylist()}))
+            row_filter = And(row_filter, In(term=term, values={literal(value) for value in values.to_pylist()}))
         else:
             ends = {end: value.as_py() for end, value in compute.min_max(values).items()}
-            found = And(found, GreaterThanOrEqual(term=term, value=ends["min"]))
-            found = And(found, LessThanOrEqual(term=term, value=ends["max"]))
-    return found
+            row_filter = And(row_filter, GreaterThanOrEqual(term=term, value=ends["min"]))
+            row_filter = And(row_filter, LessThanOrEqual(term=term, value=ends["max"]))
+    return row_filter
 
 
 def _rows_to_keep(table: Any, task: Any, wanted: Any) -> Any:

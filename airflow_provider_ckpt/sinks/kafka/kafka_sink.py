@@ -47,7 +47,7 @@ def _refused(given: SinkInput, problem: str) -> SinkInputError:
 
 Config = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 
-_OURS = frozenset(
+_OWN_SETTINGS = frozenset(
     {
         "bootstrap.servers",
         "enable.idempotence",
@@ -116,7 +116,7 @@ class KafkaSink(Sink):
         for name in given:
             if not isinstance(name, str):
                 raise self._invalid(argument, name, "is no name of a setting: names are texts")
-            if name in _OURS:
+            if name in _OWN_SETTINGS:
                 raise self._invalid("config", name, "is set by the sink itself; remove it")
 
     def _invalid(self, setting: str, value: object, reason: str) -> InvalidSinkError:
@@ -159,12 +159,12 @@ class KafkaSink(Sink):
     def _settings(self) -> dict[str, Any]:
         config = self.config() if callable(self.config) else self.config
         self._check_settings("config", config)
-        given = dict(config)
+        settings = dict(config)
         for setting, variable in self.config_env.items():
             if variable not in os.environ:
                 raise self._invalid("config_env", variable, f"is not set in the environment, for {setting}")
-            given[setting] = os.environ[variable]
-        return given
+            settings[setting] = os.environ[variable]
+        return settings
 
     def spark_folders(self, storage_options: Mapping[str, Any]) -> list[Location]:
         return [Location(self.staging, storage_options if self.storage_options is None else self.storage_options)]

@@ -79,7 +79,9 @@ class LakeHandle:
         Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
         """
         with reading_handle(handle, HANDLE_FORMAT, context):
-            found = from_json(cls, {name: one for name, one in handle.items() if name not in ("format", "version")})
-        if found.uri != uri:
-            raise StagedElsewhereError(sink=context.uid, uri=uri, handle=found.id, staged_for=found.uri)
-        return found
+            parsed = from_json(
+                cls, {name: value for name, value in handle.items() if name not in ("format", "version")}
+            )
+        if parsed.uri != uri:
+            raise StagedElsewhereError(sink=context.uid, uri=uri, handle=parsed.id, staged_for=parsed.uri)
+        return parsed

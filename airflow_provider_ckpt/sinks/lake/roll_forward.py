@@ -54,7 +54,9 @@ class StartMark:
             data = self._storage.read(self._path)
         except ObjectNotFoundError:
             return None
-        with refused_as(lambda why: ReleaseRecordLostError(uri=uri, problem=f"it is not what was written ({why})")):
+        with refused_as(
+            lambda problem: ReleaseRecordLostError(uri=uri, problem=f"it is not what was written ({problem})")
+        ):
             document = decode_document(data, MARK, VERSION, uri=uri)
             return int(read_field(document, "overwrites", reader(Count)))
 
@@ -101,10 +103,10 @@ class RollForward:
         self.files = LakeFiles(storage, context)
         self.start = StartMark(storage, context.job_id, context.uid)
 
-    def look(self, known: Sequence[LakeHandle] = ()) -> Position | None:
+    def read_position(self, handles: Sequence[LakeHandle] = ()) -> Position | None:
         """Return the table's position; None if there is no table and neither a log entry nor a handle knows one.
 
-        ``known``: handles, which record the table that they were staged for.
+        ``handles``: handles, which record the table that they were staged for.
 
         Raises ReleaseRecordLostError.
         """
@@ -112,28 +114,28 @@ class RollForward:
         while True:
             length = self.log.catch_up()
             if snapshot is None:
-                self._refuse_gone(length, known)
+                self._refuse_gone(length, handles)
                 return None
             if snapshot.applied >= length - 1:
                 break
-            again = self._table.load()  # several releases may have happened since the table was loaded
-            if again is None or again.applied < length - 1:
-                self._refuse_lost(0 if again is None else again.applied, length - 1, "the log of its releases")
-            snapshot = again
-        self._refuse_other(snapshot, length, known)
+            reloaded = self._table.load()  # several releases may have happened since the table was loaded
+            if reloaded is None or reloaded.applied < length - 1:
+                self._refuse_lost(0 if reloaded is None else reloaded.applied, length - 1, "the log of its releases")
+            snapshot = reloaded
+        self._refuse_other(snapshot, length, handles)
         newest = self.log.entry(snapshot.applied - 1) if snapshot.applied else None
         pending = self.log.entry(length - 1) if snapshot.applied < length else None
         return Position(snapshot, length, newest, pending)
 
-    def catch_up(self, known: Sequence[LakeHandle] = ()) -> Position | None:
+    def catch_up(self, handles: Sequence[LakeHandle] = ()) -> Position | None:
         """Commit the intent that the table lacks. Return the position after that, with nothing pending.
 
-        Raises the errors of :meth:`look`, and ReleaseRefusedError, OutputSupersededError, SinkUnavailableError,
+        Raises the errors of :meth:`read_position`, and ReleaseRefusedError, OutputSupersededError,
         SinkUnavailableError, StagedFilesMissingError, StagedDataDamagedError.
         """
         reason = ""
         for _ in range(TRIES):
-            position = self.look(known)
+            position = self.read_position(handles)
             if position is None or position.pending is None:
                 return position
             try:
@@ -161,8 +163,8 @@ class RollForward:
         try:
             self._table.commit(snapshot, intent, number)
         except SinkUnavailableError:
-            again = self._table.load()
-            if again is None or again.applied < number:
+            reloaded = self._table.load()
+            if reloaded is None or reloaded.applied < number:
                 raise
             # only the reply was lost (R17)
 
@@ -193,17 +195,17 @@ class RollForward:
 
         Raises OutputSupersededError.
         """
-        found = position.snapshot.overwrites
+        overwrites = position.snapshot.overwrites
         if position.newest is not None:
             expected: int | None = position.newest.overwrites_after
         elif mode != "overwrite":
-            return found
+            return overwrites
         else:
             expected = self.start.read()
             if expected is None and has_rows:
                 uri = self.storage.full_uri(self._folder)
                 raise ReleaseRecordLostError(uri=uri, problem="start.json, made before any row was staged, is gone")
-        if expected is not None and found != expected and (has_rows or position.newest is None):
+        if expected is not None and overwrites != expected and (has_rows or position.newest is None):
             raise self._superseded(position.snapshot, expected)
         return expected
 
@@ -232,33 +234,33 @@ class RollForward:
 
     # ---- refusals of a table that knows less than a log or a handle
 
-    def _refuse_gone(self, length: int, known: Sequence[LakeHandle]) -> None:
-        if length or known:
-            who = "the log of its releases" if length else f"batch {known[0].id}"
-            raise table_gone(self._names(), who)
+    def _refuse_gone(self, length: int, handles: Sequence[LakeHandle]) -> None:
+        if length or handles:
+            observer = "the log of its releases" if length else f"batch {handles[0].id}"
+            raise table_gone(self._names(), observer)
 
-    def _refuse_other(self, snapshot: Snapshot, length: int, known: Sequence[LakeHandle]) -> None:
+    def _refuse_other(self, snapshot: Snapshot, length: int, handles: Sequence[LakeHandle]) -> None:
         if length and self.log.entry(length - 1).table != snapshot.id:
             self._refuse_replaced(snapshot, self.log.entry(length - 1).table, "its last release")
-        for handle in known:
+        for handle in handles:
             if handle.table != snapshot.id:
                 self._refuse_replaced(snapshot, handle.table, f"batch {handle.id}")
             if handle.applied > snapshot.applied:
                 self._refuse_lost(snapshot.applied, handle.applied, f"batch {handle.id}")
             self.log.refuse_shorter(handle.intents, f"batch {handle.id}")
 
-    def _refuse_replaced(self, snapshot: Snapshot, expected: str, who: str) -> None:
+    def _refuse_replaced(self, snapshot: Snapshot, expected: str, observer: str) -> None:
         raise ReleaseRecordLostError(
             "Sink {sink} of job {job!r}: table {uri} is another one than {who} was made for (its id is {found}, not "
             "{expected}): it was deleted and made again. Nothing was released to it. Bring the old table back and "
             "resume with --resume-failed, or run the job under another id, from its input",
             **self._names(),
-            who=who,
+            who=observer,
             found=snapshot.id,
             expected=expected,
         )
 
-    def _refuse_lost(self, applied: int, known: int, who: str) -> None:
+    def _refuse_lost(self, applied: int, known: int, observer: str) -> None:
         raise ReleaseRecordLostError(
             "Sink {sink} of job {job!r}: table {uri} contains {applied} of its releases, and {who} knows {known}. "
             "The table lost commits: it was restored from an older copy, or deleted and made again. Nothing was "
@@ -266,7 +268,7 @@ class RollForward:
             "under another id, from its input",
             **self._names(),
             applied=applied or "no",
-            who=who,
+            who=observer,
             known=known,
         )
 
@@ -274,11 +276,11 @@ class RollForward:
         return {"sink": self._context.uid, "job": self._context.job_id, "uri": self._table.uri}
 
 
-def table_gone(names: Mapping[str, str], who: str) -> ReleaseRecordLostError:
-    """Return the error for a table that ``who`` has seen. ``names`` has sink, job and uri."""
+def table_gone(names: Mapping[str, str], observer: str) -> ReleaseRecordLostError:
+    """Return the error for a table that ``observer`` has seen. ``names`` has sink, job and uri."""
     return ReleaseRecordLostError(
         "Sink {sink} of job {job!r}: table {uri} no longer exists, and {who} has seen it. Nothing was released. "
         "Bring it back and resume with --resume-failed, or run the job under another id, from its input",
         **names,
-        who=who,
+        who=observer,
     )

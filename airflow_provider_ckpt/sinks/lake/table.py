@@ -84,7 +84,7 @@ class LakeTable(ABC):
     def create(self, columns: Sequence[Column]) -> None:
         """Create an empty table if there is none. Several processes may call it at once."""
 
-    def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+    def as_stored(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """Return columns of rows, with the types in which the table holds them."""
         return tuple(columns)
 

@@ -52,11 +52,11 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         schema = self._schema
         lacking = lacking_on_schema(connection, schema)
         if lacking is None:
-            may = connection.execute("SELECT has_database_privilege(current_database(), 'CREATE')").fetchone()
+            privilege = connection.execute("SELECT has_database_privilege(current_database(), 'CREATE')").fetchone()
             advice = (
                 f"CREATE SCHEMA {schema} AUTHORIZATION <the user of the connection>, or name another staging_schema"
             )
-            if may is None or not may[0]:
+            if privilege is None or not privilege[0]:
                 raise self._failures.mismatch(
                     f"schema {schema!r} does not exist, and its user may not create it", advice
                 )
@@ -83,7 +83,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         table = read_table(connection, self._table)
         return None if table is None else self._problems_of(columns, table)
 
-    def _is_there(self, connection: Connection) -> bool:
+    def _exists(self, connection: Connection) -> bool:
         return read_table(connection, self._table) is not None
 
     def _is_empty(self, connection: Connection) -> bool:
@@ -102,20 +102,24 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
 
     def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
         name = staging_table(self._context.job_id, self._context.uid, request.id)
-        staging, own = sql.Identifier(self._schema, name), own_columns(self._settings.mode)
+        staging, extra_columns = sql.Identifier(self._schema, name), own_columns(self._settings.mode)
 
         def make() -> tuple[LedgerRow, dict[str, str]]:
             with self._transaction("make a staging table") as connection:
-                row = self._known(connection)
+                row = self._existing_row(connection)
                 target = self._target(connection, columns, row)
-                create_staging(connection, staging, self._table, target, columns, own)
+                create_staging(connection, staging, self._table, target, columns, extra_columns)
                 # The staging table's own types are read, because the target may have been altered in between.
                 types = types_of(connection, TableName(self._schema, name))
                 self._ledger.note_staged(connection, request.id, name)
             return row, types
 
-        row, types = self._made_patiently(request, make)
-        return row, name, copy_rows(frame, request, self._database, staging, columns, types, own, self._failures)
+        row, types = self._make_with_retries(request, make)
+        return (
+            row,
+            name,
+            copy_rows(frame, request, self._database, staging, columns, types, extra_columns, self._failures),
+        )
 
     def _target(self, connection: Connection, columns: Columns, row: LedgerRow) -> TargetTable:
         """Return the table as it is now, because it may have been altered or dropped since the job began."""
@@ -134,7 +138,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
 
     # ---- release
 
-    def _releasing(self, connection: Connection) -> PostgresReleasing:
+    def _release_statements(self, connection: Connection) -> PostgresReleasing:
         return PostgresReleasing(connection, self._table, self._schema, self._settings.mode, self._settings.key)
 
     def _drop(self, connection: Connection, handle: str) -> None:

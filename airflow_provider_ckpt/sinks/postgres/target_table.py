@@ -107,8 +107,8 @@ class TargetTable:
     kind: str
     hides_rows: bool
     is_logged: bool
-    is_elsewhere: bool
-    may: frozenset[str]
+    has_foreign_partition: bool
+    privileges: frozenset[str]
     columns: dict[str, TargetColumn]
     keys: frozenset[frozenset[str]]
     rules: tuple[Rule, ...] = ()
@@ -124,15 +124,17 @@ def types_of(connection: psycopg.Connection[Any], name: TableName) -> dict[str, 
 
 def read_table(connection: psycopg.Connection[Any], name: TableName) -> TargetTable | None:
     """Return the table; None if there is no such table."""
-    found = connection.execute(_TABLE, (name.schema, name.name)).fetchone()
-    if found is None:
+    row = connection.execute(_TABLE, (name.schema, name.name)).fetchone()
+    if row is None:
         return None
-    oid, kind, hides_rows, is_logged, is_elsewhere, *may = found
+    oid, kind, hides_rows, is_logged, has_foreign_partition, *may_use = row
     columns = {row[0]: TargetColumn(*row[1:]) for row in connection.execute(_COLUMNS, {"table": oid})}
-    keys, unfit = set[frozenset[str]](), set[frozenset[str]]()
+    keys, unusable = set[frozenset[str]](), set[frozenset[str]]()
     for names, is_fit in connection.execute(_KEYS, (oid,)):
-        (keys if is_fit else unfit).add(frozenset(names))
+        (keys if is_fit else unusable).add(frozenset(names))
     rights = ("SELECT", "INSERT", "UPDATE", "DELETE")
-    allowed = frozenset(one for one, is_allowed in zip(rights, may, strict=True) if is_allowed)
+    allowed = frozenset(right for right, is_allowed in zip(rights, may_use, strict=True) if is_allowed)
     rules = tuple(Rule(*row) for row in connection.execute(_RULES, (oid,)))
-    return TargetTable(kind, hides_rows, is_logged, is_elsewhere, allowed, columns, frozenset(keys - unfit), rules)
+    return TargetTable(
+        kind, hides_rows, is_logged, has_foreign_partition, allowed, columns, frozenset(keys - unusable), rules
+    )

@@ -66,7 +66,7 @@ class Table:
 
     def copied(self, batches: Sequence[pyarrow.RecordBatch], arrow_types: list[str] | None, **given: Any) -> Any:
         copy, conninfo = f"COPY {self.name} FROM STDIN", psycopg.conninfo.conninfo_to_dict(self.world.url)
-        given = {"known": known_rows(), "numbers_rows": False, **given}
+        given = {"sample": known_rows(), "numbers_rows": False, **given}
         settle = ["SET TIME ZONE 'UTC'", f"TRUNCATE {self.name}"]
         return copier(conninfo, [*settle, copy], 60, arrow_types=arrow_types, **given)(7, batches)
 
@@ -127,7 +127,7 @@ def test_an_encoder_that_is_missing_or_wrong_is_not_used(table: Table, monkeypat
     # the encoding of a decimal begins with 50; this makes it 51
     wrong = expected.replace(b"\x00\x32\x00\x00", b"\x00\x33\x00\x00")
     assert wrong != expected
-    assert table.copied([batch], ARROW, known=(rows, wrong)) == {"part": 7, "rows": 1, "form": "csv"}
+    assert table.copied([batch], ARROW, sample=(rows, wrong)) == {"part": 7, "rows": 1, "form": "csv"}
     assert table.bytes() == as_it_should
     for other in (None, Panicking()):
         monkeypatch.setitem(sys.modules, "pgpq", other)
