@@ -15,11 +15,6 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 def reading_handle(handle: Mapping[str, Any], handle_format: str, context: SinkContext) -> Iterator[None]:
     """Refuse a handle of another format, and a handle in which the block finds a damaged field.
 
-    Args:
-        handle: the handle as the log holds it.
-        handle_format: the format that the sink reads.
-        context: job and sink.
-
     Raises UnknownHandleError, DamagedHandleError.
     """
     if handle.get("format") != handle_format or handle.get("version") != 1:

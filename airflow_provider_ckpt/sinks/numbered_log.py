@@ -34,9 +34,6 @@ class NumberedLog(Generic[T]):
     A process appends only after it has seen the entry before. Thread-safe.
 
     Args:
-        storage: holds the folder.
-        folder: path of the folder.
-        kind: document kind of the entries.
         version: version that is written, and the newest that is read.
         parse: makes a value of an entry's body, and raises UnknownFormError for a damaged one.
         write: makes an entry's body of a value.

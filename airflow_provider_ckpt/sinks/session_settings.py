@@ -40,7 +40,6 @@ def writing(session: SparkSession, allowed: Mapping[str, tuple[str, ...]]) -> It
     """Run a write with settings of the session.
 
     Args:
-        session: session of the frame that is written.
         allowed: setting -> accepted values, the preferred one first. Empty keeps the user's own settings.
     """
     key = _identity(session)

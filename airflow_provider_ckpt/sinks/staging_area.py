@@ -71,10 +71,6 @@ def file_changed(
     """Return the error for a staged file of another size: the disk lost data, or another writer changed it.
 
     Args:
-        context: the sink and its job.
-        checkpoint: the checkpoint to release.
-        path: path of the file.
-        uri: its storage.
         expected: the bytes that were staged.
         found: the bytes that are there.
     """

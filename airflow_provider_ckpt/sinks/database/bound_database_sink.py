@@ -336,9 +336,6 @@ def checked_handle(handle: Mapping[str, Any], handle_format: str, context: SinkC
 
     Args:
         handle: as the subtask's log holds it. Its ``parts`` are the attempts of Spark's tasks that count.
-        handle_format: the format that this sink reads.
-        context: job and sink.
-        table: the sink's table.
 
     Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
     """

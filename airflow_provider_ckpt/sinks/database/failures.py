@@ -100,8 +100,6 @@ class Failures:
         """Return the error for rows that did not all reach the target.
 
         Args:
-            handle: the batch.
-            checkpoint: the checkpoint to release.
             staged: rows in the staging table.
             moved: rows that reached the target.
         """

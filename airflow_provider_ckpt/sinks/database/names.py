@@ -30,8 +30,6 @@ def parse_table(text: str, schema: str, problem_of: Callable[[str], str | None])
     Upper and lower case differ. As in SQL, a part with dots or quotes must be quoted.
 
     Args:
-        text: the name as the user wrote it.
-        schema: schema of a name without one.
         problem_of: returns why nothing can have a name, or None.
 
     Raises ValueError, whose text describes the problem.

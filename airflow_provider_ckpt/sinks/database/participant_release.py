@@ -47,12 +47,7 @@ class ParticipantRelease(Generic[C]):
 
         Args:
             connection: in the transaction of the release.
-            ledger: the sink's ledger.
-            failures: makes the sink's errors.
-            statements: moves the rows.
             staged: checked handles with rows.
-            checkpoint: the checkpoint to release.
-            replaces: the sink's mode is ``replace``.
             problems: returns why the table as it is now cannot take the rows of these handles.
         """
         self._connection, self._ledger, self._failures, self._statements = connection, ledger, failures, statements

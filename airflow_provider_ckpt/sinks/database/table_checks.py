@@ -22,7 +22,6 @@ class TargetColumn:
 
     Args:
         type: as the database spells it.
-        not_null: the column takes no NULL.
         has_default: the database has a value of its own for the column, such as a default.
         is_computed: the database takes no other value for it.
     """
@@ -43,8 +42,6 @@ def column_problems(
     """Yield the problems of a table's columns.
 
     Args:
-        columns: columns of the job's rows.
-        table_columns: columns of the table.
         fits: returns whether a table column of a type keeps each value of a Spark type.
         database: name of the database for people.
     """

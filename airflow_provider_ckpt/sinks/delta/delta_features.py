@@ -17,15 +17,7 @@ _NEWEST_WRITER = 7
 def refusal(
     writer: int, features: Collection[str], configuration: Mapping[str, Any], schema_json: str, change: Change
 ) -> str | None:
-    """Return why the table cannot be written to with commits that only name files; None if it can.
-
-    Args:
-        writer: the table's writer version.
-        features: its table features.
-        configuration: its properties.
-        schema_json: its schema.
-        change: the change that the sink makes.
-    """
+    """Return why the table cannot be written to with commits that only name files; None if it can."""
     if writer > _NEWEST_WRITER:
         return f"it demands writers of version {writer}, and this one knows {_NEWEST_WRITER}"
     if unknown := sorted(set(features) - _KNOWN):

@@ -25,9 +25,6 @@ class FolderColumns:
     """The check of one sink.
 
     Args:
-        folders: the sink's folders.
-        name: the sink.
-        writer: writes its files.
         visible_sinks: returns the sinks whose rows readers of the folder find, this one included.
     """
 
@@ -47,7 +44,6 @@ class FolderColumns:
         Between its runs a job may add and leave out columns, if the format has columns by name.
 
         Args:
-            given: the rows that the sink gets.
             is_first: the sink has released nothing there and adds to existing files.
 
         Raises TargetRefusedError.

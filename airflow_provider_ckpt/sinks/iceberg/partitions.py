@@ -24,7 +24,6 @@ class PartitionField:
     """A partition field.
 
     Args:
-        name: name of the field.
         source: its column.
         transform: spelled as in Iceberg (``day``, ``truncate[10]``).
         type: Spark's type of the column.

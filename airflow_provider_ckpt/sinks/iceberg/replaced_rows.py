@@ -25,7 +25,6 @@ def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> No
         producer: the overwrite of ``pyiceberg.table.update.snapshot``, on top of ``table``.
         table: the ``pyiceberg.table.Table``.
         rows: a ``pyarrow.Table`` with one row for each key.
-        key: the names of the key columns.
     """
     wanted = _keys(table, rows, key)
     write = functools.partial(_write_files, table, producer.commit_uuid, itertools.count())

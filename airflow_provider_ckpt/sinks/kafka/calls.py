@@ -97,8 +97,6 @@ class KafkaCalls:
         """Return the ``act``
 
         Args:
-            description: the request, for error texts.
-            act: makes the request.
             absent: name of the error for which None is returned.
 
         Raises ReleaserFenced.

@@ -38,8 +38,6 @@ class KafkaClient:
     Every method raises the errors of :meth:`KafkaCalls.request`.
 
     Args:
-        sink: uid of the sink.
-        servers: bootstrap servers.
         settings: settings of librdkafka, with secrets, which are never shown.
         timeout: seconds of a transaction.
     """

@@ -23,9 +23,7 @@ class TopicLimits:
     """The limits of a topic.
 
     Args:
-        topic: its name.
         largest: bytes of a record.
-        partitions: number of partitions.
         needs_key: the topic is compacted.
     """
 

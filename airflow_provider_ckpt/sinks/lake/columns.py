@@ -26,9 +26,7 @@ class Column:
     """A column of rows or of a table.
 
     Args:
-        name: its name.
         type: spelled as in Spark's schema JSON. Ids of inner fields are in it.
-        nullable: it may hold nulls.
         field_id: the table's id of the column, if staged files contain ids.
     """
 

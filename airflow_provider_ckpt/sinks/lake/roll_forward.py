@@ -70,8 +70,6 @@ class Position:
     """A version of the table, and the intents that existed then.
 
     Args:
-        snapshot: the version.
-        length: number of intents.
         newest: the newest intent in the table.
         pending: the intent that the table lacks.
     """

@@ -20,10 +20,7 @@ class LakeSettings:
     """The settings of the sink.
 
     Args:
-        mode: ``append``, ``overwrite`` or ``upsert``.
-        key: columns of the key, for ``upsert``.
         partition_by: the table's partitions; None accepts any.
-        options: options of Spark's Parquet writer.
     """
 
     mode: LakeMode = "append"

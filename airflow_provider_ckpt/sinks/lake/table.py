@@ -54,8 +54,6 @@ class Snapshot:
         id: id of the table; another table under the same name has another id.
         applied: number of the sink's intents in the table.
         overwrites: how often jobs of this package have replaced its rows.
-        columns: columns of the table.
-        partition_by: its partitions.
         handle: the library's object for a commit on top of exactly this version.
     """
 

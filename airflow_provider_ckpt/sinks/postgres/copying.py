@@ -157,13 +157,11 @@ def copier(
     rows of ``sample`` correctly.
 
     Args:
-        conninfo: connection parameters.
         statements: first statements of a transaction, then the COPY of the frame's columns, the part and perhaps the
             row's number.
         timeout: seconds that the server may take for an answer.
         arrow_types: begin of each column's Arrow type; None if a column must be written as text.
         sample: see :class:`_Binary`.
-        numbers_rows: write the row's number in its part.
     """
 
     def copy_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:

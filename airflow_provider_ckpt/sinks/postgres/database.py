@@ -64,9 +64,7 @@ class Database:
     """The sink's database, with a new connection for each transaction. None is held while Spark works.
 
     Args:
-        address: the server.
-        connect: psycopg's function.
-        patience: seconds that the server may take for one statement.
+        timeout: seconds that the server may take for one statement.
     """
 
     def __init__(
@@ -84,8 +82,6 @@ class Database:
         If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
 
         Args:
-            doing: the work, for error texts.
-            failures: makes the sink's errors.
             refused: returns the error for a psycopg error that would persist.
 
         Raises SinkUnavailableError for errors that may pass.

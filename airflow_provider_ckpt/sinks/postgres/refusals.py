@@ -82,9 +82,7 @@ def explain(error: psycopg.Error, table: TableName, read: Read) -> str:
     """Return the problem, the constraint or other part of the catalog that refused the row, and the advice.
 
     Args:
-        error: psycopg's error.
         table: target of the release, because a trigger's message does not name it.
-        read: reads the catalog.
     """
     diag = error.diag
     if diag.source_function == _RAISED:

@@ -103,10 +103,6 @@ def create_staging(
 
     Args:
         connection: in a transaction.
-        staging: name of the staging table.
-        table: name of the target.
-        target: the target in the catalog.
-        columns: columns of the rows.
         extra_columns: see :func:`own_columns`.
     """
     names = {name for name, _ in columns}

@@ -79,7 +79,6 @@ class Rule:
     """A rule of a table.
 
     Args:
-        name: its name.
         event: INSERT, UPDATE or DELETE.
         is_instead: it acts instead of the statement.
     """
@@ -97,11 +96,9 @@ class TargetTable:
         kind: ``relkind``.
         hides_rows: row-level security may hide rows from this user.
         is_logged: the table, with all partitions, survives a crash of the server.
-        is_elsewhere: a partition is on another server.
-        may: the rights of this user.
-        columns: columns by name.
+        has_foreign_partition: a partition is on another server.
+        privileges: the rights of this user.
         keys: sets of columns by which ON CONFLICT finds a row.
-        rules: its rules.
     """
 
     kind: str

@@ -70,8 +70,6 @@ class Database:
         If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
 
         Args:
-            doing: the work, for error texts.
-            failures: makes the sink's errors.
             refused: returns the error for a driver's error that would persist.
 
         Raises SinkUnavailableError for errors that may pass.

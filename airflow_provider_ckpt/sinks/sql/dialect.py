@@ -77,10 +77,7 @@ class Dialect(ABC):
         """Return the problem that an error reports, and the advice, without values of rows.
 
         Args:
-            error: the driver's error.
-            table: the target.
             key: the key of an upsert, else empty.
-            read: reads the catalog.
         """
 
     # ---- the server, and its catalog
@@ -162,10 +159,7 @@ class Dialect(ABC):
         """Return an upsert.
 
         Args:
-            table: the target.
-            columns: names of the columns that the rows have.
             rows: a SELECT in which each key occurs once.
-            key: names of the key columns.
             guard: a key column that cannot be set to NULL; None if there is none, or if the dialect ``names_key``.
         """
 

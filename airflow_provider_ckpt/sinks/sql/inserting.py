@@ -55,8 +55,6 @@ def inserter(
 
     Args:
         kind: mysql or sqlite.
-        parameters: arguments of the driver's ``connect``.
-        session_statements: first statements of a session.
         insert: the INSERT for the frame's columns, the part and the row's number in it; for MySQL up to ``VALUES``.
         limits: for each column its name, whether it refuses NULL, and its most characters and bytes (None: no limit).
     """

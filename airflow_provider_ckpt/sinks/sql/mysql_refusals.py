@@ -78,10 +78,7 @@ def explain(error: Any, table: TableName, key: Collection[str], read: Read) -> s
     """Return the problem, the index or other part of the catalog that refused the row, and the advice.
 
     Args:
-        error: the driver's error.
-        table: the target.
         key: the key of an upsert, else empty.
-        read: reads the catalog.
     """
     code, names = code_of(error), {"s": table.schema, "n": table.name}
     if code == _SIGNAL:

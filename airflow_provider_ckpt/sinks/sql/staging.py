@@ -41,9 +41,6 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
 
     Args:
         connection: in a transaction.
-        table: name of the target.
-        columns: columns of the rows.
-        key: names of the key columns.
         types: column -> type.
     """
     made = [(name, types[name], name in key) for name, _ in columns]

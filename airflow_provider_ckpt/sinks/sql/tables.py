@@ -43,9 +43,7 @@ def new_table(
     """Return a table to create.
 
     Args:
-        name: its name.
         columns: (name, type, whether it is NOT NULL).
-        key: columns of the primary key.
         checks: CHECK constraints, as SQL.
     """
     sql_columns: list[Column[Any]] = [
