@@ -73,8 +73,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     # ---- specific to each database
 
     @abstractmethod
-    def _open(self, doing: str, refused: Callable[[Any], Exception]) -> AbstractContextManager[C]:
-        """Open a transaction. ``refused``: returns the error for a driver error that would persist."""
+    def _open(self, doing: str, refusal_of: Callable[[Any], Exception]) -> AbstractContextManager[C]:
+        """Open a transaction. ``refusal_of``: returns the error for a driver error that would persist."""
 
     @abstractmethod
     def _explain(self, error: Any) -> str:
@@ -207,11 +207,11 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         work = [(sink, sink._with_rows(handles)) for sink, handles in staged]
         current = self
 
-        def refused(error: Any) -> Exception:
+        def refusal_of(error: Any) -> Exception:
             return current._failures.release_refused(checkpoint)(current._explain(error))
 
         counts, undropped = list[dict[str, int]](), list[list[str]]()
-        with self._open(f"release checkpoint {checkpoint}", refused) as connection:
+        with self._open(f"release checkpoint {checkpoint}", refusal_of) as connection:
             releases = {sink: sink._participant_release(connection, handles, checkpoint) for sink, handles in work}
             for current in releases:
                 releases[current].decide()

@@ -39,14 +39,14 @@ class Ledger(ABC, Generic[C]):
         """
 
     @abstractmethod
-    def lock_target(self, connection: C, *, alone: bool) -> None:
-        """Lock the target against other releases to the same table; ``alone`` excludes all of them."""
+    def lock_target(self, connection: C, *, exclusive: bool) -> None:
+        """Lock the target against other releases to the same table; ``exclusive`` excludes all of them."""
 
     @abstractmethod
     def released(self, connection: C, handles: Sequence[str]) -> set[str]: ...
 
     @abstractmethod
-    def note_release(self, connection: C, handles: Collection[str], checkpoint: int, rows: int) -> None: ...
+    def record_release(self, connection: C, handles: Collection[str], checkpoint: int, rows: int) -> None: ...
 
     @abstractmethod
     def forget_released(self, connection: C, upto: int) -> None:
@@ -61,7 +61,7 @@ class Ledger(ABC, Generic[C]):
         """Mark other jobs in the table as replaced, if they have released or were about to replace it."""
 
     @abstractmethod
-    def note_staged(self, connection: C, handle: str, staging: str) -> None: ...
+    def record_staged(self, connection: C, handle: str, staging: str) -> None: ...
 
     @abstractmethod
     def forget_staged(self, connection: C, handle: str) -> None: ...

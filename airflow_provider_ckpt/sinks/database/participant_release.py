@@ -83,7 +83,7 @@ class ParticipantRelease(Generic[C]):
         if row is None:
             return None
         # Always lock the target before the entry. Otherwise two sinks that replace would wait for each other.
-        self._ledger.lock_target(self._connection, alone=self._replaces and row.last == 0)
+        self._ledger.lock_target(self._connection, exclusive=self._replaces and row.last == 0)
         return self._ledger.row(self._connection, lock=True)
 
     def empty(self) -> None:
@@ -108,7 +108,7 @@ class ParticipantRelease(Generic[C]):
                 raise self._failures.rows_missing(handle, self._checkpoint, staged=staged, moved=moved)
             self._statements.drop(handle)
         rows = sum(handle["rows"] for handle in waiting)
-        self._ledger.note_release(self._connection, [handle["id"] for handle in waiting], self._checkpoint, rows)
+        self._ledger.record_release(self._connection, [handle["id"] for handle in waiting], self._checkpoint, rows)
         self._forget_released()
         return {"rows": rows}
 

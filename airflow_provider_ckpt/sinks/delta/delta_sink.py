@@ -128,8 +128,8 @@ class DeltaSink(Sink):
         refuse_missing("DeltaSink", "deltalake", "delta")
         [folder] = self.spark_folders(context.storage_options)
         options = delta_options(self.uri, folder.options, self.delta_options)
-        place = Location(storage.uri.removeprefix("file://") if is_local(self.uri) else storage.uri, options)
-        return DeltaLakeTable(place, storage, context, tuple(self.partition_by))
+        location = Location(storage.uri.removeprefix("file://") if is_local(self.uri) else storage.uri, options)
+        return DeltaLakeTable(location, storage, context, tuple(self.partition_by))
 
 
 _UNSAFE = "aws_s3_allow_unsafe_rename"

@@ -37,9 +37,9 @@ class DeltaLakeTable(LakeTable):
     does not compare the numbers of transactions.
     """
 
-    def __init__(self, place: Location, storage: Storage, context: SinkContext, partition_by: Sequence[str]) -> None:
+    def __init__(self, location: Location, storage: Storage, context: SinkContext, partition_by: Sequence[str]) -> None:
         self.uri = storage.uri
-        self._place = place
+        self._location = location
         self._storage = storage
         self._app = f"ckpt/{context.job_id}/{context.uid}"
         self._partition_by = partition_by
@@ -53,7 +53,7 @@ class DeltaLakeTable(LakeTable):
 
         def act() -> Any:
             try:
-                return DeltaTable(self._place.uri, storage_options=self._options())
+                return DeltaTable(self._location.uri, storage_options=self._options())
             except TableNotFoundError:
                 if self._storage.list("_delta_log"):
                     raise  # an error must not count as absence
@@ -73,7 +73,7 @@ class DeltaLakeTable(LakeTable):
         )
 
     def _options(self) -> dict[str, str]:
-        return {name: str(value) for name, value in self._place.options.items()}
+        return {name: str(value) for name, value in self._location.options.items()}
 
     def create(self, columns: Sequence[Column]) -> None:
         from deltalake import DeltaTable, Schema
@@ -81,7 +81,7 @@ class DeltaLakeTable(LakeTable):
         def act() -> None:
             schema = Schema.from_json(schema_json(columns))
             DeltaTable.create(
-                self._place.uri, schema, "ignore", list(self._partition_by), storage_options=self._options()
+                self._location.uri, schema, "ignore", list(self._partition_by), storage_options=self._options()
             )
 
         try:
@@ -112,7 +112,7 @@ class DeltaLakeTable(LakeTable):
             try:
                 (self._merge if intent.change == "upsert" else self._write)(snapshot, intent, number)
             except CommitFailedError as error:
-                raise CommitConflict(self._place.redact(str(error))) from None
+                raise CommitConflict(self._location.redact(str(error))) from None
 
         self._call("committed to", act)
 
@@ -156,7 +156,7 @@ class DeltaLakeTable(LakeTable):
         try:
             return act()
         except (DeltaError, OSError, ValueError) as error:
-            raise unreachable(self.uri, verb, self._place, error) from None
+            raise unreachable(self.uri, verb, self._location, error) from None
 
 
 def _value(text: str) -> str | None:

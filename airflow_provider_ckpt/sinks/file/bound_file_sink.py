@@ -192,12 +192,12 @@ class BoundFileSink(BoundSink):
             if newest is not None and checkpoint <= newest.checkpoint:
                 self._refuse_foreign(newest, waiting, checkpoint)
                 return self._finish(newest, staged, checkpoint)
-            seen = self._log.length()
+            entries_read = self._log.length()
             try:
                 manifest = self._prepare_manifest(waiting, checkpoint, is_first=newest is None)
             except StagedFilesMissingError:
                 # Another releaser may have finished since, and a reader may have consumed and deleted the files.
-                if self._log.catch_up() > seen:
+                if self._log.catch_up() > entries_read:
                     continue
                 raise
             if manifest is None:
@@ -276,7 +276,7 @@ class BoundFileSink(BoundSink):
                     self._books.delete_tree(self._staged.place(name))
                     removed.append(name)
         if self._log.catch_up():
-            self._occupancy.sweep(again=True)
+            self._occupancy.sweep(force=True)
         self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # left by probes
         for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
             self._books.collect_temporary(folder, LEFT_BEHIND)

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
-BESIDE = "_ckpt-"
+BOOKS_PREFIX = "_ckpt-"
 """The bookkeeping folder of the table ``revenue`` is ``_ckpt-revenue``."""
 _WITHOUT_HOST = ("file", "memory")
 
@@ -59,12 +59,12 @@ def places_of(path: str) -> Places:
         raise InvalidSinkError(sink="FileSink", setting="path", value=path, reason=reason)
     if scheme == "file" and (linked := _linked(f"/{'/'.join(names[: table + 1])}")):
         return places_of("/".join([linked, *names[table + 1 :]]))
-    if reserved := [name for name in names if name.startswith(BESIDE)]:
+    if reserved := [name for name in names if name.startswith(BOOKS_PREFIX)]:
         reason = f"lies in {reserved[0]!r}: folders of that name hold what other sinks have staged. Give another folder"
         raise InvalidSinkError(sink="FileSink", setting="path", value=path, reason=reason)
     above = f"{scheme}://{'/' if scheme == 'file' else ''}{'/'.join([host, *names[:table]] if host else names[:table])}"
     target = "/".join(names[table:])
-    return Places(above, target, f"{BESIDE}{target}")
+    return Places(above, target, f"{BOOKS_PREFIX}{target}")
 
 
 def _linked(folder: str) -> str | None:

@@ -59,7 +59,9 @@ class Occupancy:
         """
         if self._mode != "append" and (content := self._foreign_content(self._turns.catch_up())) is not None:
             raise TargetRefusedError(
-                "Sink {sink} of job {job_id!r} cannot write to {uri}: {held}. {ways}", **self._names(), held=content
+                "Sink {sink} of job {job_id!r} cannot write to {uri}: {held}. {ways}",
+                **self._error_fields(),
+                held=content,
             )
 
     def has_releases(self) -> bool:
@@ -102,7 +104,7 @@ class Occupancy:
                     "The first release of sink {sink} of job {job_id!r} to {uri} is refused: meanwhile {held}. {ways} "
                     "Nothing was released; the rows stay staged, and a job with the same id releases them when mode "
                     "or folder allow it.",
-                    **self._names(),
+                    **self._error_fields(),
                     held=content,
                 )
             turn = Turn("first", self._name, self._mode, tuple(sorted(other_sinks)))
@@ -119,13 +121,13 @@ class Occupancy:
         """
         self._refuse_superseded(self._turns.catch_up())
 
-    def sweep(self, again: bool = False) -> None:
+    def sweep(self, force: bool = False) -> None:
         """Delete the files of the sinks that this one has replaced, if any.
 
-        It lists the folder, once in a process unless ``again``. Call it when this sink's first manifest is there,
+        It lists the folder, once in a process unless ``force``. Call it when this sink's first manifest is there,
         because the manifest replaces them.
         """
-        if self._is_swept and not again:
+        if self._is_swept and not force:
             return
         own_turn = self._own_turn(self._turns.catch_up())
         if own_turn is not None and own_turn.supersedes:
@@ -199,7 +201,7 @@ class Occupancy:
     def _release_count(self, name: SinkName) -> int:
         return ManifestLog(self._books, name.job_id, name.sink).length()
 
-    def _names(self) -> dict[str, str]:
+    def _error_fields(self) -> dict[str, str]:
         return {
             "sink": self._name.sink,
             "job_id": self._name.job_id,

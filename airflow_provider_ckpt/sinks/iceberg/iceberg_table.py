@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class OneAttempt:
+class SingleAttemptCatalog:
     """A catalog that passes one commit on to a ``pyiceberg.catalog.Catalog``.
 
     It reports every conflict as :class:`CommitConflict`. pyiceberg retries a commit after its own
@@ -76,11 +76,11 @@ class OneAttempt:
         return schema, AssertDefaultSpecId.model_validate({"default-spec-id": self._version.default_spec_id})
 
 
-def for_one_attempt(table: Any) -> Any:
+def with_single_attempt(table: Any) -> Any:
     """Return the ``pyiceberg.table.Table`` with a catalog that commits on top of this version only."""
     from pyiceberg.table import Table
 
-    catalog = OneAttempt(table.catalog, table.metadata)
+    catalog = SingleAttemptCatalog(table.catalog, table.metadata)
     return Table(table.name(), table.metadata, table.metadata_location, table.io, catalog, table.config)  # type: ignore[arg-type]
 
 
@@ -94,7 +94,7 @@ class IcebergLakeTable(LakeTable):
     """An Iceberg table. Its property ``ckpt.<job>.<sink>.applied`` is the number of intents in the table.
 
     The property outlives snapshots. A commit is one attempt on top of the loaded version
-    (:class:`OneAttempt`). Each commit makes a snapshot, also one without rows, because only then does
+    (:class:`SingleAttemptCatalog`). Each commit makes a snapshot, also one without rows, because only then does
     pyiceberg require the loaded snapshot.
 
     ``upserts``: pyiceberg writes the rows, and the staged files do not enter the table.
@@ -145,7 +145,7 @@ class IcebergLakeTable(LakeTable):
             overwrites=int(table.properties.get(_OVERWRITES, 0)),
             columns=spark_columns(table.schema()),
             partition_by=tuple(f"{field.transform}({field.source})" for field in _fields(table)),
-            handle=for_one_attempt(table),
+            handle=with_single_attempt(table),
         )
 
     def _loaded_catalog(self) -> Any:
@@ -288,7 +288,7 @@ class IcebergLakeTable(LakeTable):
             else:
                 if intent.change == "replace":
                     transaction.delete(AlwaysTrue())
-                if intent.files and not _have_ids_of(table, intent):
+                if intent.files and not _have_current_ids(table, intent):
                     with transaction.update_snapshot(snapshot_properties=summary).fast_append() as producer:
                         add_rows(producer, table, rows_of_files(storage, intent))
                 else:
@@ -335,7 +335,7 @@ def _write_refusal(fields: Sequence[PartitionField]) -> str | None:
     return None
 
 
-def _have_ids_of(table: Any, intent: Intent) -> bool:
+def _have_current_ids(table: Any, intent: Intent) -> bool:
     """Return whether the staged files have the ids of the table's columns.
 
     A column that was dropped and added again after the rows were staged has another id. Readers find columns by id, and

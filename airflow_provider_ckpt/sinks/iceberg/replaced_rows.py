@@ -26,10 +26,10 @@ def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> No
         table: the ``pyiceberg.table.Table``.
         rows: a ``pyarrow.Table`` with one row for each key.
     """
-    wanted = _keys(table, rows, key)
+    keys = _keys(table, rows, key)
     write = functools.partial(_write_files, table, producer.commit_uuid, itertools.count())
-    for task in table.scan(row_filter=_filter(wanted)).plan_files():
-        kept = _rows_to_keep(table, task, wanted)
+    for task in table.scan(row_filter=_filter(keys)).plan_files():
+        kept = _rows_to_keep(table, task, keys)
         if kept is not None:
             producer.delete_data_file(task.file)
             if kept.num_rows:  # pyiceberg divides by the number of rows, so it cannot write a file without rows
@@ -88,23 +88,23 @@ def _filter(keys: Any) -> Any:
     return row_filter
 
 
-def _rows_to_keep(table: Any, task: Any, wanted: Any) -> Any:
+def _rows_to_keep(table: Any, task: Any, keys: Any) -> Any:
     """Return the rows of a file that have none of the keys; None if that is all of them."""
-    keys = _read(table, task, table.schema().select(*wanted.column_names))
-    if _has_no_key_of(keys, wanted) is None:
+    file_keys = _read(table, task, table.schema().select(*keys.column_names))
+    if _mask_without_keys(file_keys, keys) is None:
         return None
     rows = _read(table, task, table.schema())
-    return rows.filter(_has_no_key_of(rows, wanted))
+    return rows.filter(_mask_without_keys(rows, keys))
 
 
-def _has_no_key_of(rows: Any, wanted: Any) -> Any:
+def _mask_without_keys(rows: Any, keys: Any) -> Any:
     """Return a mask of the rows; None if it is true for all of them."""
     import pyarrow as pa
     from pyarrow import compute
 
     numbers = pa.array(range(rows.num_rows), pa.int64())
-    keys = rows.select(wanted.column_names).cast(wanted.schema).append_column(_NUMBER, numbers)
-    kept = keys.join(wanted, wanted.column_names, join_type="left anti")[_NUMBER]
+    file_keys = rows.select(keys.column_names).cast(keys.schema).append_column(_NUMBER, numbers)
+    kept = file_keys.join(keys, keys.column_names, join_type="left anti")[_NUMBER]
     return None if len(kept) == rows.num_rows else compute.is_in(numbers, value_set=kept)
 
 

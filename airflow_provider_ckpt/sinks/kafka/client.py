@@ -123,12 +123,12 @@ class KafkaClient:
     def bounds(self, name: str) -> tuple[int, int]:
         """Return offsets of partition 0: of the first record, and after the last one, committed or not."""
         kafka, admin = self._calls.kafka, self._admin_client()
-        first = kafka.TopicPartition(name, 0)
+        partition = kafka.TopicPartition(name, 0)
 
         def offset(spec: Any) -> int:
             level = kafka.IsolationLevel.READ_UNCOMMITTED
-            offsets = admin.list_offsets({first: spec}, isolation_level=level, request_timeout=ANSWER_WITHIN)
-            return int(offsets[first].result(ANSWER_WITHIN).offset)
+            offsets = admin.list_offsets({partition: spec}, isolation_level=level, request_timeout=ANSWER_WITHIN)
+            return int(offsets[partition].result(ANSWER_WITHIN).offset)
 
         spec = kafka.admin.OffsetSpec
         low, high = spec.earliest(), spec.latest()

@@ -76,7 +76,7 @@ class BoundLakeSink(BoundSink):
             raise TargetRefusedError(
                 "Sink {sink} of job {job!r} cannot write to table {uri}: a job of this id has begun a release there "
                 "(checkpoint {checkpoint}) that never got into the table. Give the job another id",
-                **self._names(),
+                **self._error_fields(),
                 checkpoint=position.pending.checkpoint,
             )
 
@@ -108,14 +108,14 @@ class BoundLakeSink(BoundSink):
             self._table.create(columns)
             snapshot = self._table.load()
         if snapshot is None:
-            raise table_gone(self._names(), "this very process, which has made it,")
+            raise table_gone(self._error_fields(), "this very process, which has made it,")
         self._refuse(snapshot, columns)
         return snapshot
 
     def _refuse_gone(self) -> None:
         roll_forward = self._find_roll_forward()
         if roll_forward is not None and roll_forward.log.catch_up():
-            raise table_gone(self._names(), "the log of this sink's releases")
+            raise table_gone(self._error_fields(), "the log of this sink's releases")
 
     def _refuse(self, snapshot: Snapshot, columns: Sequence[Column]) -> None:
         problem = self._table.refusal(snapshot, self._settings.first_change) or misfit(columns, snapshot.columns)
@@ -141,7 +141,7 @@ class BoundLakeSink(BoundSink):
         counted, count_rows = (shaped, None) if writer.shows_row_count else request.counted(shaped)
         with named_folders(folders, self._context, request.id):
             writer.write(counted, roll_forward.storage.spark_uri(place))
-        files = self._written(roll_forward, request, columns, snapshot)
+        files = self._staged_files(roll_forward, request, columns, snapshot)
         rows, file_count = sum(file.rows for file in files), len(roll_forward.files.written(place))
         if (
             (count_rows is not None and rows != count_rows())
@@ -165,7 +165,7 @@ class BoundLakeSink(BoundSink):
         options = self._settings.options
         return {**_COUNTED_NULLS, **options} if self._settings.mode == "upsert" else options
 
-    def _written(
+    def _staged_files(
         self, roll_forward: RollForward, request: StageRequest, columns: Sequence[Column], snapshot: Snapshot
     ) -> list[LakeFile]:
         place = roll_forward.files.place(request.id)
@@ -218,7 +218,7 @@ class BoundLakeSink(BoundSink):
         roll_forward = self._find_roll_forward()
         if roll_forward is None:
             if read:
-                raise table_gone(self._names(), f"batch {read[0].id}")
+                raise table_gone(self._error_fields(), f"batch {read[0].id}")
             return _counts(None)
         for _ in range(TRIES):
             position = roll_forward.catch_up(read)
@@ -294,7 +294,7 @@ class BoundLakeSink(BoundSink):
         roll_forward = self._find_roll_forward()
         if roll_forward is None:
             return []
-        removed = roll_forward.files.garbage(live_handles, live_attempts)
+        removed = roll_forward.files.collect_garbage(live_handles, live_attempts)
         roll_forward.collect_temporary(LEFT_BEHIND)
         return removed
 
@@ -319,10 +319,10 @@ class BoundLakeSink(BoundSink):
     def _existing_roll_forward(self) -> RollForward:
         roll_forward = self._find_roll_forward()
         if roll_forward is None:
-            raise table_gone(self._names(), "this very process")
+            raise table_gone(self._error_fields(), "this very process")
         return roll_forward
 
-    def _names(self) -> dict[str, str]:
+    def _error_fields(self) -> dict[str, str]:
         return {"sink": self._context.uid, "job": self._context.job_id, "uri": self._table.uri}
 
 

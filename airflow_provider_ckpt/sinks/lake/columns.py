@@ -136,23 +136,23 @@ def _unknown(name: str, table_columns: Mapping[str, Column]) -> str:
     return f"the table has no column {name!r}; it has {', '.join(map(repr, table_columns))}"
 
 
-def _type_misfit(where: str, row_type: Any, table_type: Any) -> str | None:
+def _type_misfit(path: str, row_type: Any, table_type: Any) -> str | None:
     if not isinstance(row_type, dict) or not isinstance(table_type, dict) or row_type["type"] != table_type["type"]:
         return (
             None
             if row_type == table_type
-            else f"{where} is of type {_shown(row_type)}, and {_shown(table_type)} in the table"
+            else f"{path} is of type {_shown(row_type)}, and {_shown(table_type)} in the table"
         )
     if row_type["type"] == "struct":
         inside = misfit(_fields(row_type), _fields(table_type))
-        return None if inside is None else f"in {where}: {inside}"
+        return None if inside is None else f"in {path}: {inside}"
     for key, nulls in (("elementType", "containsNull"), ("keyType", None), ("valueType", "valueContainsNull")):
         if key not in row_type:
             continue
-        if (problem := _type_misfit(f"{where} ({key})", row_type[key], table_type[key])) is not None:
+        if (problem := _type_misfit(f"{path} ({key})", row_type[key], table_type[key])) is not None:
             return problem
         if nulls is not None and row_type.get(nulls, True) and not table_type.get(nulls, True):
-            return f"{where} may hold nulls, and may not in the table"
+            return f"{path} may hold nulls, and may not in the table"
     return None
 
 

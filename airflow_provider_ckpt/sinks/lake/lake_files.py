@@ -64,7 +64,7 @@ class LakeFiles(StagingArea):
     def delete(self, handle_id: str) -> None:
         self._storage.delete_tree(self.place(handle_id))
 
-    def garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         """Delete the places that belong to no live handle and no live attempt. Return their ids."""
         removed = []
         for name in self._storage.list(self.folder):

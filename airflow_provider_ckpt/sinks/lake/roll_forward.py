@@ -181,7 +181,7 @@ class RollForward:
                 "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {uri}: "
                 "{problem}. The table was changed after the rows had been staged. Nothing was lost: they stay "
                 "staged. Change the table back and resume with --resume-failed",
-                **self._names(),
+                **self._error_fields(),
                 checkpoint=intent.checkpoint,
                 problem=problem,
             )
@@ -215,7 +215,7 @@ class RollForward:
         return SinkUnavailableError(
             "Sink {sink} of job {job!r} could not commit to table {uri} in {tries} tries, because others committed "
             "each time; nothing was lost, and the release is tried again ({reason})",
-            **self._names(),
+            **self._error_fields(),
             tries=TRIES,
             reason=reason,
         )
@@ -225,7 +225,7 @@ class RollForward:
             "Sink {sink} of job {job!r} is superseded at table {uri}: since it began there, a job with "
             "mode='overwrite' has replaced the table's rows ({found} times in all, {expected} when this job began). "
             "This job releases nothing further. If its rows are the wanted ones, run it again under a new job id",
-            **self._names(),
+            **self._error_fields(),
             found=snapshot.overwrites,
             expected=expected,
         )
@@ -235,7 +235,7 @@ class RollForward:
     def _refuse_gone(self, length: int, handles: Sequence[LakeHandle]) -> None:
         if length or handles:
             observer = "the log of its releases" if length else f"batch {handles[0].id}"
-            raise table_gone(self._names(), observer)
+            raise table_gone(self._error_fields(), observer)
 
     def _refuse_other(self, snapshot: Snapshot, length: int, handles: Sequence[LakeHandle]) -> None:
         if length and self.log.entry(length - 1).table != snapshot.id:
@@ -252,25 +252,25 @@ class RollForward:
             "Sink {sink} of job {job!r}: table {uri} is another one than {who} was made for (its id is {found}, not "
             "{expected}): it was deleted and made again. Nothing was released to it. Bring the old table back and "
             "resume with --resume-failed, or run the job under another id, from its input",
-            **self._names(),
+            **self._error_fields(),
             who=observer,
             found=snapshot.id,
             expected=expected,
         )
 
-    def _refuse_lost(self, applied: int, known: int, observer: str) -> None:
+    def _refuse_lost(self, applied: int, expected: int, observer: str) -> None:
         raise ReleaseRecordLostError(
             "Sink {sink} of job {job!r}: table {uri} contains {applied} of its releases, and {who} knows {known}. "
             "The table lost commits: it was restored from an older copy, or deleted and made again. Nothing was "
             "released because of it. Bring the newer table back and resume with --resume-failed, or run the job "
             "under another id, from its input",
-            **self._names(),
+            **self._error_fields(),
             applied=applied or "no",
             who=observer,
-            known=known,
+            known=expected,
         )
 
-    def _names(self) -> dict[str, str]:
+    def _error_fields(self) -> dict[str, str]:
         return {"sink": self._context.uid, "job": self._context.job_id, "uri": self._table.uri}
 
 

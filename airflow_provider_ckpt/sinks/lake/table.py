@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def unreachable(uri: str, verb: str, place: Location, error: Exception) -> SinkUnavailableError:
-    """Return the error for a failure of the library. The secrets of ``place`` are hidden in its text."""
-    reason = without_colours(place.redact(kind_and_text(error)))
+def unreachable(uri: str, verb: str, location: Location, error: Exception) -> SinkUnavailableError:
+    """Return the error for a failure of the library. The secrets of ``location`` are hidden in its text."""
+    reason = without_colours(location.redact(kind_and_text(error)))
     return SinkUnavailableError("table {uri} could not be {verb}: {reason}", uri=uri, verb=verb, reason=reason)
 
 

@@ -39,8 +39,8 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         failures = Failures(context, str(settings.table), f"{settings.schema}.ledger")
         super().__init__(settings, context, ledger, failures)
 
-    def _open(self, doing: str, refused: Callable[[Any], Exception]) -> AbstractContextManager[Connection]:
-        return self._database.transaction(doing, self._failures, refused)
+    def _open(self, doing: str, refusal_of: Callable[[Any], Exception]) -> AbstractContextManager[Connection]:
+        return self._database.transaction(doing, self._failures, refusal_of)
 
     def _explain(self, error: Any) -> str:
         return explain(error, self._table, self._database.read_catalog)
@@ -111,7 +111,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
                 create_staging(connection, staging, self._table, target, columns, extra_columns)
                 # The staging table's own types are read, because the target may have been altered in between.
                 types = types_of(connection, TableName(self._schema, name))
-                self._ledger.note_staged(connection, request.id, name)
+                self._ledger.record_staged(connection, request.id, name)
             return row, types
 
         row, types = self._make_with_retries(request, make)
@@ -127,7 +127,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         if table is None:
             self._rules.refuse_lost(row)
             self._check_creatable(connection)
-            self._ledger.lock_target(connection, alone=True)  # excludes another subtask that creates it
+            self._ledger.lock_target(connection, exclusive=True)  # excludes another subtask that creates it
             table = read_table(connection, self._table)
         if table is None:
             create_target(connection, self._table, columns, self._settings.key)

@@ -55,7 +55,7 @@ class StatementWatchdog:
         self._socket.close()
 
     @contextmanager
-    def answered(self) -> Iterator[None]:
+    def limit_time(self) -> Iterator[None]:
         """Limit the time of the requests to the server in the block.
 
         Raises OperationalError when the time is over.
@@ -68,8 +68,8 @@ class StatementWatchdog:
         except psycopg.Error:
             if not self._is_cut:
                 raise
-            report = f"the server has not answered for {self._seconds:g} s (statement_timeout)"
-            raise psycopg.OperationalError(report) from None
+            message = f"the server has not answered for {self._seconds:g} s (statement_timeout)"
+            raise psycopg.OperationalError(message) from None
         finally:
             self._deadline = math.inf
 
@@ -86,7 +86,7 @@ class StatementWatchdog:
                 return
 
 
-class _Text:
+class _TextEncoder:
     """Rows as CSV. PostgreSQL can read values of any type from text, but takes twice as long as for the binary form."""
 
     form, begin, end = "csv", b"", b""
@@ -103,7 +103,7 @@ class _Text:
         return buffer.getbuffer()
 
 
-class _Binary:
+class _BinaryEncoder:
     """Rows in PostgreSQL's binary form."""
 
     form = "binary"
@@ -161,7 +161,7 @@ def copier(
             row's number.
         timeout: seconds that the server may take for an answer.
         arrow_types: begin of each column's Arrow type; None if a column must be written as text.
-        sample: see :class:`_Binary`.
+        sample: see :class:`_BinaryEncoder`.
     """
 
     def copy_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
@@ -191,18 +191,18 @@ def copier(
                     stack.callback(connection.close)  # uncommitted rows are rolled back
                     watchdog = stack.enter_context(StatementWatchdog(connection, timeout))
                     cursor = connection.cursor()
-                    with watchdog.answered():
+                    with watchdog.limit_time():
                         for statement in statements[:-1]:
                             cursor.execute(statement.encode())
                         copy = cursor.copy(f"{statements[-1]} (FORMAT {encoder.form})".encode())
                         writer = copy.__enter__()
                         writer.write(encoder.begin)
                 data = encoder.write(columns)
-                with watchdog.answered():
+                with watchdog.limit_time():
                     writer.write(data)
                 rows += batch.num_rows
             if encoder is not None:
-                with watchdog.answered():
+                with watchdog.limit_time():
                     writer.write(encoder.end)
                     copy.__exit__(None, None, None)
                     connection.commit()
@@ -222,12 +222,12 @@ def _encoder_for(columns: Sequence[Any], arrow_types: Sequence[str] | None, samp
     type_names = [str(column.type).removeprefix("large_") for column in columns]
     if arrow_types is not None and all(map(str.startswith, type_names, arrow_types)):
         try:
-            return _Binary(columns, sample)
+            return _BinaryEncoder(columns, sample)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException:  # pgpq is missing or another release; Rust's panics are BaseExceptions
             pass
-    return _Text()
+    return _TextEncoder()
 
 
 def _numbered(columns: Sequence[Any]) -> list[str]:

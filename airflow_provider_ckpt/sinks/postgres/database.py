@@ -50,11 +50,11 @@ def _cursors(watchdog: StatementWatchdog) -> type[psycopg.Cursor[Any]]:
 
     class TimedCursor(psycopg.Cursor[Any]):
         def execute(self, *args: Any, **kwargs: Any) -> Any:
-            with watchdog.answered():
+            with watchdog.limit_time():
                 return super().execute(*args, **kwargs)
 
         def executemany(self, *args: Any, **kwargs: Any) -> None:
-            with watchdog.answered():
+            with watchdog.limit_time():
                 super().executemany(*args, **kwargs)
 
     return TimedCursor
@@ -76,13 +76,15 @@ class Database:
         return "Database(***)"
 
     @contextmanager
-    def transaction(self, doing: str, failures: Failures, refused: Callable[[Any], Exception]) -> Iterator[Connection]:
+    def transaction(
+        self, doing: str, failures: Failures, refusal_of: Callable[[Any], Exception]
+    ) -> Iterator[Connection]:
         """Commit at the end of the block, and roll back if it raises.
 
         If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
 
         Args:
-            refused: returns the error for a psycopg error that would persist.
+            refusal_of: returns the error for a psycopg error that would persist.
 
         Raises SinkUnavailableError for errors that may pass.
         """
@@ -98,10 +100,10 @@ class Database:
                 for statement in TRANSACTION_SETTINGS:
                     connection.execute(statement)
                 yield connection
-                with watchdog.answered():
+                with watchdog.limit_time():
                     connection.commit()
         except psycopg.Error as error:
-            failure = self._failure(error, doing, failures, refused)
+            failure = self._failure(error, doing, failures, refusal_of)
         else:
             return
         raise failure from None  # the error of psycopg holds values of rows
@@ -109,7 +111,7 @@ class Database:
     def read_catalog(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Return the rows of a query in a separate connection, and no rows if it fails."""
         with suppress(psycopg.Error), closing(self._connect(**self.parameters("ckpt"))) as connection:
-            with StatementWatchdog(connection, self.timeout) as watchdog, watchdog.answered():
+            with StatementWatchdog(connection, self.timeout) as watchdog, watchdog.limit_time():
                 return connection.execute(statement.encode(), values).fetchall()
         return []
 
@@ -126,10 +128,10 @@ class Database:
             raise failures.database_refused(problem)
 
     def _failure(
-        self, error: psycopg.Error, doing: str, failures: Failures, refused: Callable[[Any], Exception]
+        self, error: psycopg.Error, doing: str, failures: Failures, refusal_of: Callable[[Any], Exception]
     ) -> Exception:
         if error.sqlstate is not None:
-            return failures.unreachable(doing, codes(error)) if is_transient(error.sqlstate) else refused(error)
+            return failures.unreachable(doing, codes(error)) if is_transient(error.sqlstate) else refusal_of(error)
         if isinstance(error, errors.OperationalError | errors.InterfaceError):  # the server did not answer completely
             return failures.unreachable(doing, self.address.redact(str(error) or type(error).__name__))
-        return refused(error)
+        return refusal_of(error)

@@ -93,8 +93,8 @@ class PostgresLedger(Ledger[Connection]):
         row = connection.execute(self._in(query), self._sink_key).fetchone()
         return None if row is None else LedgerRow(*row)
 
-    def lock_target(self, connection: Connection, *, alone: bool) -> None:
-        shared = "" if alone else "_shared"
+    def lock_target(self, connection: Connection, *, exclusive: bool) -> None:
+        shared = "" if exclusive else "_shared"
         connection.execute(
             sql.SQL("SELECT pg_advisory_xact_lock{}(hashtextextended(%s, 0))").format(sql.SQL(shared)),
             (str(self.target),),
@@ -104,7 +104,7 @@ class PostgresLedger(Ledger[Connection]):
         query = "SELECT handle FROM {}.released WHERE job = %s AND sink = %s AND handle = ANY(%s)"
         return {row[0] for row in connection.execute(self._in(query), (*self._sink_key, list(handles)))}
 
-    def note_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
+    def record_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
         for handle in handles:
             connection.execute(
                 self._in("INSERT INTO {}.released VALUES (%s, %s, %s, %s)"), (*self._sink_key, handle, checkpoint)
@@ -136,7 +136,7 @@ class PostgresLedger(Ledger[Connection]):
 
     # ---- staged batches
 
-    def note_staged(self, connection: Connection, handle: str, staging: str) -> None:
+    def record_staged(self, connection: Connection, handle: str, staging: str) -> None:
         connection.execute(
             self._in("INSERT INTO {}.staged VALUES (%s, %s, %s, %s)"), (*self._sink_key, handle, staging)
         )

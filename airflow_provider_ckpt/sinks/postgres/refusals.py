@@ -86,10 +86,10 @@ def explain(error: psycopg.Error, table: TableName, read: Read) -> str:
     """
     diag = error.diag
     if diag.source_function == _RAISED:
-        return _raised(error, table, read)
+        return _explain_raise(error, table, read)
     if diag.source_function == _NO_PARTITION:
         return _without_partition(error, read)
-    detail = _place(error) if diag.constraint_name is None else _constraint(diag, read)
+    detail = _function_line(error) if diag.constraint_name is None else _constraint(diag, read)
     problem, details = meaning(error.sqlstate), ", ".join(filter(None, (codes(error), detail)))
     return details if problem is None else f"{problem[0]} ({details}). {problem[1]}"
 
@@ -106,7 +106,7 @@ def _constraint(diag: psycopg.errors.Diagnostic, read: Read) -> str:
     return _first(read(_CONSTRAINT, (schema, name, schema, diag.table_name, schema, name)))
 
 
-def _raised(error: psycopg.Error, table: TableName, read: Read) -> str:
+def _explain_raise(error: psycopg.Error, table: TableName, read: Read) -> str:
     """Return the problem with the trigger's message, if its function contains the message as a literal.
 
     Only then the message surely contains no values of the row.
@@ -114,13 +114,13 @@ def _raised(error: psycopg.Error, table: TableName, read: Read) -> str:
     names = (table.schema, table.name)
     sources = [source for (source,) in read(_FUNCTIONS, (*names, *names))]
     texts = {text.replace("''", "'").replace("%%", "%") for source in sources for text in _TEXT.findall(source)}
-    details = ", ".join(filter(None, (codes(error), _place(error))))
+    details = ", ".join(filter(None, (codes(error), _function_line(error))))
     if error.diag.message_primary in texts:
         return f"a trigger refuses a row: {error.diag.message_primary} ({details})"
     return f"a trigger refuses a row ({details}). Its message may hold values of the row: the server's log has it"
 
 
-def _place(error: psycopg.Error) -> str:
+def _function_line(error: psycopg.Error) -> str:
     match = _PLACE.search(error.diag.context or "")
     return "" if match is None else f"function {match[1]}, line {match[2]}"
 

@@ -121,7 +121,7 @@ def as_written(name: str, kind: Any, column: str) -> str:
         return f"concat(char(92), 'x', hex({quoted(name)})) AS {quoted(name)}"
     match = _LIMITED_TEXT.fullmatch(column)
     if match is not None:
-        return f"{_not_cut(quoted(name), kind, match[1])} AS {quoted(name)}"
+        return f"{_mark_too_long(quoted(name), kind, match[1])} AS {quoted(name)}"
     return quoted(name)
 
 
@@ -150,7 +150,7 @@ def as_written_in_binary(name: str, kind: Any, column: str) -> tuple[str, str] |
     return (as_written(name, kind, column), "string") if is_plain and is_text(kind) else None
 
 
-def _not_cut(value: str, kind: Any, max_length: str, depth: int = 0) -> str:
+def _mark_too_long(value: str, kind: Any, max_length: str, depth: int = 0) -> str:
     """Return an expression that gives a longer value an end that PostgreSQL refuses.
 
     Otherwise PostgreSQL silently cuts off blanks after the last place.
@@ -158,5 +158,5 @@ def _not_cut(value: str, kind: Any, max_length: str, depth: int = 0) -> str:
     kind = plain(kind)
     if isinstance(kind, dict):
         element = f"e{depth}"
-        return f"transform({value}, {element} -> {_not_cut(element, kind['elementType'], max_length, depth + 1)})"
+        return f"transform({value}, {element} -> {_mark_too_long(element, kind['elementType'], max_length, depth + 1)})"
     return f"CASE WHEN char_length({value}) > {max_length} THEN concat({value}, '.') ELSE {value} END"

@@ -59,8 +59,8 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         failures = Failures(context, str(table), f"{settings.schema}.ckpt_ledger")
         super().__init__(settings, context, self._sql_ledger, failures)
 
-    def _open(self, doing: str, refused: Callable[[Any], Exception]) -> AbstractContextManager[Connection]:
-        return self._database.transaction(doing, self._failures, refused)
+    def _open(self, doing: str, refusal_of: Callable[[Any], Exception]) -> AbstractContextManager[Connection]:
+        return self._database.transaction(doing, self._failures, refusal_of)
 
     def _explain(self, error: Any) -> str:
         return self._dialect.explain(error, self._table, self._settings.key, self._database.read_catalog)
@@ -78,7 +78,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         mismatch = self._dialect.name_problem(connection, self._table)
         if mismatch is not None:
             raise self._failures.mismatch(*mismatch)
-        for name in self._sql_ledger.unsafe(connection):
+        for name in self._sql_ledger.unsafe_tables(connection):
             problem = f"the ledger's table {name} has an engine without transactions"
             raise self._failures.mismatch(problem, f"ALTER TABLE {name} ENGINE=InnoDB")
 
@@ -107,7 +107,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         if target_tables is None or "SELECT" in lacking or not self._sql_ledger.exists(connection):
             return False
         keys = [(table, [column.name for column in table.primary_key]) for table in target_tables]
-        return not any([*self._dialect.lacking_rights(connection, *one, (right,))] for one in keys)
+        return not any([*self._dialect.lacking_rights(connection, *key, (right,))] for key in keys)
 
     def _check_creatable(self, connection: Connection) -> None:
         self._refuse_absent()
@@ -165,7 +165,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         with self._transaction("look at its table") as connection:
             row = self._existing_row(connection)
             target = self._target(connection, columns, row)
-            self._ledger.note_staged(connection, request.id, name)
+            self._ledger.record_staged(connection, request.id, name)
         staging = staging_table_of(TableName(self._schema, name), target, columns)
         with self._transaction("make a staging table") as connection:
             if not self._sql_ledger.lock_staged(connection, request.id):
@@ -197,14 +197,14 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         return table
 
     def _column_types(self, connection: Connection, columns: Columns) -> dict[str, str]:
-        made = {}
+        types_by_column = {}
         for name, kind in columns:
             column_type = self._dialect.column_type_for(connection, kind, is_key=name in self._settings.key)
             if column_type is None:
                 problem = f"no column of {self._dialect.name} can be made for column {name!r}"
                 raise self._failures.mismatch(problem, "Cast it in the job, or make the table yourself")
-            made[name] = column_type
-        return made
+            types_by_column[name] = column_type
+        return types_by_column
 
     # ---- release
 

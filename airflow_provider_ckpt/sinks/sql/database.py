@@ -64,13 +64,15 @@ class Database:
         return connection
 
     @contextmanager
-    def transaction(self, doing: str, failures: Failures, refused: Callable[[Any], Exception]) -> Iterator[Connection]:
+    def transaction(
+        self, doing: str, failures: Failures, refusal_of: Callable[[Any], Exception]
+    ) -> Iterator[Connection]:
         """Commit at the end of the block, and roll back if it raises.
 
         If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
 
         Args:
-            refused: returns the error for a driver's error that would persist.
+            refusal_of: returns the error for a driver's error that would persist.
 
         Raises SinkUnavailableError for errors that may pass.
         """
@@ -79,9 +81,9 @@ class Database:
                 yield connection
                 connection.commit()
         except DBAPIError as error:
-            failure = self._failure(error.orig, doing, failures, refused)
+            failure = self._failure(error.orig, doing, failures, refusal_of)
         except _NotConnectedError as error:
-            failure = self._failure(error.error, doing, failures, refused, is_connected=False)
+            failure = self._failure(error.error, doing, failures, refusal_of, is_connected=False)
         except OSError as error:  # raised for certificates; network errors are the driver's own
             failure = failures.database_refused(
                 f"its TLS settings cannot be used here: {error.strerror or type(error).__name__}"
@@ -96,8 +98,8 @@ class Database:
         if not self.dialect.ddl_commits:
             yield connection
             return
-        with self._engine.connect() as other:
-            yield other
+        with self._engine.connect() as ddl_connection:
+            yield ddl_connection
 
     def read_catalog(self, statement: TextClause, values: Mapping[str, Any]) -> list[Any]:
         """Return the rows of a query in a separate connection, and no rows if it fails."""
@@ -110,7 +112,7 @@ class Database:
         error: Any,
         doing: str,
         failures: Failures,
-        refused: Callable[[Any], Exception],
+        refusal_of: Callable[[Any], Exception],
         *,
         is_connected: bool = True,
     ) -> Exception:
@@ -121,6 +123,6 @@ class Database:
                 message += f" (statement_timeout is {self.parameters['read_timeout']:g} s)"
             return failures.unreachable(doing, self.address.redact(f"error {code}, {message}"))
         if not self.dialect.is_transient(code, is_connected=is_connected):
-            return refused(error)
+            return refusal_of(error)
         absence = self.dialect.absence(self.address.parameters)
         return failures.unreachable(doing, absence or self.address.redact(error_text(error)))

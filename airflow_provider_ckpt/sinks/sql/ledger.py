@@ -82,7 +82,7 @@ class SqlLedger(Ledger[Connection]):
         if version != VERSION:
             raise ledger_version_error(f"{self.schema}.{self.tables.ledger.name}", version, VERSION)
 
-    def unsafe(self, connection: Connection) -> list[str]:
+    def unsafe_tables(self, connection: Connection) -> list[str]:
         """Return the ledger's tables that have an engine without transactions."""
         return self.dialect.unsafe_tables(connection, self.schema, list(self.tables.all))
 
@@ -100,10 +100,10 @@ class SqlLedger(Ledger[Connection]):
         row = connection.execute(query).one_or_none()
         return None if row is None else LedgerRow(*row)
 
-    def lock_target(self, connection: Connection, *, alone: bool) -> None:
+    def lock_target(self, connection: Connection, *, exclusive: bool) -> None:
         table = self.tables.targets
         query = select(table.c.target).where(table.c.target == str(self.target))
-        connection.execute(query.with_for_update(read=not alone)).all()
+        connection.execute(query.with_for_update(read=not exclusive)).all()
 
     def released(self, connection: Connection, handles: Sequence[str]) -> set[str]:
         table, handles_found = self.tables.released, set[str]()
@@ -112,7 +112,7 @@ class SqlLedger(Ledger[Connection]):
             handles_found |= set(connection.execute(query).scalars())
         return handles_found
 
-    def note_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
+    def record_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
         if handles:
             records: list[dict[str, Any]] = [
                 {**self._sink_key, "handle": handle, "checkpoint": checkpoint} for handle in handles
@@ -147,7 +147,7 @@ class SqlLedger(Ledger[Connection]):
 
     # ---- staged batches
 
-    def note_staged(self, connection: Connection, handle: str, staging: str) -> None:
+    def record_staged(self, connection: Connection, handle: str, staging: str) -> None:
         record = {**self._sink_key, "handle": handle, "staging": staging}
         connection.execute(self.dialect.insert(self.tables.staged).values(record))
 

@@ -23,12 +23,12 @@ _NO_WORDS = re.compile(
 _EVENT = re.compile(r"\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 """An unquoted name cannot be one of these words."""
 _IGNORE = re.compile(r"\bRAISE\s*\(\s*IGNORE\b", re.IGNORECASE)
-_PASSES_OVER = re.compile(r"\bON\s+CONFLICT\s+(?:IGNORE|REPLACE)\b", re.IGNORECASE)
+_SKIPS_CONFLICTS = re.compile(r"\bON\s+CONFLICT\s+(?:IGNORE|REPLACE)\b", re.IGNORECASE)
 
 
 def skips_conflicts(table: str) -> bool:
     """Return whether a constraint of a CREATE TABLE skips a conflicting row or replaces the existing one."""
-    return _PASSES_OVER.search(_NO_WORDS.sub(" ", table)) is not None
+    return _SKIPS_CONFLICTS.search(_NO_WORDS.sub(" ", table)) is not None
 
 
 def trigger_skips_rows(trigger: str) -> bool:

@@ -43,8 +43,8 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
         connection: in a transaction.
         types: column -> type.
     """
-    made = [(name, types[name], name in key) for name, _ in columns]
-    connection.execute(CreateTable(new_table(table, made, key), if_not_exists=True))
+    definitions = [(name, types[name], name in key) for name, _ in columns]
+    connection.execute(CreateTable(new_table(table, definitions, key), if_not_exists=True))
 
 
 def staging_table_of(name: TableName, target: SqlTable, columns: Columns) -> Table:

@@ -121,7 +121,7 @@ def _target() -> String:
     return String(300)
 
 
-MOST = 900
+MAX_VALUES = 900
 """Values in one statement. SQLite before 3.32 takes 999 parameters.
 
 900 handles are far below MySQL's smallest ``max_allowed_packet``.
@@ -129,5 +129,5 @@ MOST = 900
 
 
 def portions(texts: Sequence[str]) -> Iterator[list[str]]:
-    for start in range(0, len(texts), MOST):
-        yield list(texts[start : start + MOST])
+    for start in range(0, len(texts), MAX_VALUES):
+        yield list(texts[start : start + MAX_VALUES])

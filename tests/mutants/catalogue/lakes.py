@@ -38,7 +38,7 @@ LAKES = (
     Mutant(
         "iceberg-retries-by-itself",
         "R9",
-        "OneAttempt.commit_table",
+        "SingleAttemptCatalog.commit_table",
         "        raise CommitConflict(str(error)) from None\n",
         "        raise\n",
         _ICEBERG,
@@ -47,7 +47,7 @@ LAKES = (
     Mutant(
         "iceberg-schema-not-required",
         "R9",
-        "OneAttempt.commit_table",
+        "SingleAttemptCatalog.commit_table",
         "(*requirements, *self._same_columns_and_partitions())",
         "requirements",
         _ICEBERG,
@@ -83,7 +83,7 @@ LAKES = (
     Mutant(
         "iceberg-ids-of-the-past",
         "R9",
-        "_have_ids_of",
+        "_have_current_ids",
         "    return takes_field_ids(schema) and with_field_ids(intent.columns, schema) == intent.columns",
         "    return takes_field_ids(schema)",
         _ICEBERG,
