@@ -19,63 +19,6 @@ BLANK_LINE = "CKPT_CSV_BLANK_LINE"
 _BLANKS = "".join(map(chr, range(33)))
 """The characters that Spark, like Java, takes for white space."""
 
-
-def is_blank(text: str) -> bool:
-    return not text.strip(_BLANKS)
-
-
-@dataclass(frozen=True)
-class BlankLines:
-    """The rule by which a row of a CSV file is a blank line.
-
-    It holds for files with one column, or with a separator that is blank itself (a tab).
-
-    Args:
-        columns: name -> whether the column is a text.
-        null: the text written for a null is blank.
-        empty: the text written for an empty text is blank. If the writer trims, a text of blanks counts as empty.
-        blanks: a text of blanks is written as it is.
-        quoted: characters that make the writer quote a text, besides line ends.
-    """
-
-    columns: Mapping[str, bool]
-    null: bool
-    empty: bool
-    blanks: bool
-    quoted: str
-
-    @property
-    def can_occur(self) -> bool:
-        return all(any(True for _ in self._conditions("", is_text)) for is_text in self.columns.values())
-
-    def with_check(self, frame: DataFrame) -> DataFrame:
-        """Return the frame with a check that fails the query at the first row that would be a blank line."""
-        quoted = {name: "`" + name.replace("`", "``") + "`" for name in frame.columns}
-        blank = (" OR ".join(self._conditions(quoted[name], is_text)) for name, is_text in self.columns.items())
-        condition = " AND ".join(f"({column_condition})" for column_condition in blank)
-        first = next(iter(self.columns))
-        checked = f"CASE WHEN {condition} THEN raise_error('{BLANK_LINE}') ELSE {quoted[first]} END AS {quoted[first]}"
-        return frame.selectExpr(*(checked if name == first else quoted[name] for name in frame.columns))
-
-    def _conditions(self, column: str, is_text: bool) -> Iterator[str]:
-        """Yield SQL conditions under which the column writes only blanks to its line."""
-        if self.null:
-            yield f"{column} IS NULL"
-        if not is_text:
-            return
-        text, blank = f"CAST({column} AS STRING)", r"'^[\\x00-\\x20]*$'"
-        if self.empty:
-            yield f"{text} = ''" if self.blanks else f"{text} RLIKE {blank}"
-        if self.blanks:  # a text with a line end or a separator is quoted
-            line = _literal(f"[\r\n{self.quoted}]")
-            yield f"{text} <> '' AND {text} RLIKE {blank} AND NOT {text} RLIKE {line}"
-
-
-def _literal(text: str) -> str:
-    """Return an SQL literal with its white space escaped."""
-    return "'" + "".join(rf"\u{ord(char):04x}" if char in _BLANKS else char for char in text) + "'"
-
-
 Format = Literal["parquet", "json", "csv", "orc"]
 
 _WRITER_OPTIONS = {
@@ -161,6 +104,62 @@ class FileWriter:
         """
         encrypted = any(option.startswith("parquet.encryption.") for option in self.options)
         return self.format == "parquet" and not self.partition_by and not encrypted
+
+
+@dataclass(frozen=True)
+class BlankLines:
+    """The rule by which a row of a CSV file is a blank line.
+
+    It holds for files with one column, or with a separator that is blank itself (a tab).
+
+    Args:
+        columns: name -> whether the column is a text.
+        null: the text written for a null is blank.
+        empty: the text written for an empty text is blank. If the writer trims, a text of blanks counts as empty.
+        blanks: a text of blanks is written as it is.
+        quoted: characters that make the writer quote a text, besides line ends.
+    """
+
+    columns: Mapping[str, bool]
+    null: bool
+    empty: bool
+    blanks: bool
+    quoted: str
+
+    @property
+    def can_occur(self) -> bool:
+        return all(any(True for _ in self._conditions("", is_text)) for is_text in self.columns.values())
+
+    def with_check(self, frame: DataFrame) -> DataFrame:
+        """Return the frame with a check that fails the query at the first row that would be a blank line."""
+        quoted = {name: "`" + name.replace("`", "``") + "`" for name in frame.columns}
+        blank = (" OR ".join(self._conditions(quoted[name], is_text)) for name, is_text in self.columns.items())
+        condition = " AND ".join(f"({column_condition})" for column_condition in blank)
+        first = next(iter(self.columns))
+        checked = f"CASE WHEN {condition} THEN raise_error('{BLANK_LINE}') ELSE {quoted[first]} END AS {quoted[first]}"
+        return frame.selectExpr(*(checked if name == first else quoted[name] for name in frame.columns))
+
+    def _conditions(self, column: str, is_text: bool) -> Iterator[str]:
+        """Yield SQL conditions under which the column writes only blanks to its line."""
+        if self.null:
+            yield f"{column} IS NULL"
+        if not is_text:
+            return
+        text, blank = f"CAST({column} AS STRING)", r"'^[\\x00-\\x20]*$'"
+        if self.empty:
+            yield f"{text} = ''" if self.blanks else f"{text} RLIKE {blank}"
+        if self.blanks:  # a text with a line end or a separator is quoted
+            line = _literal(f"[\r\n{self.quoted}]")
+            yield f"{text} <> '' AND {text} RLIKE {blank} AND NOT {text} RLIKE {line}"
+
+
+def is_blank(text: str) -> bool:
+    return not text.strip(_BLANKS)
+
+
+def _literal(text: str) -> str:
+    """Return an SQL literal with its white space escaped."""
+    return "'" + "".join(rf"\u{ord(char):04x}" if char in _BLANKS else char for char in text) + "'"
 
 
 def _unescaped(separator: str) -> str:

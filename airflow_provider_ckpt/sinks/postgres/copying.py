@@ -17,131 +17,6 @@ _MISSING = (
 )
 
 
-class _Unwritable(Exception):
-    """The rows hold a value that cannot be written. Another attempt would fail, too."""
-
-    def __init__(self, sqlstate: str, problem: str) -> None:
-        super().__init__(problem)
-        self.report = {"sqlstate": sqlstate, "error": problem, "column": None, "constraint": None}
-
-
-class StatementWatchdog:
-    """A watchdog that cuts the connection of a server that does not answer within ``seconds``.
-
-    Neither libpq nor psycopg has such a limit. ``statement_timeout`` is enforced by the server, and a frozen server
-    enforces nothing, while its kernel acknowledges all data.
-
-    It is the context of one connection, with a thread that sleeps until the deadline it has seen last. So a statement
-    only stores its own deadline.
-    """
-
-    def __init__(self, connection: Any, seconds: float) -> None:
-        import os
-        import socket
-        import threading
-
-        self._seconds, self._deadline = seconds, math.inf
-        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
-        self._is_cut, self._is_over = False, threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="ckpt-patience", daemon=True)
-
-    def __enter__(self) -> StatementWatchdog:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-        self._socket.close()
-
-    @contextmanager
-    def limit_time(self) -> Iterator[None]:
-        """Limit the time of the requests to the server in the block.
-
-        Raises OperationalError when the time is over.
-        """
-        import psycopg
-
-        self._deadline = time.monotonic() + self._seconds
-        try:
-            yield
-        except psycopg.Error:
-            if not self._is_cut:
-                raise
-            message = f"the server has not answered for {self._seconds:g} s (statement_timeout)"
-            raise psycopg.OperationalError(message) from None
-        finally:
-            self._deadline = math.inf
-
-    def _watch(self) -> None:
-        import socket
-
-        pause = self._seconds  # requests that begin now are not due earlier
-        while not self._is_over.wait(pause):
-            pause = min(self._deadline - time.monotonic(), self._seconds)
-            if pause <= 0:
-                self._is_cut = True
-                with suppress(OSError):  # the server answered, or was lost, in this very moment
-                    self._socket.shutdown(socket.SHUT_RDWR)
-                return
-
-
-class _TextEncoder:
-    """Rows as CSV. PostgreSQL can read values of any type from text, but takes twice as long as for the binary form."""
-
-    form, begin, end = "csv", b"", b""
-
-    def write(self, columns: Sequence[Any]) -> Any:
-        import io
-
-        import pyarrow
-        from pyarrow import csv
-
-        buffer, texts = io.BytesIO(), [_as_text(column) for column in columns]
-        batch = pyarrow.RecordBatch.from_arrays(texts, names=_numbered(columns))
-        csv.write_csv(batch, buffer, csv.WriteOptions(include_header=False))
-        return buffer.getbuffer()
-
-
-class _BinaryEncoder:
-    """Rows in PostgreSQL's binary form."""
-
-    form = "binary"
-
-    def __init__(self, columns: Sequence[Any], sample: tuple[Any, bytes]) -> None:
-        """Prepare the encoder for these columns.
-
-        ``sample``: rows, and the bytes that PostgreSQL itself writes for them.
-
-        Raises ImportError without pgpq, and ValueError if this release of pgpq writes other bytes. pgpq may raise other
-        errors for the columns.
-        """
-        import pgpq
-        import pyarrow
-
-        rows, expected = sample
-        encoder = pgpq.ArrowToPostgresBinaryEncoder(rows.schema)
-        if encoder.write_header() + encoder.write_batch(rows) + encoder.finish() != expected:
-            raise ValueError("pgpq")
-        schema = pyarrow.schema([(name, column.type) for name, column in zip(_numbered(columns), columns, strict=True)])
-        self._encoder = pgpq.ArrowToPostgresBinaryEncoder(schema)
-        self.begin = self._encoder.write_header()
-
-    def write(self, columns: Sequence[Any]) -> Any:
-        import pyarrow
-
-        try:
-            return self._encoder.write_batch(pyarrow.RecordBatch.from_arrays(columns, names=_numbered(columns)))
-        except ValueError as error:
-            if "converting" in str(error):
-                raise _Unwritable("22008", "a date or a timestamp that PostgreSQL cannot hold") from None
-            raise _Unwritable("54000", "a value that is too long to be written") from None
-
-    @property
-    def end(self) -> Any:
-        return self._encoder.finish()
-
-
 def copier(
     conninfo: Mapping[str, Any],
     statements: Sequence[str],
@@ -215,6 +90,131 @@ def copier(
         return {"part": part, "rows": rows, **({} if encoder is None else {"form": encoder.form})}
 
     return copy_partition
+
+
+class StatementWatchdog:
+    """A watchdog that cuts the connection of a server that does not answer within ``seconds``.
+
+    Neither libpq nor psycopg has such a limit. ``statement_timeout`` is enforced by the server, and a frozen server
+    enforces nothing, while its kernel acknowledges all data.
+
+    It is the context of one connection, with a thread that sleeps until the deadline it has seen last. So a statement
+    only stores its own deadline.
+    """
+
+    def __init__(self, connection: Any, seconds: float) -> None:
+        import os
+        import socket
+        import threading
+
+        self._seconds, self._deadline = seconds, math.inf
+        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
+        self._is_cut, self._is_over = False, threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="ckpt-patience", daemon=True)
+
+    def __enter__(self) -> StatementWatchdog:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._socket.close()
+
+    @contextmanager
+    def limit_time(self) -> Iterator[None]:
+        """Limit the time of the requests to the server in the block.
+
+        Raises OperationalError when the time is over.
+        """
+        import psycopg
+
+        self._deadline = time.monotonic() + self._seconds
+        try:
+            yield
+        except psycopg.Error:
+            if not self._is_cut:
+                raise
+            message = f"the server has not answered for {self._seconds:g} s (statement_timeout)"
+            raise psycopg.OperationalError(message) from None
+        finally:
+            self._deadline = math.inf
+
+    def _watch(self) -> None:
+        import socket
+
+        pause = self._seconds  # requests that begin now are not due earlier
+        while not self._is_over.wait(pause):
+            pause = min(self._deadline - time.monotonic(), self._seconds)
+            if pause <= 0:
+                self._is_cut = True
+                with suppress(OSError):  # the server answered, or was lost, in this very moment
+                    self._socket.shutdown(socket.SHUT_RDWR)
+                return
+
+
+class _Unwritable(Exception):
+    """The rows hold a value that cannot be written. Another attempt would fail, too."""
+
+    def __init__(self, sqlstate: str, problem: str) -> None:
+        super().__init__(problem)
+        self.report = {"sqlstate": sqlstate, "error": problem, "column": None, "constraint": None}
+
+
+class _TextEncoder:
+    """Rows as CSV. PostgreSQL can read values of any type from text, but takes twice as long as for the binary form."""
+
+    form, begin, end = "csv", b"", b""
+
+    def write(self, columns: Sequence[Any]) -> Any:
+        import io
+
+        import pyarrow
+        from pyarrow import csv
+
+        buffer, texts = io.BytesIO(), [_as_text(column) for column in columns]
+        batch = pyarrow.RecordBatch.from_arrays(texts, names=_numbered(columns))
+        csv.write_csv(batch, buffer, csv.WriteOptions(include_header=False))
+        return buffer.getbuffer()
+
+
+class _BinaryEncoder:
+    """Rows in PostgreSQL's binary form."""
+
+    form = "binary"
+
+    def __init__(self, columns: Sequence[Any], sample: tuple[Any, bytes]) -> None:
+        """Prepare the encoder for these columns.
+
+        ``sample``: rows, and the bytes that PostgreSQL itself writes for them.
+
+        Raises ImportError without pgpq, and ValueError if this release of pgpq writes other bytes. pgpq may raise other
+        errors for the columns.
+        """
+        import pgpq
+        import pyarrow
+
+        rows, expected = sample
+        encoder = pgpq.ArrowToPostgresBinaryEncoder(rows.schema)
+        if encoder.write_header() + encoder.write_batch(rows) + encoder.finish() != expected:
+            raise ValueError("pgpq")
+        schema = pyarrow.schema([(name, column.type) for name, column in zip(_numbered(columns), columns, strict=True)])
+        self._encoder = pgpq.ArrowToPostgresBinaryEncoder(schema)
+        self.begin = self._encoder.write_header()
+
+    def write(self, columns: Sequence[Any]) -> Any:
+        import pyarrow
+
+        try:
+            return self._encoder.write_batch(pyarrow.RecordBatch.from_arrays(columns, names=_numbered(columns)))
+        except ValueError as error:
+            if "converting" in str(error):
+                raise _Unwritable("22008", "a date or a timestamp that PostgreSQL cannot hold") from None
+            raise _Unwritable("54000", "a value that is too long to be written") from None
+
+    @property
+    def end(self) -> Any:
+        return self._encoder.finish()
 
 
 def _encoder_for(columns: Sequence[Any], arrow_types: Sequence[str] | None, sample: tuple[Any, bytes]) -> Any:
