@@ -54,7 +54,7 @@ class AirflowApi:
         if code == _NOT_FOUND and "Variable" in str(answer.get("detail")):
             return None
         if code >= 300 or not isinstance(answer.get("value"), str):
-            raise ApiFailedError(self._failure(path, code, answer))
+            raise ApiFailedError(self._failure_text(path, code, answer))
         return str(answer["value"])
 
     def _request_authorized(self, path: str) -> tuple[int, Mapping[str, Any]]:
@@ -73,7 +73,7 @@ class AirflowApi:
         code, answer = self._request("/auth/token", body=credentials)
         token = answer.get("access_token")
         if not isinstance(token, str):
-            raise ApiFailedError(self._failure("/auth/token", code, answer))
+            raise ApiFailedError(self._failure_text("/auth/token", code, answer))
         return token
 
     def _request(
@@ -93,7 +93,7 @@ class AirflowApi:
             reason = self._connection.redact(str(getattr(error, "reason", error)))
         raise ApiFailedError(f"{self._url} did not answer: {reason}")
 
-    def _failure(self, path: str, code: int, answer: Mapping[str, Any]) -> str:
+    def _failure_text(self, path: str, code: int, answer: Mapping[str, Any]) -> str:
         detail = self._connection.redact(str(answer.get("detail", ""))[:200])
         return f"{self._url}{path} answered {code} {detail}".rstrip()
 

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.model.errors import DamagedFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.database.failures import Failures
-from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, LedgerReleases
+from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, ReleaseStatements
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow, LedgerRules
 from airflow_provider_ckpt.sinks.database.participant_release import ParticipantRelease
 from airflow_provider_ckpt.sinks.database.settings import Settings
@@ -105,7 +105,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         """Stage the rows. Return the earlier ledger entry, the staging table's name and the partitions' answers."""
 
     @abstractmethod
-    def _release_statements(self, connection: C) -> LedgerReleases: ...
+    def _release_statements(self, connection: C) -> ReleaseStatements: ...
 
     def _undropped(self, connection: C) -> list[str]:
         """Return released handles whose staging tables still exist. Only where a DROP commits can there be any."""
@@ -142,7 +142,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             self._check_schema(connection)
             self._refuse_moved(self._ledger.row(connection))
         with self._open("make its ledger", self._ledger_creation_error) as connection:
-            self._ledger.make(connection, uuid.uuid4().hex)
+            self._ledger.create(connection, uuid.uuid4().hex)
             row = self._ledger.row(connection)
             if row is not None:
                 self._rules.refuse_superseded(row)

@@ -20,7 +20,7 @@ class Ledger(ABC, Generic[C]):
     """
 
     @abstractmethod
-    def make(self, connection: C, born: str) -> None:
+    def create(self, connection: C, born: str) -> None:
         """Create the ledger and this sink's entry if they are absent.
 
         Until the first release, update the entry's table and mode.
@@ -71,13 +71,13 @@ class Ledger(ABC, Generic[C]):
         """Return handle -> (staging table, its bytes). The bytes are -1 if the table is gone."""
 
 
-class LedgerReleases(Protocol):
+class ReleaseStatements(Protocol):
     """The statements that move staged rows to the target, inside the transaction of a release."""
 
     def without_table(self, handles: Sequence[Handle]) -> list[Handle]:
         """Return the handles whose staging table is gone."""
 
-    def hold(self) -> None:
+    def lock_definition(self) -> None:
         """Hold the target, so that it is not altered before the end of the transaction."""
 
     def empty(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Generic
 
 from airflow_provider_ckpt.sinks.database.failures import Failures
-from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, LedgerReleases
+from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, ReleaseStatements
 from airflow_provider_ckpt.sinks.database.ledger_rules import Decision, LedgerRow, LedgerRules
 from airflow_provider_ckpt.sinks.database.table_checks import Problem
 from airflow_provider_ckpt.sinks.sink import Handle
@@ -36,7 +36,7 @@ class ParticipantRelease(Generic[C]):
         connection: C,
         ledger: Ledger[C],
         failures: Failures,
-        statements: LedgerReleases,
+        statements: ReleaseStatements,
         staged: Sequence[Handle],
         checkpoint: int,
         *,
@@ -74,7 +74,7 @@ class ParticipantRelease(Generic[C]):
 
         A database may silently round or cut values for a narrower column, and passes rows on through a view.
         """
-        self._statements.hold()
+        self._statements.lock_definition()
         for problem, advice in self._problems(waiting):
             raise self._failures.release_refused(self._checkpoint)(f"{problem}. {advice}")
 

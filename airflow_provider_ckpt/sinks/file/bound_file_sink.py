@@ -131,7 +131,7 @@ class BoundFileSink(BoundSink):
         self._folders.above.probe_move(self._folders.places.books, self._folders.places.target)
         self._refuse_managed_folder()
         if not self._log.catch_up():
-            self._occupancy.start()
+            self._occupancy.register_start()
         else:
             self._occupancy.sweep()
         self._occupancy.refuse_superseded()
@@ -211,7 +211,7 @@ class BoundFileSink(BoundSink):
         if waiting:
             self._occupancy.refuse_superseded()
         self._staged.verify(waiting, checkpoint)
-        turn = self._occupancy.take(bool(waiting)) if is_first else None
+        turn = self._occupancy.take_turn(bool(waiting)) if is_first else None
         supersedes = () if turn is None else turn.supersedes
         if not waiting and not supersedes:
             return None
@@ -281,10 +281,10 @@ class BoundFileSink(BoundSink):
         for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
             self._books.collect_temporary(folder, LEFT_BEHIND)
         if errors.failed:
-            raise self._left_garbage(errors.failed, removed)
+            raise self._garbage_error(errors.failed, removed)
         return removed
 
-    def _left_garbage(self, failed: Mapping[str, CkptError], removed: list[str]) -> GarbageLeftError:
+    def _garbage_error(self, failed: Mapping[str, CkptError], removed: list[str]) -> GarbageLeftError:
         name, error = next(iter(failed.items()))
         return GarbageLeftError(
             sink=self._context.uid,

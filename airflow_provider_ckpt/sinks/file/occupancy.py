@@ -74,14 +74,14 @@ class Occupancy:
         released = [name for name in self._recorded_sinks() if name not in replaced and self._release_count(name)]
         return [name for name in released if self._mode != "overwrite" or name.job_id == self._name.job_id]
 
-    def start(self) -> None:
+    def register_start(self) -> None:
         """Register the start of a sink that overwrites. A sink that has registered keeps its place."""
         if self._mode != "overwrite":
             return
         while self._first_index("start", self._name, self._turns.catch_up()) is None:
             self._turns.append(Turn("start", self._name, self._mode))
 
-    def take(self, has_rows: bool) -> Turn | None:
+    def take_turn(self, has_rows: bool) -> Turn | None:
         """Take and return the turn of the first release; None if it needs none.
 
         Args:

@@ -65,7 +65,7 @@ class BoundKafkaSink(BoundSink):
         self._records_since = -1
         self._records_ledgers: frozenset[str] = frozenset()
         """The ledger's id that the handles record."""
-        self._staging_offset: tuple[str, int] | None = None
+        self._known_ledger_end: tuple[str, int] | None = None
         """The ledger's id, and an offset that it had reached before any later batch was staged."""
         self._limits: TopicLimits | None = None
         self._topic_id = ""
@@ -88,7 +88,7 @@ class BoundKafkaSink(BoundSink):
         self._storage.probe()
         self._check_release()
         self._ledger.prepare()
-        self._staging_offset = None
+        self._known_ledger_end = None
 
     def _check_release(self) -> None:
         """Check that a release with the sink's settings to this topic is possible."""
@@ -150,10 +150,10 @@ class BoundKafkaSink(BoundSink):
 
         An offset below the current end only means that more of the ledger is read.
         """
-        if self._staging_offset is None:
+        if self._known_ledger_end is None:
             ledger_id = self._ledger.id()
-            self._staging_offset = ledger_id, self._ledger.end() if ledger_id else 0
-        return self._staging_offset
+            self._known_ledger_end = ledger_id, self._ledger.end() if ledger_id else 0
+        return self._known_ledger_end
 
     # ---- release
 

@@ -94,7 +94,7 @@ class KafkaCalls:
         )
 
     def request(self, description: str, act: Any, absent: str | None = None) -> Any:
-        """Return the ``act``
+        """Return the result of ``act``.
 
         Args:
             absent: name of the error for which None is returned.

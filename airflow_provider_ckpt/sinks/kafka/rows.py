@@ -59,13 +59,13 @@ class TopicLimits:
 
     def error_for(self, error: BaseException, sink: str, handle: str) -> CkptError | None:
         """Return the error for a failure of a checked frame; None if the failure has another cause."""
-        names = {"sink": sink, "handle": handle, "topic": self.topic}
+        error_fields = {"sink": sink, "handle": handle, "topic": self.topic}
         if has_text(error, _SIZE):
             return RowsRefusedError(
                 "sink {sink}: a row of batch {handle} has more than {limit} bytes in key and value, which topic "
                 "{topic} does not take (max.message.bytes). Nothing of the batch was staged: raise the limit of the "
                 "topic, or leave such rows out, and resume with --resume-failed",
-                **names,
+                **error_fields,
                 limit=self.content,
             )
         if has_text(error, _KEY):
@@ -78,7 +78,7 @@ class TopicLimits:
         return RowsRefusedError(
             "sink {sink}: a row of batch {handle} {problem}; no release could write it to {topic}. Nothing of the "
             "batch was staged: {advice}, or leave such rows out, and resume with --resume-failed",
-            **names,
+            **error_fields,
             problem=problem,
             advice=advice,
         )

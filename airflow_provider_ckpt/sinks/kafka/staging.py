@@ -91,7 +91,7 @@ class KafkaStaging:
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """
         missing = []
-        names = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
+        error_fields = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
         for handle in waiting:
             place = self.place(handle["id"])
             sizes = dict(self.storage.child(place).files(""))
@@ -103,7 +103,7 @@ class KafkaStaging:
                 elif size != file["size"]:
                     raise file_changed(self._context, checkpoint, path, self.storage.uri, file["size"], size)
         if missing:
-            raise StagedFilesMissingError(**names, count=len(missing), path=missing[0], uri=self.storage.uri)
+            raise StagedFilesMissingError(**error_fields, count=len(missing), path=missing[0], uri=self.storage.uri)
 
     def messages(self, handle: Handle, checkpoint: int) -> Iterator[list[dict[str, Any]]]:
         """Yield the rows of a batch by column, some thousands at a time. One file is in memory at a time.
@@ -117,7 +117,7 @@ class KafkaStaging:
             try:
                 data = self.storage.read(path)
             except ObjectNotFoundError:
-                names = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
-                raise StagedFilesMissingError(**names, count=1, path=path, uri=self.storage.uri) from None
+                error_fields = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
+                raise StagedFilesMissingError(**error_fields, count=1, path=path, uri=self.storage.uri) from None
             for batch in parquet.ParquetFile(BytesIO(data)).iter_batches(_ROWS):
                 yield batch.to_pylist()

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.sinks.errors import (
 from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.file_names import released_names
 from airflow_provider_ckpt.sinks.folder_names import named_folders
-from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of, given_columns, misfit
+from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of, input_columns, misfit
 from airflow_provider_ckpt.sinks.lake.footers import footers
 from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile, LakeHandle
@@ -85,7 +85,7 @@ class BoundLakeSink(BoundSink):
         return [] if storage is None else [storage]
 
     def check_rows(self, given: SinkInput) -> None:
-        self._input_columns = self._table.as_stored(given_columns(given))
+        self._input_columns = self._table.as_stored(input_columns(given))
         snapshot = self._table.load()
         if snapshot is not None:
             self._refuse(snapshot, self._input_columns)
@@ -125,7 +125,7 @@ class BoundLakeSink(BoundSink):
 
     def _begin(self, roll_forward: RollForward, snapshot: Snapshot | None) -> None:
         if self._settings.mode == "overwrite" and snapshot is not None and not self._has_begun:
-            roll_forward.start.make(snapshot.overwrites)
+            roll_forward.start.create(snapshot.overwrites)
             self._has_begun = True
 
     # ---- a batch

@@ -41,7 +41,7 @@ def columns_of(schema_json: str) -> tuple[Column, ...]:
     return tuple(Column(field["name"], field["type"], field["nullable"]) for field in json.loads(schema_json)["fields"])
 
 
-def given_columns(given: SinkInput) -> tuple[Column, ...]:
+def input_columns(given: SinkInput) -> tuple[Column, ...]:
     return tuple(Column(name, kind, name not in given.not_null) for name, kind in given.columns)
 
 

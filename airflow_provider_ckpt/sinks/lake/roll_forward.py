@@ -40,7 +40,7 @@ class StartMark:
         self._storage = storage
         self._path = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/start.json"
 
-    def make(self, overwrites: int) -> None:
+    def create(self, overwrites: int) -> None:
         """Create the mark. An existing mark stays as it is."""
         self._storage.create_if_absent(self._path, encode_document(MARK, VERSION, overwrites=overwrites))
 

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.sinks.postgres.database import Connection, Database
 from airflow_provider_ckpt.sinks.postgres.ledger import PostgresLedger
 from airflow_provider_ckpt.sinks.postgres.names import staging_table
 from airflow_provider_ckpt.sinks.postgres.refusals import explain
-from airflow_provider_ckpt.sinks.postgres.releasing import PostgresReleasing
+from airflow_provider_ckpt.sinks.postgres.releasing import PostgresReleaseStatements
 from airflow_provider_ckpt.sinks.postgres.staging import copy_rows, create_staging, create_target, own_columns
 from airflow_provider_ckpt.sinks.postgres.table_checks import lacking_on_ledger, lacking_on_schema, problems
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable, read_table, types_of
@@ -138,8 +138,8 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
 
     # ---- release
 
-    def _release_statements(self, connection: Connection) -> PostgresReleasing:
-        return PostgresReleasing(connection, self._table, self._schema, self._settings.mode, self._settings.key)
+    def _release_statements(self, connection: Connection) -> PostgresReleaseStatements:
+        return PostgresReleaseStatements(connection, self._table, self._schema, self._settings.mode, self._settings.key)
 
     def _drop(self, connection: Connection, handle: str) -> None:
         name = staging_table(self._context.job_id, self._context.uid, handle)

@@ -51,7 +51,7 @@ class PostgresLedger(Ledger[Connection]):
     def _sink_key(self) -> tuple[str, str]:
         return self.context.job_id, self.context.uid
 
-    def make(self, connection: Connection, born: str) -> None:
+    def create(self, connection: Connection, born: str) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
         if not self.exists(connection):
             if not _single_value(
@@ -60,10 +60,10 @@ class PostgresLedger(Ledger[Connection]):
                 connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(self.schema)))
             for statement in _TABLES:
                 connection.execute(sql.SQL(statement).format(schema=sql.Identifier(self.schema)))
-            connection.execute(self._in("INSERT INTO {}.format VALUES (%s, %s)"), (FORMAT, VERSION))
+            connection.execute(self._statement("INSERT INTO {}.format VALUES (%s, %s)"), (FORMAT, VERSION))
         self._check_version(connection)
         connection.execute(
-            self._in(
+            self._statement(
                 "INSERT INTO {0}.ledger AS known (job, sink, target, mode, born, last, rows) "
                 "VALUES (%s, %s, %s, %s, %s, 0, 0) "
                 "ON CONFLICT (job, sink) DO UPDATE SET target = excluded.target, mode = excluded.mode "
@@ -78,7 +78,7 @@ class PostgresLedger(Ledger[Connection]):
 
     def _check_version(self, connection: Connection) -> None:
         version = _single_value(
-            connection.execute(self._in("SELECT version FROM {}.format WHERE format = %s"), (FORMAT,))
+            connection.execute(self._statement("SELECT version FROM {}.format WHERE format = %s"), (FORMAT,))
         )
         if version != VERSION:
             raise ledger_version_error(f"{self.schema}.ledger", version, VERSION)
@@ -90,7 +90,7 @@ class PostgresLedger(Ledger[Connection]):
         query = "SELECT born, last, rows, superseded_by, target, mode FROM {}.ledger WHERE job = %s AND sink = %s"
         if lock:
             query += " FOR UPDATE"
-        row = connection.execute(self._in(query), self._sink_key).fetchone()
+        row = connection.execute(self._statement(query), self._sink_key).fetchone()
         return None if row is None else LedgerRow(*row)
 
     def lock_target(self, connection: Connection, *, exclusive: bool) -> None:
@@ -102,32 +102,35 @@ class PostgresLedger(Ledger[Connection]):
 
     def released(self, connection: Connection, handles: Sequence[str]) -> set[str]:
         query = "SELECT handle FROM {}.released WHERE job = %s AND sink = %s AND handle = ANY(%s)"
-        return {row[0] for row in connection.execute(self._in(query), (*self._sink_key, list(handles)))}
+        return {row[0] for row in connection.execute(self._statement(query), (*self._sink_key, list(handles)))}
 
     def record_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
         for handle in handles:
             connection.execute(
-                self._in("INSERT INTO {}.released VALUES (%s, %s, %s, %s)"), (*self._sink_key, handle, checkpoint)
+                self._statement("INSERT INTO {}.released VALUES (%s, %s, %s, %s)"),
+                (*self._sink_key, handle, checkpoint),
             )
             self.forget_staged(connection, handle)
         connection.execute(
-            self._in("UPDATE {}.ledger SET last = %s, rows = %s, target = %s, mode = %s WHERE job = %s AND sink = %s"),
+            self._statement(
+                "UPDATE {}.ledger SET last = %s, rows = %s, target = %s, mode = %s WHERE job = %s AND sink = %s"
+            ),
             (checkpoint, rows, str(self.target), self.mode, *self._sink_key),
         )
 
     def forget_released(self, connection: Connection, upto: int) -> None:
         connection.execute(
-            self._in("DELETE FROM {}.released WHERE job = %s AND sink = %s AND checkpoint <= %s"),
+            self._statement("DELETE FROM {}.released WHERE job = %s AND sink = %s AND checkpoint <= %s"),
             (*self._sink_key, upto),
         )
 
     def has_other_sink_released(self, connection: Connection) -> bool:
         query = "SELECT EXISTS (SELECT FROM {}.ledger WHERE job = %s AND sink <> %s AND target = %s AND last > 0)"
-        return bool(_single_value(connection.execute(self._in(query), (*self._sink_key, str(self.target)))))
+        return bool(_single_value(connection.execute(self._statement(query), (*self._sink_key, str(self.target)))))
 
     def supersede(self, connection: Connection) -> None:
         connection.execute(
-            self._in(
+            self._statement(
                 "UPDATE {}.ledger SET superseded_by = %s WHERE target = %s AND job <> %s AND superseded_by IS NULL "
                 "AND (last > 0 OR mode = 'replace')"
             ),
@@ -138,12 +141,13 @@ class PostgresLedger(Ledger[Connection]):
 
     def record_staged(self, connection: Connection, handle: str, staging: str) -> None:
         connection.execute(
-            self._in("INSERT INTO {}.staged VALUES (%s, %s, %s, %s)"), (*self._sink_key, handle, staging)
+            self._statement("INSERT INTO {}.staged VALUES (%s, %s, %s, %s)"), (*self._sink_key, handle, staging)
         )
 
     def forget_staged(self, connection: Connection, handle: str) -> None:
         connection.execute(
-            self._in("DELETE FROM {}.staged WHERE job = %s AND sink = %s AND handle = %s"), (*self._sink_key, handle)
+            self._statement("DELETE FROM {}.staged WHERE job = %s AND sink = %s AND handle = %s"),
+            (*self._sink_key, handle),
         )
 
     def staged(self, connection: Connection) -> dict[str, tuple[str, int]]:
@@ -153,10 +157,10 @@ class PostgresLedger(Ledger[Connection]):
             "SELECT handle, staging, coalesce(pg_table_size(to_regclass(format('%%I.%%I', %s::text, staging))), -1) "
             "FROM {}.staged WHERE job = %s AND sink = %s ORDER BY handle"
         )
-        rows = connection.execute(self._in(query), (self.schema, *self._sink_key))
+        rows = connection.execute(self._statement(query), (self.schema, *self._sink_key))
         return {handle: (staging, size) for handle, staging, size in rows}
 
-    def _in(self, statement: str) -> sql.Composed:
+    def _statement(self, statement: str) -> sql.Composed:
         """Return a statement for parameters, in which each % of a name is doubled."""
         return sql.SQL(statement).format(sql.Identifier(self.schema.replace("%", "%%")))
 

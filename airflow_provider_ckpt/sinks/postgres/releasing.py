@@ -24,7 +24,7 @@ which loses no row.
 
 
 @dataclass(frozen=True)
-class PostgresReleasing:
+class PostgresReleaseStatements:
     connection: psycopg.Connection[Any]
     table: TableName
     schema: str
@@ -46,7 +46,7 @@ class PostgresReleasing:
         }
         return [handle for handle in handles if handle["staged"] in gone]
 
-    def hold(self) -> None:
+    def lock_definition(self) -> None:
         self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 0").format(self._target))
 
     def empty(self) -> bool:

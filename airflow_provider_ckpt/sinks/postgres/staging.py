@@ -21,7 +21,7 @@ from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.database import TRANSACTION_SETTINGS, Connection, Database, is_transient
 from airflow_provider_ckpt.sinks.postgres.refusals import meaning
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable
-from airflow_provider_ckpt.sinks.postgres.type_fit import as_written, as_written_in_binary, column_type_for
+from airflow_provider_ckpt.sinks.postgres.type_fit import binary_expression, column_type_for, text_expression
 from airflow_provider_ckpt.sinks.sink import StageRequest
 
 if TYPE_CHECKING:
@@ -131,10 +131,14 @@ def copy_rows(
     """
     names = [name for name, _ in columns]
     typed = [(name, kind, types[name]) for name, kind in columns]
-    binary = [expression for column in typed if (expression := as_written_in_binary(*column)) is not None]
+    binary = [expression for column in typed if (expression := binary_expression(*column)) is not None]
     is_binary = len(binary) == len(typed)
     written = frame.selectExpr(
-        *([expression for expression, _ in binary] if is_binary else [as_written(*expression) for expression in typed])
+        *(
+            [expression for expression, _ in binary]
+            if is_binary
+            else [text_expression(*expression) for expression in typed]
+        )
     )
     copy = sql.SQL("COPY {} ({}) FROM STDIN").format(staging, _names([*names, *extra_columns])).as_string(None)
     run = copier(

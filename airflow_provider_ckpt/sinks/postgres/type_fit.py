@@ -112,7 +112,7 @@ def column_type_for(kind: Any) -> str | None:
     return f"numeric({decimal[0]},{decimal[1]})" if decimal else _MADE.get(kind)
 
 
-def as_written(name: str, kind: Any, column: str) -> str:
+def text_expression(name: str, kind: Any, column: str) -> str:
     """Return the Spark expression that writes a column as text for PostgreSQL. Arrays become text later."""
     kind = plain(kind)
     if isinstance(kind, dict) and column in JSON:
@@ -125,7 +125,7 @@ def as_written(name: str, kind: Any, column: str) -> str:
     return quoted(name)
 
 
-def as_written_in_binary(name: str, kind: Any, column: str) -> tuple[str, str] | None:
+def binary_expression(name: str, kind: Any, column: str) -> tuple[str, str] | None:
     """Return the Spark expression for PostgreSQL's binary form, and the resulting Arrow type; None if it must be text.
 
     The binary form has a layout for each column type. A column that is wider than Spark's type is filled by a cast that
@@ -147,7 +147,7 @@ def as_written_in_binary(name: str, kind: Any, column: str) -> tuple[str, str] |
     is_plain = column in ("text", "character varying") or (
         _LIMITED_TEXT.fullmatch(column) and not column.endswith("[]")
     )
-    return (as_written(name, kind, column), "string") if is_plain and is_text(kind) else None
+    return (text_expression(name, kind, column), "string") if is_plain and is_text(kind) else None
 
 
 def _mark_too_long(value: str, kind: Any, max_length: str, depth: int = 0) -> str:

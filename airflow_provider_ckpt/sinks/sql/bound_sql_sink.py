@@ -23,7 +23,7 @@ from airflow_provider_ckpt.sinks.sql.database import Database
 from airflow_provider_ckpt.sinks.sql.ledger import SqlLedger
 from airflow_provider_ckpt.sinks.sql.mysql_dialect import MySQLDialect
 from airflow_provider_ckpt.sinks.sql.names import staging_table
-from airflow_provider_ckpt.sinks.sql.releasing import SqlReleasing
+from airflow_provider_ckpt.sinks.sql.releasing import SqlReleaseStatements
 from airflow_provider_ckpt.sinks.sql.sqlite_dialect import SQLiteDialect
 from airflow_provider_ckpt.sinks.sql.staging import create_target, insert_rows, staging_table_of
 from airflow_provider_ckpt.sinks.sql.table_checks import problems
@@ -208,8 +208,8 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
 
     # ---- release
 
-    def _release_statements(self, connection: Connection) -> SqlReleasing:
-        return SqlReleasing(connection, self._dialect, self._settings)
+    def _release_statements(self, connection: Connection) -> SqlReleaseStatements:
+        return SqlReleaseStatements(connection, self._dialect, self._settings)
 
     def _undropped(self, connection: Connection) -> list[str]:
         return self._sql_ledger.undropped(connection)

@@ -50,7 +50,7 @@ class SqlLedger(Ledger[Connection]):
 
     # ---- making
 
-    def make(self, connection: Connection, born: str) -> None:
+    def create(self, connection: Connection, born: str) -> None:
         """Make the tables one by one, because MySQL keeps each one. A row in ``ckpt_format`` marks that all exist."""
         if not self.exists(connection):
             for table in self.tables.all.values():

@@ -19,7 +19,7 @@ _PLACE = "_ckpt_place"
 
 
 @dataclass(frozen=True)
-class SqlReleasing:
+class SqlReleaseStatements:
     """The statements of a release. ``settings`` has the table and schema as they are in the database."""
 
     connection: Connection
@@ -30,7 +30,7 @@ class SqlReleasing:
         existing = self.dialect.sizes(self.connection, self.settings.schema, [handle["staged"] for handle in handles])
         return [handle for handle in handles if handle["staged"] not in existing]
 
-    def hold(self) -> None:
+    def lock_definition(self) -> None:
         self.connection.execute(select(literal(1)).select_from(existing_table(self.settings.table, [])).limit(0))
 
     def empty(self) -> bool:

@@ -71,7 +71,7 @@ def insert_rows(
 
     Raises RowsRefusedError, SinkUnavailableError, and the errors of the frame itself.
     """
-    written = frame.selectExpr(*(_as_written(name, kind) for name, kind in columns))
+    written = frame.selectExpr(*(_expression(name, kind) for name, kind in columns))
     limits = []
     for name, _ in columns:
         column = target.columns[name]
@@ -94,5 +94,5 @@ def insert_rows(
     return answers
 
 
-def _as_written(name: str, kind: Any) -> str:
+def _expression(name: str, kind: Any) -> str:
     return as_json(name) if isinstance(plain(kind), dict) else quoted(name)

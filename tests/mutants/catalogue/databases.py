@@ -283,7 +283,7 @@ DATABASES = (
     Mutant(
         "sqlite-rows-that-a-trigger-passes-over",
         "R9",
-        "SqlReleasing._upsert",
+        "SqlReleaseStatements._upsert",
         "        return staged_rows - (self._count_rows(newest) - inserted)",
         "        return staged_rows",
         (f"{_SQL}test_triggers.py::test_rows_that_a_trigger_leaves_out_fail_the_release",),
@@ -346,7 +346,7 @@ DATABASES = (
     Mutant(
         "sql-attempts-not-filtered",
         "R5",
-        "SqlReleasing.move",
+        "SqlReleaseStatements.move",
         'for name in handle["columns"])).where(staging.c[PART].in_(handle["parts"]))\n    return',
         'for name in handle["columns"]))\n    return',
         (f"{_SQL}test_crashes.py::test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released",),

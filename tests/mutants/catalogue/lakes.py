@@ -201,7 +201,7 @@ LAKES = (
     Mutant(
         "start-of-an-overwrite-moved",
         "R9",
-        "StartMark.make",
+        "StartMark.create",
         "    self._storage.create_if_absent(self._path,",
         "    self._storage.replace(self._path,",
         ("tests/lakes/test_golden_v1.py",),

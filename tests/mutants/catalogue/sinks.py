@@ -198,7 +198,7 @@ SINKS = (
     Mutant(
         "turn-not-taken",
         "R9",
-        "Occupancy.take",
+        "Occupancy.take_turn",
         "        if self._turns.append(turn):",
         "        if self._turns.append(turn) or True:",
         _LAKE,
@@ -216,7 +216,7 @@ SINKS = (
     Mutant(
         "company-came-meanwhile",
         "R9",
-        "Occupancy.take",
+        "Occupancy.take_turn",
         "        if (content := self._foreign_content(turns)) is not None:",
         "        if (content := None) is not None:",
         _LAKE,
