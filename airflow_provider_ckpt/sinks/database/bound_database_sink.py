@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-Answers = list[dict[str, Any]]
+PartitionResults = list[dict[str, Any]]
 """For each partition that Spark counts: ``part`` and ``rows``."""
 
 
@@ -101,8 +101,10 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         """Return True if the table, which is there, has no row. False if that cannot be seen within seconds."""
 
     @abstractmethod
-    def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
-        """Stage the rows. Return the earlier ledger entry, the staging table's name and the partitions' answers."""
+    def _stage(
+        self, frame: DataFrame, request: StageRequest, columns: Columns
+    ) -> tuple[LedgerRow, str, PartitionResults]:
+        """Stage the rows. Return the earlier ledger entry, the staging table's name and the partitions' results."""
 
     @abstractmethod
     def _release_statements(self, connection: C) -> ReleaseStatements: ...
@@ -158,8 +160,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
         columns = [(field["name"], field["type"]) for field in json.loads(frame.schema.json())["fields"]]
-        row, staged, answers = self._stage(frame, request, columns)
-        rows = sum(answer["rows"] for answer in answers)
+        row, staged, results = self._stage(frame, request, columns)
+        rows = sum(result["rows"] for result in results)
         if rows == 0:
             self.delete_staged([request.id])
         return {
@@ -171,7 +173,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             "staged": staged,
             "columns": [column for column, _ in columns],
             "types": [kind for _, kind in columns],
-            "parts": [answer["part"] for answer in answers if answer["rows"]],
+            "parts": [result["part"] for result in results if result["rows"]],
             "ledger": row.born,
             "since": row.last,
         }

@@ -88,8 +88,10 @@ def check_table_input(given: SinkInput, sink: str, mode: str, key: Sequence[str]
             reason = f"is no column of the input of sink {given.uid}; it has {', '.join(map(repr, types))}"
             raise InvalidSinkError(sink=sink, setting="key", value=name, reason=reason)
         if isinstance(types[name], dict) or types[name] in ("float", "double"):
-            shown = types[name]["type"] if isinstance(types[name], dict) else types[name]
-            reason = f"is of type {shown} in the input of sink {given.uid}, whose values cannot be compared reliably"
+            type_name = types[name]["type"] if isinstance(types[name], dict) else types[name]
+            reason = (
+                f"is of type {type_name} in the input of sink {given.uid}, whose values cannot be compared reliably"
+            )
             raise InvalidSinkError(sink=sink, setting="key", value=name, reason=reason)
 
 

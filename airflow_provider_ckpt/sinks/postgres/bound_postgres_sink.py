@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
-from airflow_provider_ckpt.sinks.database.bound_database_sink import Answers, BoundDatabaseSink
+from airflow_provider_ckpt.sinks.database.bound_database_sink import BoundDatabaseSink, PartitionResults
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
@@ -100,7 +100,9 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
 
     # ---- stage
 
-    def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
+    def _stage(
+        self, frame: DataFrame, request: StageRequest, columns: Columns
+    ) -> tuple[LedgerRow, str, PartitionResults]:
         name = staging_table(self._context.job_id, self._context.uid, request.id)
         staging, extra_columns = sql.Identifier(self._schema, name), own_columns(self._settings.mode)
 

@@ -149,8 +149,8 @@ def copy_rows(
         sample=known_rows(),
         numbers_rows=ROW in extra_columns,
     )
-    answers: list[dict[str, Any]] = request.over_partitions(written, run)
-    errors = [answer["error"] for answer in answers if "error" in answer]
+    results: list[dict[str, Any]] = request.over_partitions(written, run)
+    errors = [result["error"] for result in results if "error" in result]
     for error in errors:
         if not is_transient(error["sqlstate"]):
             explanation = meaning(error["sqlstate"])
@@ -159,7 +159,7 @@ def copy_rows(
             )
     for error in errors:
         raise failures.unreachable("stage a batch from an executor", _error_text(error))
-    return answers
+    return results
 
 
 def _error_text(error: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, MetaData, Table, literal, select
 from sqlalchemy.schema import CreateTable, DropTable
 
-from airflow_provider_ckpt.sinks.database.bound_database_sink import Answers, BoundDatabaseSink
+from airflow_provider_ckpt.sinks.database.bound_database_sink import BoundDatabaseSink, PartitionResults
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
@@ -154,12 +154,14 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
 
     # ---- stage
 
-    def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
+    def _stage(
+        self, frame: DataFrame, request: StageRequest, columns: Columns
+    ) -> tuple[LedgerRow, str, PartitionResults]:
         self._refuse_cluster(frame)
         name = staging_table(self._context.job_id, self._context.uid, request.id)
         row, staging, target = self._make_with_retries(request, lambda: self._make(name, request, columns))
-        answers = insert_rows(frame, request, self._database, staging, columns, target, self._failures)
-        return row, name, answers
+        results = insert_rows(frame, request, self._database, staging, columns, target, self._failures)
+        return row, name, results
 
     def _make(self, name: str, request: StageRequest, columns: Columns) -> tuple[LedgerRow, Table, SqlTable]:
         with self._transaction("look at its table") as connection:

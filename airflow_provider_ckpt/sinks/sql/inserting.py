@@ -41,7 +41,7 @@ _TRANSIENT_SQLITE_TEXTS = (
 
 
 class _Refused(Exception):
-    """A value that the column would change. ``column`` and ``what`` do not contain the value."""
+    """A value that the column would change. ``column`` and ``problem`` do not contain the value."""
 
     def __init__(self, column: str, problem: str) -> None:
         super().__init__(column, problem)

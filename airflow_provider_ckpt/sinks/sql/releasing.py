@@ -15,7 +15,7 @@ from airflow_provider_ckpt.sinks.sink import Handle
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.tables import existing_table
 
-_PLACE = "_ckpt_place"
+_RANK = "_ckpt_place"
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,6 @@ def _guard(handle: Handle, key: Sequence[str]) -> str | None:
 def _newest(staging: Table, handle: Handle, key: Sequence[ColumnElement[Any]]) -> Select[Any]:
     columns = [staging.c[name] for name in handle["columns"]]
     order = (staging.c[PART].desc(), staging.c[ROW].desc())
-    place = func.row_number().over(partition_by=key, order_by=order).label(_PLACE)
-    ranked = select(*columns, place).where(staging.c[PART].in_(handle["parts"])).subquery("_ckpt_ranked")
-    return select(*(ranked.c[name] for name in handle["columns"])).where(ranked.c[_PLACE] == 1)
+    rank = func.row_number().over(partition_by=key, order_by=order).label(_RANK)
+    ranked = select(*columns, rank).where(staging.c[PART].in_(handle["parts"])).subquery("_ckpt_ranked")
+    return select(*(ranked.c[name] for name in handle["columns"])).where(ranked.c[_RANK] == 1)

@@ -84,14 +84,14 @@ def insert_rows(
         dialect.insert_text(staging),
         limits,
     )
-    answers: list[dict[str, Any]] = request.over_partitions(written, run)
-    errors = [answer["error"] for answer in answers if "error" in answer]
+    results: list[dict[str, Any]] = request.over_partitions(written, run)
+    errors = [result["error"] for result in results if "error" in result]
     for error in errors:
         if not dialect.is_transient(error["code"], is_connected=error["is_connected"]):
             raise failures.rows_refused(error["text"])
     for error in errors:
         raise failures.unreachable("stage a batch from an executor", error["text"])
-    return answers
+    return results
 
 
 def _expression(name: str, kind: Any) -> str:

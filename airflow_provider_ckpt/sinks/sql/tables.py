@@ -100,9 +100,9 @@ class LedgerTables:
         self.staged = self._table("staged", (*sink_key, handle), Column("staging", _ascii(64), nullable=False))
         self.targets = self._table("targets", (), Column("target", _target(), primary_key=True))
 
-    def _table(self, name: str, key: Sequence[tuple[str, int]], *more: Column[Any]) -> Table:
+    def _table(self, name: str, key: Sequence[tuple[str, int]], *other_columns: Column[Any]) -> Table:
         keys = [Column(column, _ascii(size), primary_key=True, autoincrement=False) for column, size in key]
-        return Table(f"ckpt_{name}", self._metadata, *keys, *more, schema=self._schema, **_OPTIONS)
+        return Table(f"ckpt_{name}", self._metadata, *keys, *other_columns, schema=self._schema, **_OPTIONS)
 
     @property
     def all(self) -> Mapping[str, Table]:
