@@ -43,40 +43,40 @@ class AirflowApi:
         self._connection, self._url = connection, _address(connection)
         _warn_of_plain_text(connection, self._url)
         self._token: str | None = connection.extra.get("token")
-        self._given = self._token is not None
+        self._has_fixed_token = self._token is not None
         self._opener = urllib.request.build_opener(_NoRedirect())
 
     def variable(self, key: str) -> str | None:
         """Return the text of a Variable, or None if there is none of that key. Raises ApiFailedError."""
         path = f"/api/v2/variables/{quote(key, safe='')}"
-        code, answer = self._authorized(path)
+        code, answer = self._request_authorized(path)
         # a server also answers 404 for an unknown path, for example if the address lacks Airflow's own path
         if code == _NOT_FOUND and "Variable" in str(answer.get("detail")):
             return None
         if code >= 300 or not isinstance(answer.get("value"), str):
-            raise ApiFailedError(self._told(path, code, answer))
+            raise ApiFailedError(self._failure_text(path, code, answer))
         return str(answer["value"])
 
-    def _authorized(self, path: str) -> tuple[int, Mapping[str, Any]]:
-        fresh = self._token is None
+    def _request_authorized(self, path: str) -> tuple[int, Mapping[str, Any]]:
+        is_new = self._token is None
         if self._token is None:
             self._token = self._log_in()
-        code, answer = self._ask(path, token=self._token)
-        if code == _UNAUTHORIZED and not self._given:
+        code, answer = self._request(path, token=self._token)
+        if code == _UNAUTHORIZED and not self._has_fixed_token:
             self._token = None  # it has expired, or the server is another one
-            if not fresh:
-                return self._authorized(path)
+            if not is_new:
+                return self._request_authorized(path)
         return code, answer
 
     def _log_in(self) -> str:
-        who = {"username": self._connection.login or "", "password": self._connection.password or ""}
-        code, answer = self._ask("/auth/token", body=who)
+        credentials = {"username": self._connection.login or "", "password": self._connection.password or ""}
+        code, answer = self._request("/auth/token", body=credentials)
         token = answer.get("access_token")
         if not isinstance(token, str):
-            raise ApiFailedError(self._told("/auth/token", code, answer))
+            raise ApiFailedError(self._failure_text("/auth/token", code, answer))
         return token
 
-    def _ask(
+    def _request(
         self, path: str, *, token: str | None = None, body: Mapping[str, str] | None = None
     ) -> tuple[int, Mapping[str, Any]]:
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
@@ -93,7 +93,7 @@ class AirflowApi:
             reason = self._connection.redact(str(getattr(error, "reason", error)))
         raise ApiFailedError(f"{self._url} did not answer: {reason}")
 
-    def _told(self, path: str, code: int, answer: Mapping[str, Any]) -> str:
+    def _failure_text(self, path: str, code: int, answer: Mapping[str, Any]) -> str:
         detail = self._connection.redact(str(answer.get("detail", ""))[:200])
         return f"{self._url}{path} answered {code} {detail}".rstrip()
 
@@ -109,10 +109,10 @@ def _warn_of_plain_text(connection: Connection, url: str) -> None:
 
 def _fields(data: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(data)
+        fields = json.loads(data)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _address(connection: Connection) -> str:

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.storage.location import Location
 
 def bind_sinks(job: HasSinks, job_id: str, root: Location) -> dict[str, BoundSink]:
     """Return the sinks of the job by uid, bound. Nothing is written yet."""
-    return {one.uid: one.sink.bind(SinkContext(job_id, one.uid, root.options)) for one in job.sinks}
+    return {operator.uid: operator.sink.bind(SinkContext(job_id, operator.uid, root.options)) for operator in job.sinks}
 
 
 def output_folders(job: HasSinks, root: Location) -> dict[str, str]:
@@ -17,5 +17,7 @@ def output_folders(job: HasSinks, root: Location) -> dict[str, str]:
 
     A folder in a store with its own endpoint is left out, because its URI without the endpoint names another store.
     """
-    found = {one.uid: one.sink.spark_folders(root.options) for one in job.sinks}
-    return {uid: places[0].for_display() for uid, places in found.items() if places and not places[0].has_own_endpoint}
+    folders = {operator.uid: operator.sink.spark_folders(root.options) for operator in job.sinks}
+    return {
+        uid: places[0].for_display() for uid, places in folders.items() if places and not places[0].has_own_endpoint
+    }

@@ -65,10 +65,6 @@ def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: in
 
     Args:
         staged: paths of the staged files, relative to their staged place.
-        job_id: the job.
-        uid: the sink's uid.
-        batch_id: Spark's number of the batch.
-        nonce: the nonce of the stage request.
     """
     prefix = f"part-{job_and_sink(job_id, uid)}-{batch_id:08d}-{nonce}"
     names = []

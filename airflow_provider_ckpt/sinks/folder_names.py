@@ -30,10 +30,10 @@ def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str
     try:
         yield
     except Exception as error:
-        found = _longest(error, partition_by, handle)
-        if found is None:
+        longest = _longest(error, partition_by, handle)
+        if longest is None:
             raise
-        column, length = found
+        column, length = longest
         raise RowsRefusedError(
             "sink {sink!r} of job {job!r}: a row of batch {handle} has a value in {column!r}, by which its output "
             "is partitioned, that is too long for the name of a folder: as Spark writes it the name has {bytes} "
@@ -48,19 +48,19 @@ def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str
         ) from None
 
 
-def _longest(error: BaseException, partition_by: Sequence[str], place: str) -> tuple[str, int] | None:
+def _longest(error: BaseException, partition_by: Sequence[str], path: str) -> tuple[str, int] | None:
     """Return the column with the longest name in the error, and that name's bytes; None if the error has another cause.
 
-    Lines without ``place`` are skipped, because they may describe an input with such folders.
+    Lines without ``path`` are skipped, because they may describe an input with such folders.
     """
     columns = {name.casefold(): name for name in partition_by}
     if not columns:
         return None
-    longest = "", 0
+    widest = "", 0
     lines = (line for text in texts(error) for line in text.splitlines())
-    for line in (line for line in lines if place in line and _TOO_LONG.search(line)):
+    for line in (line for line in lines if path in line and _TOO_LONG.search(line)):
         for name, value in _FOLDER.findall(line):
             column, length = columns.get(unquote(name).casefold()), len(f"{name}={value}".encode())
-            if column is not None and length > longest[1]:
-                longest = column, length
-    return longest if longest[1] > _LONGEST else None
+            if column is not None and length > widest[1]:
+                widest = column, length
+    return widest if widest[1] > _LONGEST else None

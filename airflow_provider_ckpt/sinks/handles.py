@@ -12,18 +12,13 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 
 
 @contextmanager
-def reading_handle(handle: Mapping[str, Any], known: str, context: SinkContext) -> Iterator[None]:
+def reading_handle(handle: Mapping[str, Any], handle_format: str, context: SinkContext) -> Iterator[None]:
     """Refuse a handle of another format, and a handle in which the block finds a damaged field.
-
-    Args:
-        handle: the handle as the log holds it.
-        known: the format that the sink reads.
-        context: job and sink.
 
     Raises UnknownHandleError, DamagedHandleError.
     """
-    if handle.get("format") != known or handle.get("version") != 1:
-        raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=known)
+    if handle.get("format") != handle_format or handle.get("version") != 1:
+        raise UnknownHandleError(format=handle.get("format"), version=handle.get("version"), known=handle_format)
     try:
         yield
     except UnknownFormError as error:

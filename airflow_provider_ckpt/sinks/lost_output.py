@@ -20,14 +20,14 @@ def refuse_lost_output(state: JobState, sinks: Mapping[str, BoundSink]) -> None:
     Raises OutputLostError.
     """
     for uid, sink in sinks.items():
-        with_rows = [n for n, event in state.releases.items() if _has_rows(event.sinks.get(uid, {}))]
-        if with_rows and (known := sink.last_released()) < max(with_rows):
+        with_rows = [checkpoint for checkpoint, event in state.releases.items() if _has_rows(event.sinks.get(uid, {}))]
+        if with_rows and (last_released := sink.last_released()) < max(with_rows):
             raise OutputLostError(
                 "sink {sink!r} has {known} as its last released checkpoint, and the journal has {released}: its "
                 "folder or table, or the records of its releases, were deleted or emptied. Bring them back, or run "
                 "the job under another id",
                 sink=uid,
-                known=known or "nothing",
+                known=last_released or "nothing",
                 released=max(with_rows),
             )
 
@@ -48,9 +48,9 @@ def refuse_older_journal(journal: Journal, sinks: Mapping[str, BoundSink]) -> No
 
     Raises OutputLostError.
     """
-    known = {uid: sink.last_released() for uid, sink in sinks.items()}
+    last_released = {uid: sink.last_released() for uid, sink in sinks.items()}
     completed = journal.refresh().last_completed
-    for uid, released in known.items():
+    for uid, released in last_released.items():
         if released > completed:
             raise OutputLostError(
                 "sink {sink!r} has released checkpoint {known}, and the newest that the journal knows is "

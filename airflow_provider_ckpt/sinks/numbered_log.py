@@ -34,9 +34,6 @@ class NumberedLog(Generic[T]):
     A process appends only after it has seen the entry before. Thread-safe.
 
     Args:
-        storage: holds the folder.
-        folder: path of the folder.
-        kind: document kind of the entries.
         version: version that is written, and the newest that is read.
         parse: makes a value of an entry's body, and raises UnknownFormError for a damaged one.
         write: makes an entry's body of a value.
@@ -65,7 +62,7 @@ class NumberedLog(Generic[T]):
         """Return the number of entries seen so far. There may be more."""
         with self.lock:
             if self._length is None:
-                self._length = self._listed()
+                self._length = self._count_listed()
             return self._length
 
     def catch_up(self) -> int:
@@ -73,7 +70,7 @@ class NumberedLog(Generic[T]):
         with self.lock:
             while True:
                 try:
-                    self._see(self._value(self.length()))
+                    self._advance(self._value(self.length()))
                 except ObjectNotFoundError:
                     return self.length()
 
@@ -88,7 +85,7 @@ class NumberedLog(Generic[T]):
             except AlreadyExistsError:
                 if self._read(number).get("writer") != writer:  # if it is ours, only the reply was lost (R17)
                     return False
-            self._see(value)
+            self._advance(value)
             return True
 
     def entry(self, number: int) -> T:
@@ -101,15 +98,15 @@ class NumberedLog(Generic[T]):
                     raise self._damaged(f"entry {number} is gone, and there are {self.length()}") from None
             return self._recent[number]
 
-    def refuse_shorter(self, entries: int, who: str) -> None:
-        """Refuse a log with fewer ``entries`` than ``who`` has seen.
+    def refuse_shorter(self, entries: int, observer: str) -> None:
+        """Refuse a log with fewer ``entries`` than ``observer`` has seen.
 
         Raises ReleaseRecordLostError.
         """
         if entries > self.length():
-            raise self._damaged(f"{who} has seen {entries}, and there are {self.length()}")
+            raise self._damaged(f"{observer} has seen {entries}, and there are {self.length()}")
 
-    def _see(self, value: T) -> None:
+    def _advance(self, value: T) -> None:
         number = self.length()
         self._remember(number, value)
         self._length = number + 1
@@ -119,7 +116,7 @@ class NumberedLog(Generic[T]):
             del self._recent[next(iter(self._recent))]
         self._recent[number] = value
 
-    def _listed(self) -> int:
+    def _count_listed(self) -> int:
         numbers = {int(match[1]) for match in map(_NAME.fullmatch, self._storage.list(self._folder)) if match}
         end = max(numbers, default=-1) + 1
         for number in range(end):

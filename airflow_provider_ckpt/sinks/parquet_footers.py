@@ -32,9 +32,9 @@ def parquet_columns(storage: Storage, path: str, size: int) -> list[tuple[str, A
     Raises the errors of :func:`parquet_rows`.
     """
     [footer] = read_footers(storage, [(path, size)])
-    written = (footer.metadata or {}).get(_SPARK_SCHEMA)
-    if written is not None:
-        return [(field["name"], field["type"]) for field in json.loads(written)["fields"]]
+    spark_schema = (footer.metadata or {}).get(_SPARK_SCHEMA)
+    if spark_schema is not None:
+        return [(field["name"], field["type"]) for field in json.loads(spark_schema)["fields"]]
     return [(name, None) for name in footer.schema.to_arrow_schema().names]
 
 
@@ -50,13 +50,13 @@ def _footer(storage: Storage, path: str, size: int) -> Any:
     from pyarrow import ArrowException, parquet
 
     tail = storage.read_range(path, max(0, size - _FIRST_READ), size)
-    footer = int.from_bytes(tail[-_LENGTH:-4], "little") + _LENGTH
-    if tail[-4:] != _MAGIC or not _LENGTH < footer <= size:
+    length = int.from_bytes(tail[-_LENGTH:-4], "little") + _LENGTH
+    if tail[-4:] != _MAGIC or not _LENGTH < length <= size:
         raise _unreadable(storage.full_uri(path), f"it ends in {tail[-4:]!r}")
-    if footer > len(tail):
-        tail = storage.read_range(path, size - footer, size)
+    if length > len(tail):
+        tail = storage.read_range(path, size - length, size)
     try:
-        return parquet.read_metadata(BytesIO(tail[-footer:]))
+        return parquet.read_metadata(BytesIO(tail[-length:]))
     except (ArrowException, OSError) as error:
         raise _unreadable(storage.full_uri(path), str(error)) from error
 

@@ -68,8 +68,8 @@ def checked_together(uid: str, sink: BoundSink, answer: object, sinks: int) -> l
     """
     if isinstance(answer, Sequence) and not isinstance(answer, str) and len(answer) == sinks:
         return list(answer)
-    many = f" of length {len(answer)}" if isinstance(answer, list) else ""
-    problem = f"what is of type {type(answer).__name__}{many}"
+    length = f" of length {len(answer)}" if isinstance(answer, list) else ""
+    problem = f"what is of type {type(answer).__name__}{length}"
     raise _refused(uid, sink, "release_together", problem, f"a list of the counts of all {sinks} sinks")
 
 

@@ -40,7 +40,6 @@ def writing(session: SparkSession, allowed: Mapping[str, tuple[str, ...]]) -> It
     """Run a write with settings of the session.
 
     Args:
-        session: session of the frame that is written.
         allowed: setting -> accepted values, the preferred one first. Empty keeps the user's own settings.
     """
     key = _identity(session)
@@ -55,13 +54,13 @@ def writing(session: SparkSession, allowed: Mapping[str, tuple[str, ...]]) -> It
 
 def _enter(session: SparkSession, key: str, allowed: Mapping[str, tuple[str, ...]]) -> None:
     while True:
-        given = {name: str(session.conf.get(name)) for name in allowed}
-        wanted = {name: values[0] for name, values in allowed.items() if given[name].upper() not in _upper(values)}
+        current = {name: str(session.conf.get(name)) for name in allowed}
+        wanted = {name: values[0] for name, values in allowed.items() if current[name].upper() not in _upper(values)}
         mode = _MODES.get(key)
         if mode is None:
             for name, value in wanted.items():
                 session.conf.set(name, value)
-            _MODES[key] = _Mode({name: given[name] for name in wanted})
+            _MODES[key] = _Mode({name: current[name] for name in wanted})
             return
         if not wanted and (allowed or not mode.before):
             mode.writes += 1

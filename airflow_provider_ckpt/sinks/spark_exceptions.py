@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 
-def says(error: BaseException | None, text: str) -> bool:
-    return any(text in told for told in texts(error))
+def has_text(error: BaseException | None, text: str) -> bool:
+    return any(text in message for message in texts(error))
 
 
 def texts(error: BaseException | None) -> Iterator[str]:

@@ -31,8 +31,8 @@ class StagingArea:
 
         Text writers also leave empty files, which hold no data.
         """
-        found = self._storage.child(place).files("")
-        return [(path, size) for path, size in found if size > 0 and self._is_data(path)]
+        files = self._storage.child(place).files("")
+        return [(path, size) for path, size in files if size > 0 and self._is_data(path)]
 
     def _is_data(self, path: str) -> bool:
         return is_data_file(path)
@@ -43,7 +43,7 @@ class StagingArea:
         except ObjectNotFoundError:
             return None
 
-    def _found(self, paths: Sequence[str]) -> dict[str, int]:
+    def _existing_sizes(self, paths: Sequence[str]) -> dict[str, int]:
         """Return the bytes of the files that exist, by path."""
         sizes = each_at_once(self._size, paths, self._storage.requests_at_once)
         return {path: size for path, size in zip(paths, sizes, strict=True) if size is not None}
@@ -71,10 +71,6 @@ def file_changed(
     """Return the error for a staged file of another size: the disk lost data, or another writer changed it.
 
     Args:
-        context: the sink and its job.
-        checkpoint: the checkpoint to release.
-        path: path of the file.
-        uri: its storage.
         expected: the bytes that were staged.
         found: the bytes that are there.
     """

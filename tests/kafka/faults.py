@@ -37,12 +37,12 @@ class HookedTransactions(Transactions):
     def send(self, topic: str, batches: Iterable[list[dict[str, Any]]]) -> int:
         found: list[int] = []
         self._around("send", lambda: found.append(Transactions.send(self, topic, batches)))
-        self._calls.asked("flushing", lambda: self._producer.flush(30))
+        self._calls.request("flushing", lambda: self._producer.flush(30))
         return found[0]
 
     def record(self, topic: str, value: bytes) -> None:
         self._around("record", lambda: Transactions.record(self, topic, value))
-        self._calls.asked("flushing", lambda: self._producer.flush(30))
+        self._calls.request("flushing", lambda: self._producer.flush(30))
 
     def commit(self) -> None:
         self._around("commit", super().commit)

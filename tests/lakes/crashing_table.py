@@ -46,8 +46,8 @@ class WrappedTable(LakeTable):
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, Any]:
         return self.inner.partition(path, footer, snapshot)
 
-    def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
-        return self.inner.as_held(columns)
+    def as_stored(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        return self.inner.as_stored(columns)
 
     def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
         return self.inner.promoted(columns, snapshot)

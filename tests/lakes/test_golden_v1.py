@@ -71,9 +71,9 @@ def test_an_intent_of_a_later_version_is_refused(storage: Storage) -> None:
 def test_when_an_overwriting_sink_began_is_written_and_read_as_it_was(storage: Storage) -> None:
     mark = StartMark(storage, "orders", "lake")
     assert mark.read() is None
-    mark.make(2)
+    mark.create(2)
     assert json_without_checksum(storage.read("_ckpt/orders/lake/start.json")) == golden("start.json")
-    mark.make(5)
+    mark.create(5)
     assert mark.read() == 2
 
 

@@ -28,7 +28,7 @@ from airflow_provider_ckpt.sinks.errors import (
     TargetRefusedError,
 )
 from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
-    as_iceberg_has_them,
+    as_iceberg_columns,
     iceberg_schema,
     promoted,
     required_field,
@@ -464,7 +464,7 @@ def test_every_type_that_spark_has_comes_back_from_a_table_as_it_was() -> None:
     assert spark_columns(iceberg_schema(columns)) == tuple(columns)
     assert required_field(columns) is None
     small = Column("a", {"type": "array", "elementType": "short", "containsNull": True})
-    assert as_iceberg_has_them([small])[0].type["elementType"] == "integer"
+    assert as_iceberg_columns([small])[0].type["elementType"] == "integer"
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_a_decimal_that_mysql_s_json_would_round_wants_a_text() -> None:
     assert mysql_types.fits(prices(15), "json")
     assert not mysql_types.fits(prices(16), "json")
     assert mysql_types.fits(prices(38), "longtext")
-    assert mysql_types.made_for(prices(15), "utf8mb4_bin", is_key=False) == "json"
-    made = mysql_types.made_for(prices(16), "utf8mb4_bin", is_key=False)
+    assert mysql_types.column_type_for(prices(15), "utf8mb4_bin", is_key=False) == "json"
+    made = mysql_types.column_type_for(prices(16), "utf8mb4_bin", is_key=False)
     assert made is not None
     assert mysql_types.fits(prices(16), made)

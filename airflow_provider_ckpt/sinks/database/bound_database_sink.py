@@ -16,7 +16,7 @@ from airflow_provider_ckpt.model.errors import DamagedFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.database.failures import Failures
-from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, LedgerReleases
+from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, ReleaseStatements
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow, LedgerRules
 from airflow_provider_ckpt.sinks.database.participant_release import ParticipantRelease
 from airflow_provider_ckpt.sinks.database.settings import Settings
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-Answers = list[dict[str, Any]]
+PartitionResults = list[dict[str, Any]]
 """For each partition that Spark counts: ``part`` and ``rows``."""
 
 
@@ -73,8 +73,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     # ---- specific to each database
 
     @abstractmethod
-    def _open(self, doing: str, refused: Callable[[Any], Exception]) -> AbstractContextManager[C]:
-        """Open a transaction. ``refused``: returns the error for a driver error that would persist."""
+    def _open(self, doing: str, refusal_of: Callable[[Any], Exception]) -> AbstractContextManager[C]:
+        """Open a transaction. ``refusal_of``: returns the error for a driver error that would persist."""
 
     @abstractmethod
     def _explain(self, error: Any) -> str:
@@ -93,7 +93,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         """Return the problems of the table as it is now, the most serious first; None if there is no table."""
 
     @abstractmethod
-    def _is_there(self, connection: C) -> bool:
+    def _exists(self, connection: C) -> bool:
         """Return True if there is something of the table's name."""
 
     @abstractmethod
@@ -101,13 +101,15 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         """Return True if the table, which is there, has no row. False if that cannot be seen within seconds."""
 
     @abstractmethod
-    def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
-        """Stage the rows. Return the earlier ledger entry, the staging table's name and the partitions' answers."""
+    def _stage(
+        self, frame: DataFrame, request: StageRequest, columns: Columns
+    ) -> tuple[LedgerRow, str, PartitionResults]:
+        """Stage the rows. Return the earlier ledger entry, the staging table's name and the partitions' results."""
 
     @abstractmethod
-    def _releasing(self, connection: C) -> LedgerReleases: ...
+    def _release_statements(self, connection: C) -> ReleaseStatements: ...
 
-    def _left(self, connection: C) -> list[str]:
+    def _undropped(self, connection: C) -> list[str]:
         """Return released handles whose staging tables still exist. Only where a DROP commits can there be any."""
         return []
 
@@ -141,8 +143,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         with self._transaction("look at its ledger") as connection:
             self._check_schema(connection)
             self._refuse_moved(self._ledger.row(connection))
-        with self._open("make its ledger", self._not_made) as connection:
-            self._ledger.make(connection, uuid.uuid4().hex)
+        with self._open("make its ledger", self._ledger_creation_error) as connection:
+            self._ledger.create(connection, uuid.uuid4().hex)
             row = self._ledger.row(connection)
             if row is not None:
                 self._rules.refuse_superseded(row)
@@ -150,16 +152,16 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _refuse_moved(self, row: LedgerRow | None) -> None:
         self._rules.refuse_moved(row, str(self._table), self._settings.mode)
 
-    def _not_made(self, error: Any) -> Exception:
+    def _ledger_creation_error(self, error: Any) -> Exception:
         advice = "Give its user the right to make and drop tables there, or name another staging_schema"
         return self._failures.mismatch(f"its ledger cannot be made ({self._explain(error)})", advice)
 
     # ---- stage
 
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
-        columns = [(one["name"], one["type"]) for one in json.loads(frame.schema.json())["fields"]]
-        row, staged, answers = self._stage(frame, request, columns)
-        rows = sum(answer["rows"] for answer in answers)
+        columns = [(field["name"], field["type"]) for field in json.loads(frame.schema.json())["fields"]]
+        row, staged, results = self._stage(frame, request, columns)
+        rows = sum(result["rows"] for result in results)
         if rows == 0:
             self.delete_staged([request.id])
         return {
@@ -171,12 +173,12 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             "staged": staged,
             "columns": [column for column, _ in columns],
             "types": [kind for _, kind in columns],
-            "parts": [answer["part"] for answer in answers if answer["rows"]],
+            "parts": [result["part"] for result in results if result["rows"]],
             "ledger": row.born,
             "since": row.last,
         }
 
-    def _made_patiently(self, request: StageRequest, make: Callable[[], T]) -> T:
+    def _make_with_retries(self, request: StageRequest, make: Callable[[], T]) -> T:
         """Call ``make``, which makes the staging table of the request, and return its value.
 
         While the database fails temporarily, it is called again. The commit of the previous try may have happened
@@ -184,14 +186,14 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         """
         tries = itertools.count()
 
-        def again() -> T:
+        def make_again() -> T:
             if next(tries):
                 self.delete_staged([request.id])
             return make()
 
-        return request.patient(again)
+        return request.patient(make_again)
 
-    def _known(self, connection: C) -> LedgerRow:
+    def _existing_row(self, connection: C) -> LedgerRow:
         row = self._ledger.row(connection)
         if row is None:
             raise self._failures.ledger_lost("its entry was deleted while the job runs")
@@ -203,24 +205,24 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         return self.release_together([ReleaseParticipant(self, handles)], checkpoint)[0]
 
     def release_together(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
-        staged = [(self._of_mine(share.sink), share.handles) for share in shares]
+        staged = [(self._of_same_kind(participant.sink), participant.handles) for participant in shares]
         work = [(sink, sink._with_rows(handles)) for sink, handles in staged]
-        at = self
+        current = self
 
-        def refused(error: Any) -> Exception:
-            return at._failures.release_refused(checkpoint)(at._explain(error))
+        def refusal_of(error: Any) -> Exception:
+            return current._failures.release_refused(checkpoint)(current._explain(error))
 
-        counts, left = list[dict[str, int]](), list[list[str]]()
-        with self._open(f"release checkpoint {checkpoint}", refused) as connection:
-            parts = {sink: sink._share(connection, handles, checkpoint) for sink, handles in work}
-            for at in parts:
-                parts[at].decide()
-            for at in reversed(parts):
-                parts[at].empty()
-            for at in parts:
-                counts.append(parts[at].fill())
-                left.append(at._left(connection))
-        for (sink, _), names in zip(work, left, strict=True):
+        counts, undropped = list[dict[str, int]](), list[list[str]]()
+        with self._open(f"release checkpoint {checkpoint}", refusal_of) as connection:
+            releases = {sink: sink._participant_release(connection, handles, checkpoint) for sink, handles in work}
+            for current in releases:
+                releases[current].decide()
+            for current in reversed(releases):
+                releases[current].empty()
+            for current in releases:
+                counts.append(releases[current].fill())
+                undropped.append(current._undropped(connection))
+        for (sink, _), names in zip(work, undropped, strict=True):
             sink._clean_up(names)
         return counts
 
@@ -238,19 +240,19 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
                 "staging tables of released batches cannot be deleted, so their rows are stored twice: %s", error
             )
 
-    def _of_mine(self, sink: BoundSink) -> BoundDatabaseSink[C]:
+    def _of_same_kind(self, sink: BoundSink) -> BoundDatabaseSink[C]:
         assert isinstance(sink, type(self)), f"{sink!r} is not of {self!r}'s kind"
         return sink
 
     def _with_rows(self, handles: Sequence[Handle]) -> list[Handle]:
-        checked = [checked_handle(one, self.handle_format, self._context, str(self._table)) for one in handles]
+        checked = [checked_handle(handle, self.handle_format, self._context, str(self._table)) for handle in handles]
         return [handle for handle in checked if handle["rows"]]
 
-    def _share(self, connection: C, staged: Sequence[Handle], checkpoint: int) -> ParticipantRelease[C]:
-        releasing, replaces = self._releasing(connection), self._settings.mode == "replace"
+    def _participant_release(self, connection: C, staged: Sequence[Handle], checkpoint: int) -> ParticipantRelease[C]:
+        releasing, replaces = self._release_statements(connection), self._settings.mode == "replace"
 
         def problems(waiting: Sequence[Handle]) -> Iterable[Problem]:
-            return self._problems_now(connection, waiting)
+            return self._current_problems(connection, waiting)
 
         return ParticipantRelease(
             connection,
@@ -263,7 +265,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             problems=problems,
         )
 
-    def _problems_now(self, connection: C, waiting: Sequence[Handle]) -> Iterable[Problem]:
+    def _current_problems(self, connection: C, waiting: Sequence[Handle]) -> Iterable[Problem]:
         """Return the problems of the table for the rows of these handles."""
         seen: list[Columns] = []
         for handle in waiting:
@@ -276,7 +278,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         """Raises OutputLostError: the ledger outlives the table, and ``create=True`` would make an empty one."""
         with self._transaction("read its ledger") as connection:
             row = self._ledger.row(connection)
-            if not self._is_there(connection):
+            if not self._exists(connection):
                 self._rules.refuse_lost(row)
         return 0 if row is None else row.last
 
@@ -292,14 +294,16 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         with self._transaction("look for what is staged") as connection:
             staged = list(self._ledger.staged(connection))
-        dead = [one for one in staged if one not in live_handles and _is_dead(attempt_of(one), live_attempts)]
+        dead = [
+            handle for handle in staged if handle not in live_handles and _is_dead(attempt_of(handle), live_attempts)
+        ]
         self.delete_staged(dead)
         return sorted(dead)
 
     def staged(self) -> dict[str, list[int]]:
         with self._transaction("look for what is staged") as connection:
-            found = self._ledger.staged(connection)
-        return {handle: [size] for handle, (_, size) in found.items() if size >= 0}
+            tables = self._ledger.staged(connection)
+        return {handle: [size] for handle, (_, size) in tables.items() if size >= 0}
 
     def delete_staged(self, ids: Collection[str]) -> None:
         for handle in sorted(ids):
@@ -329,18 +333,15 @@ _FIELDS = {
 }
 
 
-def checked_handle(handle: Mapping[str, Any], known: str, context: SinkContext, table: str) -> Handle:
+def checked_handle(handle: Mapping[str, Any], handle_format: str, context: SinkContext, table: str) -> Handle:
     """Return the handle if it is whole and was staged for this table.
 
     Args:
         handle: as the subtask's log holds it. Its ``parts`` are the attempts of Spark's tasks that count.
-        known: the format that this sink reads.
-        context: job and sink.
-        table: the sink's table.
 
     Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
     """
-    with reading_handle(handle, known, context):
+    with reading_handle(handle, handle_format, context):
         for name, read in _FIELDS.items():
             read_field(handle, name, read)
         if len(handle["types"]) != len(handle["columns"]):

@@ -21,7 +21,7 @@ STATEMENT_TIMEOUT = 3600
 A statement that is cut off on a healthy server is cut off again at each try. A frozen server releases nothing in any
 case, and does not delay other sinks.
 """
-SHORTEST, LONGEST = 1, 86_400
+MIN_TIMEOUT, MAX_TIMEOUT = 1, 86_400
 """Seconds that ``statement_timeout`` may have."""
 
 
@@ -110,11 +110,11 @@ class DatabaseSink(Sink):
         self.validate_place()
 
     def _validate_timeout(self) -> None:
-        given = self.statement_timeout
-        is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
-        if given is not None and not (is_number and SHORTEST <= given <= LONGEST):
-            reason = f"is no number of seconds from {SHORTEST} to {LONGEST}"
-            raise self.invalid("statement_timeout", given, reason)
+        timeout = self.statement_timeout
+        is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+        if timeout is not None and not (is_number and MIN_TIMEOUT <= timeout <= MAX_TIMEOUT):
+            reason = f"is no number of seconds from {MIN_TIMEOUT} to {MAX_TIMEOUT}"
+            raise self.invalid("statement_timeout", timeout, reason)
 
     def _validate_key(self) -> None:
         if problem := names_problem(self.key):

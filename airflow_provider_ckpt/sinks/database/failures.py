@@ -27,7 +27,7 @@ _DELETED = (
 
 @dataclass(frozen=True)
 class Failures:
-    """The errors of one sink. ``table``, ``ledger``: names for people. ``what`` must contain no values of rows."""
+    """The errors of one sink. ``table``, ``ledger``: names for people. ``problem`` must contain no values of rows."""
 
     context: SinkContext
     table: str
@@ -56,7 +56,7 @@ class Failures:
             released=released,
         )
 
-    def unfit(self, problem: str) -> TargetRefusedError:
+    def database_refused(self, problem: str) -> TargetRefusedError:
         return TargetRefusedError(
             "sink {sink!r} of job {job!r} cannot use its database: {problem}.",
             sink=self.context.uid,
@@ -73,7 +73,7 @@ class Failures:
             cause=cause,
         )
 
-    def rows_refused(self, what: str) -> RowsRefusedError:
+    def rows_refused(self, problem: str) -> RowsRefusedError:
         return RowsRefusedError(
             "sink {sink!r} of job {job!r}: table {table} does not take rows of this batch: {what}. Nothing of the "
             "batch is acknowledged or visible, and none of it is lost. Correct the rows (a function of the job) or "
@@ -81,11 +81,11 @@ class Failures:
             sink=self.context.uid,
             job=self.context.job_id,
             table=self.table,
-            what=what,
+            what=problem,
         )
 
     def release_refused(self, checkpoint: int) -> Callable[[str], ReleaseRefusedError]:
-        return lambda what: ReleaseRefusedError(
+        return lambda problem: ReleaseRefusedError(
             "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {table}: {what}. "
             "Nothing of it is visible, and its rows stay staged. Correct the cause in the database, and resume with "
             "--resume-failed.",
@@ -93,15 +93,13 @@ class Failures:
             job=self.context.job_id,
             checkpoint=checkpoint,
             table=self.table,
-            what=what,
+            what=problem,
         )
 
-    def missing(self, handle: Handle, checkpoint: int, *, staged: int, moved: int) -> StagedDataDamagedError:
+    def rows_missing(self, handle: Handle, checkpoint: int, *, staged: int, moved: int) -> StagedDataDamagedError:
         """Return the error for rows that did not all reach the target.
 
         Args:
-            handle: the batch.
-            checkpoint: the checkpoint to release.
             staged: rows in the staging table.
             moved: rows that reached the target.
         """
@@ -132,12 +130,12 @@ class Failures:
         )
 
 
-def ledger_version(ledger: str, found: object, known: int) -> TerminalError:
+def ledger_version_error(ledger: str, version: object, known_version: int) -> TerminalError:
     return TerminalError(
         "The ledger {ledger} has version {found}, and this version of airflow-provider-ckpt knows {known}: upgrade it",
         ledger=ledger,
-        found=found or "unknown",
-        known=known,
+        found=version or "unknown",
+        known=known_version,
     )
 
 

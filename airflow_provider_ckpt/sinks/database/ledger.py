@@ -20,7 +20,7 @@ class Ledger(ABC, Generic[C]):
     """
 
     @abstractmethod
-    def make(self, connection: C, born: str) -> None:
+    def create(self, connection: C, born: str) -> None:
         """Create the ledger and this sink's entry if they are absent.
 
         Until the first release, update the entry's table and mode.
@@ -39,21 +39,21 @@ class Ledger(ABC, Generic[C]):
         """
 
     @abstractmethod
-    def lock_target(self, connection: C, *, alone: bool) -> None:
-        """Lock the target against other releases to the same table; ``alone`` excludes all of them."""
+    def lock_target(self, connection: C, *, exclusive: bool) -> None:
+        """Lock the target against other releases to the same table; ``exclusive`` excludes all of them."""
 
     @abstractmethod
     def released(self, connection: C, handles: Sequence[str]) -> set[str]: ...
 
     @abstractmethod
-    def note_release(self, connection: C, handles: Collection[str], checkpoint: int, rows: int) -> None: ...
+    def record_release(self, connection: C, handles: Collection[str], checkpoint: int, rows: int) -> None: ...
 
     @abstractmethod
     def forget_released(self, connection: C, upto: int) -> None:
         """Forget the handles that were released as checkpoint ``upto`` or an earlier one."""
 
     @abstractmethod
-    def another_has_released(self, connection: C) -> bool:
+    def has_other_sink_released(self, connection: C) -> bool:
         """Return whether another sink of this job has released rows to the table."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Ledger(ABC, Generic[C]):
         """Mark other jobs in the table as replaced, if they have released or were about to replace it."""
 
     @abstractmethod
-    def note_staged(self, connection: C, handle: str, staging: str) -> None: ...
+    def record_staged(self, connection: C, handle: str, staging: str) -> None: ...
 
     @abstractmethod
     def forget_staged(self, connection: C, handle: str) -> None: ...
@@ -71,13 +71,13 @@ class Ledger(ABC, Generic[C]):
         """Return handle -> (staging table, its bytes). The bytes are -1 if the table is gone."""
 
 
-class LedgerReleases(Protocol):
+class ReleaseStatements(Protocol):
     """The statements that move staged rows to the target, inside the transaction of a release."""
 
     def without_table(self, handles: Sequence[Handle]) -> list[Handle]:
         """Return the handles whose staging table is gone."""
 
-    def hold(self) -> None:
+    def lock_definition(self) -> None:
         """Hold the target, so that it is not altered before the end of the transaction."""
 
     def empty(self) -> bool:

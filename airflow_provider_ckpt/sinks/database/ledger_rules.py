@@ -17,8 +17,6 @@ class LedgerRow:
     Args:
         born: random id of this entry. An entry that was created again has another one.
         last: last released checkpoint; 0 before the first release.
-        rows: rows of the last release.
-        superseded_by: the job that has replaced the table's rows.
         target: the sink's table, fixed by the first release.
         mode: how the sink releases there, fixed by the first release.
     """
@@ -36,7 +34,6 @@ class Decision:
     """The outcome of the rules.
 
     Args:
-        waiting: the handles to release now.
         counts: the answer if there is nothing to release; else None.
     """
 
@@ -83,8 +80,6 @@ class LedgerRules:
         Args:
             row: the sink's entry, locked.
             handles: checked handles with rows.
-            released: ids of the handles that were released before.
-            checkpoint: the checkpoint to release.
             replaces: the first release empties the table, even if it has no rows.
 
         Raises ForeignReleaseError, OutputSupersededError.

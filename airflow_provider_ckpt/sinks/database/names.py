@@ -30,19 +30,17 @@ def parse_table(text: str, schema: str, problem_of: Callable[[str], str | None])
     Upper and lower case differ. As in SQL, a part with dots or quotes must be quoted.
 
     Args:
-        text: the name as the user wrote it.
-        schema: schema of a name without one.
         problem_of: returns why nothing can have a name, or None.
 
     Raises ValueError, whose text describes the problem.
     """
-    parts, at = [], 0
-    while at < len(text):
-        found = _NAME.match(text, at)
-        if found is None:
+    parts, position = [], 0
+    while position < len(text):
+        match = _NAME.match(text, position)
+        if match is None:
             raise ValueError('is no name of a table; write schema.table, and quote a part with dots in it ("a.b")')
-        parts.append((found["quoted"] or found["plain"] or "").replace('""', '"'))
-        at = found.end()
+        parts.append((match["quoted"] or match["plain"] or "").replace('""', '"'))
+        position = match.end()
     if not parts or len(parts) > 2 or text.endswith("."):
         raise ValueError("is no name of a table; write schema.table")
     for part in parts:

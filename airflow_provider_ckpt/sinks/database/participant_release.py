@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Generic
 
 from airflow_provider_ckpt.sinks.database.failures import Failures
-from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, LedgerReleases
+from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, ReleaseStatements
 from airflow_provider_ckpt.sinks.database.ledger_rules import Decision, LedgerRow, LedgerRules
 from airflow_provider_ckpt.sinks.database.table_checks import Problem
 from airflow_provider_ckpt.sinks.sink import Handle
@@ -36,7 +36,7 @@ class ParticipantRelease(Generic[C]):
         connection: C,
         ledger: Ledger[C],
         failures: Failures,
-        releasing: LedgerReleases,
+        statements: ReleaseStatements,
         staged: Sequence[Handle],
         checkpoint: int,
         *,
@@ -47,15 +47,10 @@ class ParticipantRelease(Generic[C]):
 
         Args:
             connection: in the transaction of the release.
-            ledger: the sink's ledger.
-            failures: makes the sink's errors.
-            releasing: moves the rows.
             staged: checked handles with rows.
-            checkpoint: the checkpoint to release.
-            replaces: the sink's mode is ``replace``.
             problems: returns why the table as it is now cannot take the rows of these handles.
         """
-        self._connection, self._ledger, self._failures, self._releasing = connection, ledger, failures, releasing
+        self._connection, self._ledger, self._failures, self._statements = connection, ledger, failures, statements
         self._staged, self._checkpoint, self._replaces = staged, checkpoint, replaces
         self._problems = problems
         self._row: LedgerRow | None = None
@@ -63,14 +58,14 @@ class ParticipantRelease(Generic[C]):
 
     def decide(self) -> None:
         """Take the locks, until the end of the transaction, and decide what to release. Changes nothing."""
-        self._row = self._locked()
+        self._row = self._lock_row()
         rules, staged = LedgerRules(self._failures), self._staged
         rules.check(self._row, staged)
-        released = self._ledger.released(self._connection, [one["id"] for one in staged]) if staged else set()
+        released = self._ledger.released(self._connection, [handle["id"] for handle in staged]) if staged else set()
         self._decision = rules.decide(self._row, staged, released, self._checkpoint, replaces=self._replaces)
         waiting = self._decision.waiting
-        for handle in self._releasing.without_table(waiting) if waiting else ():
-            raise self._failures.missing(handle, self._checkpoint, staged=0, moved=0)
+        for handle in self._statements.without_table(waiting) if waiting else ():
+            raise self._failures.rows_missing(handle, self._checkpoint, staged=0, moved=0)
         if waiting:
             self._refuse_altered(waiting)
 
@@ -79,16 +74,16 @@ class ParticipantRelease(Generic[C]):
 
         A database may silently round or cut values for a narrower column, and passes rows on through a view.
         """
-        self._releasing.hold()
+        self._statements.lock_definition()
         for problem, advice in self._problems(waiting):
             raise self._failures.release_refused(self._checkpoint)(f"{problem}. {advice}")
 
-    def _locked(self) -> LedgerRow | None:
-        seen = self._ledger.row(self._connection)
-        if seen is None:
+    def _lock_row(self) -> LedgerRow | None:
+        row = self._ledger.row(self._connection)
+        if row is None:
             return None
         # Always lock the target before the entry. Otherwise two sinks that replace would wait for each other.
-        self._ledger.lock_target(self._connection, alone=self._replaces and seen.last == 0)
+        self._ledger.lock_target(self._connection, exclusive=self._replaces and row.last == 0)
         return self._ledger.row(self._connection, lock=True)
 
     def empty(self) -> None:
@@ -96,9 +91,9 @@ class ParticipantRelease(Generic[C]):
         if self._decision.counts is not None or not self._replaces:
             return
         assert self._row is not None
-        if self._row.last == 0 and not self._ledger.another_has_released(self._connection):
+        if self._row.last == 0 and not self._ledger.has_other_sink_released(self._connection):
             self._ledger.supersede(self._connection)
-            if not self._releasing.empty():
+            if not self._statements.empty():
                 raise self._failures.release_refused(self._checkpoint)(_KEPT)
 
     def fill(self) -> dict[str, int]:
@@ -107,13 +102,13 @@ class ParticipantRelease(Generic[C]):
             return self._decision.counts
         waiting = self._decision.waiting
         for handle in waiting:
-            moved = self._releasing.move(handle)
+            moved = self._statements.move(handle)
             if moved != handle["rows"]:
-                staged = self._releasing.count(handle)
-                raise self._failures.missing(handle, self._checkpoint, staged=staged, moved=moved)
-            self._releasing.drop(handle)
+                staged = self._statements.count(handle)
+                raise self._failures.rows_missing(handle, self._checkpoint, staged=staged, moved=moved)
+            self._statements.drop(handle)
         rows = sum(handle["rows"] for handle in waiting)
-        self._ledger.note_release(self._connection, [handle["id"] for handle in waiting], self._checkpoint, rows)
+        self._ledger.record_release(self._connection, [handle["id"] for handle in waiting], self._checkpoint, rows)
         self._forget_released()
         return {"rows": rows}
 
@@ -122,6 +117,6 @@ class ParticipantRelease(Generic[C]):
 
         No later call asks for them: a caller of this release knows that the one before is done.
         """
-        known = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED
-        if known > 0:
-            self._ledger.forget_released(self._connection, known)
+        upto = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED
+        if upto > 0:
+            self._ledger.forget_released(self._connection, upto)

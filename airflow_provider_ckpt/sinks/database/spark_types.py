@@ -29,8 +29,8 @@ def is_text(kind: Any) -> bool:
 
 def decimal_of(kind: Any) -> tuple[int, int] | None:
     """Return (precision, scale); None if the type is no decimal."""
-    found = _DECIMAL.fullmatch(kind) if isinstance(kind, str) else None
-    return None if found is None else (int(found[1]), int(found[2]))
+    match = _DECIMAL.fullmatch(kind) if isinstance(kind, str) else None
+    return None if match is None else (int(match[1]), int(match[2]))
 
 
 def digits_of(kind: Any) -> tuple[int, int] | None:
@@ -46,9 +46,9 @@ def fits_in_json(kind: Any) -> bool:
     if not isinstance(kind, dict):
         return kind in _PLAIN or is_text(kind) or decimal_of(kind) is not None
     fields = kind["fields"] if kind["type"] == "struct" else []
-    if len({one["name"] for one in fields}) < len(fields):
+    if len({field["name"] for field in fields}) < len(fields):
         return False  # readers, and some databases themselves, keep only one of the two
-    parts = [one["type"] for one in fields]
+    parts = [field["type"] for field in fields]
     parts += [kind[name] for name in ("elementType", "valueType") if name in kind]
     return all(map(fits_in_json, parts)) and ("keyType" not in kind or _is_key(plain(kind["keyType"])))
 
@@ -59,7 +59,7 @@ def digits_in(kind: Any) -> int:
     if not isinstance(kind, dict):
         decimal = decimal_of(kind)
         return 0 if decimal is None else decimal[0]
-    parts = [one["type"] for one in kind["fields"]] if kind["type"] == "struct" else []
+    parts = [field["type"] for field in kind["fields"]] if kind["type"] == "struct" else []
     parts += [kind[name] for name in ("elementType", "keyType", "valueType") if name in kind]
     return max(map(digits_in, parts), default=0)
 

@@ -22,15 +22,14 @@ class TargetColumn:
 
     Args:
         type: as the database spells it.
-        not_null: the column takes no NULL.
-        is_given: the database has a value of its own for the column, such as a default.
-        is_always: the database takes no other value for it.
+        has_default: the database has a value of its own for the column, such as a default.
+        is_computed: the database takes no other value for it.
     """
 
     type: str
     not_null: bool
-    is_given: bool
-    is_always: bool
+    has_default: bool
+    is_computed: bool
 
 
 def rights_needed(mode: str) -> tuple[str, ...]:
@@ -38,25 +37,23 @@ def rights_needed(mode: str) -> tuple[str, ...]:
 
 
 def column_problems(
-    columns: Columns, found: Mapping[str, TargetColumn], fits: Callable[[Any, str], bool], database: str
+    columns: Columns, table_columns: Mapping[str, TargetColumn], fits: Callable[[Any, str], bool], database: str
 ) -> Iterator[Problem]:
     """Yield the problems of a table's columns.
 
     Args:
-        columns: columns of the job's rows.
-        found: columns of the table.
         fits: returns whether a table column of a type keeps each value of a Spark type.
         database: name of the database for people.
     """
     for name, kind in columns:
-        column = found.get(name)
+        column = table_columns.get(name)
         if column is None:
-            has = ", ".join(found)
+            has = ", ".join(table_columns)
             yield (
                 f"it has no column {name!r} (it has {has})",
                 "Drop or rename the column in the job, or add it to the table",
             )
-        elif column.is_always:
+        elif column.is_computed:
             yield f"{database} itself sets the values of column {name!r}", "Leave the column out of the job's rows"
         elif not fits(kind, column.type):
             problem = (
@@ -64,18 +61,20 @@ def column_problems(
                 "of its values"
             )
             yield problem, "Cast it in the job, or alter the table"
-    given = {name for name, _ in columns}
-    for name, column in found.items():
-        if name not in given and column.not_null and not column.is_given and not column.is_always:
+    job_columns = {name for name, _ in columns}
+    for name, column in table_columns.items():
+        if name not in job_columns and column.not_null and not column.has_default and not column.is_computed:
             yield (
                 f"its column {name!r} is NOT NULL and has no default, and the job has no such column",
                 "Select it, too",
             )
 
 
-def nullable_key_problems(key: Collection[str], found: Mapping[str, TargetColumn], advice: str) -> Iterator[Problem]:
+def nullable_key_problems(
+    key: Collection[str], table_columns: Mapping[str, TargetColumn], advice: str
+) -> Iterator[Problem]:
     """Yield a problem for each nullable column of the key. ``advice``: the advice, with ``{name}``."""
     for name in key:
-        if name in found and not found[name].not_null:
+        if name in table_columns and not table_columns[name].not_null:
             problem = f"column {name!r} of its key may be NULL, and an upsert never finds such rows"
             yield problem, advice.format(name=name)

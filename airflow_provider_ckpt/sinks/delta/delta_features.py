@@ -17,24 +17,16 @@ _NEWEST_WRITER = 7
 def refusal(
     writer: int, features: Collection[str], configuration: Mapping[str, Any], schema_json: str, change: Change
 ) -> str | None:
-    """Return why the table cannot be written to with commits that only name files; None if it can.
-
-    Args:
-        writer: the table's writer version.
-        features: its table features.
-        configuration: its properties.
-        schema_json: its schema.
-        change: the change that the sink makes.
-    """
+    """Return why the table cannot be written to with commits that only name files; None if it can."""
     if writer > _NEWEST_WRITER:
         return f"it demands writers of version {writer}, and this one knows {_NEWEST_WRITER}"
     if unknown := sorted(set(features) - _KNOWN):
         return f"it has the table feature {unknown[0]!r}, which this sink does not write"
     settings = {name: str(value) for name, value in configuration.items() if value is not None}
-    return _of_settings(settings, change) or _of_fields(json.loads(schema_json)["fields"])
+    return _settings_refusal(settings, change) or _fields_refusal(json.loads(schema_json)["fields"])
 
 
-def _of_settings(settings: Mapping[str, str], change: Change) -> str | None:
+def _settings_refusal(settings: Mapping[str, str], change: Change) -> str | None:
     if _RETENTION in settings:
         return f"its property {_RETENTION} makes it forget which releases it holds; they would be repeated. Remove it"
     if settings.get("delta.columnMapping.mode", "none") != "none":
@@ -54,7 +46,7 @@ def _is_on(settings: Mapping[str, str], name: str) -> bool:
     return settings.get(name, "false").lower() == "true"
 
 
-def _of_fields(fields: Collection[Mapping[str, Any]]) -> str | None:
+def _fields_refusal(fields: Collection[Mapping[str, Any]]) -> str | None:
     for name, metadata in _metadata(fields):
         for key in sorted(metadata):
             if key == "delta.generationExpression":

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import canonical_uri, is_local, open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
-_READ_AS_ANOTHER = re.compile(r"\\|%[0-9A-Fa-f]{2}")
+_AMBIGUOUS_PATH = re.compile(r"\\|%[0-9A-Fa-f]{2}")
 """Parts of a local path that ``deltalake`` reads as another path.
 
 It would create the table under one path and search it under the other.
@@ -78,7 +78,7 @@ class DeltaSink(Sink):
         LakeSettings(self.mode, self.key, self.partition_by, self.options).validate("DeltaSink")
         if canonical_uri(self.uri).startswith("memory:"):
             raise self._invalid("uri", self.uri, "is in the memory of one process; give a folder or an object store")
-        if is_local(self.uri) and _READ_AS_ANOTHER.search(canonical_uri(self.uri)):
+        if is_local(self.uri) and _AMBIGUOUS_PATH.search(canonical_uri(self.uri)):
             reason = "has parts that the package deltalake reads as another path (\\ as /, %20 as a blank); avoid them"
             raise self._invalid("uri", self.uri, reason)
         delta_options(self.uri, self.storage_options or {}, self.delta_options)
@@ -87,10 +87,10 @@ class DeltaSink(Sink):
         return InvalidSinkError(sink="DeltaSink", setting=setting, value=value, reason=reason)
 
     def definition(self) -> dict[str, Any]:
-        found = {**super().definition(), "uri": canonical_uri(self.uri), "mode": self.mode}
+        definition = {**super().definition(), "uri": canonical_uri(self.uri), "mode": self.mode}
         if self.key:
-            found["key"] = list(self.key)
-        return {**found, "partition_by": list(self.partition_by)}
+            definition["key"] = list(self.key)
+        return {**definition, "partition_by": list(self.partition_by)}
 
     def at_odds(self, other: Sink) -> list[str]:
         if not isinstance(other, DeltaSink):
@@ -102,7 +102,7 @@ class DeltaSink(Sink):
     def check_input(self, given: SinkInput) -> None:
         check_table_input(given, "DeltaSink", self.mode, self.key, self.partition_by)
         for name, kind in given.columns:
-            spelled = next((one for one in self.partition_by if one.casefold() == name.casefold()), None)
+            spelled = next((column for column in self.partition_by if column.casefold() == name.casefold()), None)
             if spelled not in (None, name):  # Spark takes the other case, but no reader could read the new table
                 reason = (
                     f"is called {name!r} in the input of sink {given.uid}, and tables distinguish the case of names"
@@ -128,8 +128,8 @@ class DeltaSink(Sink):
         refuse_missing("DeltaSink", "deltalake", "delta")
         [folder] = self.spark_folders(context.storage_options)
         options = delta_options(self.uri, folder.options, self.delta_options)
-        place = Location(storage.uri.removeprefix("file://") if is_local(self.uri) else storage.uri, options)
-        return DeltaLakeTable(place, storage, context, tuple(self.partition_by))
+        location = Location(storage.uri.removeprefix("file://") if is_local(self.uri) else storage.uri, options)
+        return DeltaLakeTable(location, storage, context, tuple(self.partition_by))
 
 
 _UNSAFE = "aws_s3_allow_unsafe_rename"
@@ -147,28 +147,28 @@ def delta_options(uri: str, storage_options: Mapping[str, Any], given: Mapping[s
 
     Raises InvalidSinkError for an option with which two commits may both succeed.
     """
-    found = {name: str(value) for name, value in (given or {}).items()}
+    options = {name: str(value) for name, value in (given or {}).items()}
     if given is None and canonical_uri(uri).startswith("s3://"):
-        found = _of_s3(storage_options)
-    _refuse_unsafe(found)
-    return found
+        options = _translate_s3(storage_options)
+    _refuse_unsafe(options)
+    return options
 
 
-def _of_s3(options: Mapping[str, Any]) -> dict[str, str]:
+def _translate_s3(options: Mapping[str, Any]) -> dict[str, str]:
     client = options.get("client_kwargs")
     flat = {**(client if isinstance(client, Mapping) else {}), **options}
-    found = {name: str(flat[ours]) for ours, name in _S3.items() if flat.get(ours)}
-    if found.get("AWS_ENDPOINT_URL", "").startswith("http://"):
-        found["AWS_ALLOW_HTTP"] = "true"
+    translated = {name: str(flat[fsspec_name]) for fsspec_name, name in _S3.items() if flat.get(fsspec_name)}
+    if translated.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+        translated["AWS_ALLOW_HTTP"] = "true"
     if flat.get("anon"):
-        found["AWS_SKIP_SIGNATURE"] = "true"
-    return found
+        translated["AWS_SKIP_SIGNATURE"] = "true"
+    return translated
 
 
 def _refuse_unsafe(options: Mapping[str, str]) -> None:
     """Refuse ``AWS_S3_ALLOW_UNSAFE_RENAME``, in the options or the environment. The library itself accepts it."""
-    for where, known in (("delta_options", options), ("the environment", os.environ)):
-        for name, value in known.items():
+    for source, checked in (("delta_options", options), ("the environment", os.environ)):
+        for name, value in checked.items():
             if name.lower() == _UNSAFE and value.strip().lower() in ("true", "1", "yes"):
-                reason = f"in {where} lets two commits of one version both succeed, and the first is lost; remove it"
+                reason = f"in {source} lets two commits of one version both succeed, and the first is lost; remove it"
                 raise InvalidSinkError(sink="DeltaSink", setting=name, value=value, reason=reason)

@@ -37,9 +37,9 @@ class DeltaLakeTable(LakeTable):
     does not compare the numbers of transactions.
     """
 
-    def __init__(self, place: Location, storage: Storage, context: SinkContext, partition_by: Sequence[str]) -> None:
+    def __init__(self, location: Location, storage: Storage, context: SinkContext, partition_by: Sequence[str]) -> None:
         self.uri = storage.uri
-        self._place = place
+        self._location = location
         self._storage = storage
         self._app = f"ckpt/{context.job_id}/{context.uid}"
         self._partition_by = partition_by
@@ -53,13 +53,13 @@ class DeltaLakeTable(LakeTable):
 
         def act() -> Any:
             try:
-                return DeltaTable(self._place.uri, storage_options=self._options())
+                return DeltaTable(self._location.uri, storage_options=self._options())
             except TableNotFoundError:
                 if self._storage.list("_delta_log"):
                     raise  # an error must not count as absence
                 return None
 
-        table = self._asked("read", act)
+        table = self._call("read", act)
         if table is None:
             return None
         metadata = table.metadata()
@@ -73,7 +73,7 @@ class DeltaLakeTable(LakeTable):
         )
 
     def _options(self) -> dict[str, str]:
-        return {name: str(value) for name, value in self._place.options.items()}
+        return {name: str(value) for name, value in self._location.options.items()}
 
     def create(self, columns: Sequence[Column]) -> None:
         from deltalake import DeltaTable, Schema
@@ -81,11 +81,11 @@ class DeltaLakeTable(LakeTable):
         def act() -> None:
             schema = Schema.from_json(schema_json(columns))
             DeltaTable.create(
-                self._place.uri, schema, "ignore", list(self._partition_by), storage_options=self._options()
+                self._location.uri, schema, "ignore", list(self._partition_by), storage_options=self._options()
             )
 
         try:
-            self._asked("made", act)
+            self._call("made", act)
         except SinkUnavailableError:
             if self.load() is None:  # otherwise another process was first
                 raise
@@ -112,14 +112,14 @@ class DeltaLakeTable(LakeTable):
             try:
                 (self._merge if intent.change == "upsert" else self._write)(snapshot, intent, number)
             except CommitFailedError as error:
-                raise CommitConflict(self._place.redact(str(error))) from None
+                raise CommitConflict(self._location.redact(str(error))) from None
 
-        self._asked("committed to", act)
+        self._call("committed to", act)
 
     def _write(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         table, now = snapshot.handle, int(time.time() * 1000)
         table.create_write_transaction(
-            [_added(file, now) for file in intent.files],
+            [_add_action(file, now) for file in intent.files],
             "overwrite" if intent.change == "replace" else "append",
             table.schema(),
             partition_by=list(intent.partition_by),
@@ -128,9 +128,9 @@ class DeltaLakeTable(LakeTable):
 
     def _merge(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         rows = newest_rows(self._storage, intent)
-        same = " AND ".join(f"old.{_quoted(name)} = new.{_quoted(name)}" for name in intent.key)
+        condition = " AND ".join(f"old.{_quoted(name)} = new.{_quoted(name)}" for name in intent.key)
         merger = snapshot.handle.merge(
-            rows, same, source_alias="new", target_alias="old", commit_properties=self._properties(intent, number)
+            rows, condition, source_alias="new", target_alias="old", commit_properties=self._properties(intent, number)
         )
         merger.when_matched_update_all().when_not_matched_insert_all().execute()
 
@@ -138,25 +138,25 @@ class DeltaLakeTable(LakeTable):
         """Return the commit's properties. The custom metadata is for people; no code reads it."""
         from deltalake import CommitProperties, Transaction
 
-        told = {
+        metadata = {
             "job": intent.job,
             "sink": intent.sink,
             "checkpoint": intent.checkpoint,
             "batches": list(intent.batches),
         }
         return CommitProperties(
-            custom_metadata={"ckpt": json.dumps(told)},
+            custom_metadata={"ckpt": json.dumps(metadata)},
             max_commit_retries=0,
             app_transactions=[Transaction(self._app, number), Transaction(_OVERWRITES, intent.overwrites_after)],
         )
 
-    def _asked(self, verb: str, act: Callable[[], T]) -> T:
+    def _call(self, verb: str, act: Callable[[], T]) -> T:
         from deltalake.exceptions import DeltaError
 
         try:
             return act()
         except (DeltaError, OSError, ValueError) as error:
-            raise unreachable(self.uri, verb, self._place, error) from None
+            raise unreachable(self.uri, verb, self._location, error) from None
 
 
 def _value(text: str) -> str | None:
@@ -167,13 +167,15 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _added(file: LakeFile, now: int) -> Any:
+def _add_action(file: LakeFile, now: int) -> Any:
     from deltalake.transaction import AddAction
 
     stats: dict[str, Any] = {"numRecords": file.rows}
     if file.stats:
-        bounds = {name: found for name, found in file.stats.items() if found[0] is not None}
-        stats["minValues"] = {name: found[0] for name, found in bounds.items()}
-        stats["maxValues"] = {name: found[1] for name, found in bounds.items()}
-        stats["nullCount"] = {name: found[2] for name, found in file.stats.items()}
+        bounds = {
+            name: stats_of_column for name, stats_of_column in file.stats.items() if stats_of_column[0] is not None
+        }
+        stats["minValues"] = {name: stats_of_column[0] for name, stats_of_column in bounds.items()}
+        stats["maxValues"] = {name: stats_of_column[1] for name, stats_of_column in bounds.items()}
+        stats["nullCount"] = {name: stats_of_column[2] for name, stats_of_column in file.stats.items()}
     return AddAction(file.target, file.size, file.partition, now, True, json.dumps(stats))

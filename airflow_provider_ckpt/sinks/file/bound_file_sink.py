@@ -26,7 +26,7 @@ from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
 from airflow_provider_ckpt.sinks.sink_name import SinkName
-from airflow_provider_ckpt.sinks.spark_exceptions import says
+from airflow_provider_ckpt.sinks.spark_exceptions import has_text
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.removal import ErrorCollector
 from airflow_provider_ckpt.storage.storage import Storage
@@ -69,7 +69,7 @@ class BoundFileSink(BoundSink):
         self._staged = StagedFiles(folders, context)
         self._name = SinkName(context.job_id, context.uid)
         self._occupancy = Occupancy(folders, self._name, mode)
-        self._columns = FolderColumns(folders, self._name, writer, self._occupancy.shown)
+        self._columns = FolderColumns(folders, self._name, writer, self._occupancy.visible_sinks)
 
     def __repr__(self) -> str:
         return f"BoundFileSink({self._context.uid!r}, {self._storage.uri!r})"
@@ -89,8 +89,8 @@ class BoundFileSink(BoundSink):
                 uri=self._storage.uri,
                 books=self._books.uri,
             )
-        self._refuse_spark_s_own()
-        self._occupancy.refuse_company()
+        self._refuse_managed_folder()
+        self._occupancy.refuse_foreign_content()
         if self._mode == "append":
             self._refuse_other_format()
 
@@ -99,21 +99,21 @@ class BoundFileSink(BoundSink):
 
         Jobs that come later are not checked against this one.
         """
-        mine = self._writer.format
+        own_format = self._writer.format
         for path, _ in self._storage.files(""):
             *folders, _ = path.split("/")
             is_read = is_data_file(path) and all("=" in folder for folder in folders)  # readers take no other folders
-            if is_read and format_of(path) not in (None, mine):
+            if is_read and format_of(path) not in (None, own_format):
                 reason = (
                     f"is not that of {path!r} in {self._storage.uri}, and a folder is read in one format; give "
                     f"another folder, or write {format_of(path)}"
                 )
-                raise InvalidSinkError(sink="FileSink", setting="format", value=mine, reason=reason)
+                raise InvalidSinkError(sink="FileSink", setting="format", value=own_format, reason=reason)
 
     def check_rows(self, given: SinkInput) -> None:
         self._columns.check(given, is_first=self._mode == "append" and not self._log.length())
 
-    def _refuse_spark_s_own(self) -> None:
+    def _refuse_managed_folder(self) -> None:
         if self._storage.list("_spark_metadata"):
             reason = (
                 "is a folder of Spark's own streaming file sink ('_spark_metadata'), in which Spark reads no "
@@ -129,16 +129,16 @@ class BoundFileSink(BoundSink):
     def prepare(self) -> None:
         self._books.probe()
         self._folders.above.probe_move(self._folders.places.books, self._folders.places.target)
-        self._refuse_spark_s_own()
+        self._refuse_managed_folder()
         if not self._log.catch_up():
-            self._occupancy.start()
+            self._occupancy.register_start()
         else:
             self._occupancy.sweep()
         self._occupancy.refuse_superseded()
         self._columns.record()
 
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
-        since = self._log.length()
+        entries = self._log.length()
         place = self._staged.place(request.id)
         counted, rows_written = (frame, None) if self._writer.shows_row_count else request.counted(frame)
         with named_folders(self._writer.partition_by, self._context, request.id):
@@ -152,14 +152,14 @@ class BoundFileSink(BoundSink):
             files = []
         else:
             self._books.sync(place)  # a handle that survives a power cut must name files that do
-        return self._staged.handle(request, rows, since, files)
+        return self._staged.handle(request, rows, entries, files)
 
     def _write(self, frame: DataFrame, request: StageRequest, uri: str) -> None:
         blank = self._writer.blank_lines(frame)
         try:
-            self._writer.write(frame if blank is None else blank.refused(frame), uri)
+            self._writer.write(frame if blank is None else blank.with_check(frame), uri)
         except Exception as error:
-            if blank is not None and says(error, BLANK_LINE):
+            if blank is not None and has_text(error, BLANK_LINE):
                 columns = ", ".join(map(repr, blank.columns))
                 raise RowsRefusedError(
                     "sink {sink}: a row of batch {handle} holds nothing (null, or a blank text) in {columns}, so "
@@ -170,8 +170,8 @@ class BoundFileSink(BoundSink):
                     handle=request.id,
                     columns=columns,
                 ) from error
-            if unfit := self._writer.unfit_options(frame, uri):
-                named = ", ".join(map(repr, unfit))
+            if refused_options := self._writer.refused_options(frame, uri):
+                shown_options = ", ".join(map(repr, refused_options))
                 raise RowsRefusedError(
                     "sink {sink!r} of job {job!r}: Spark's writer of {format} refuses the values of its options "
                     "{options}, and fails without any rows, too. Nothing of the batch was staged. Correct them and "
@@ -180,7 +180,7 @@ class BoundFileSink(BoundSink):
                     sink=self._context.uid,
                     job=self._context.job_id,
                     format=self._writer.format,
-                    options=named,
+                    options=shown_options,
                 ) from error
             raise
 
@@ -192,12 +192,12 @@ class BoundFileSink(BoundSink):
             if newest is not None and checkpoint <= newest.checkpoint:
                 self._refuse_foreign(newest, waiting, checkpoint)
                 return self._finish(newest, staged, checkpoint)
-            seen = self._log.length()
+            entries_read = self._log.length()
             try:
-                manifest = self._ready(waiting, checkpoint, is_first=newest is None)
+                manifest = self._prepare_manifest(waiting, checkpoint, is_first=newest is None)
             except StagedFilesMissingError:
                 # Another releaser may have finished since, and a reader may have consumed and deleted the files.
-                if self._log.catch_up() > seen:
+                if self._log.catch_up() > entries_read:
                     continue
                 raise
             if manifest is None:
@@ -206,12 +206,12 @@ class BoundFileSink(BoundSink):
                 return self._finish(manifest, waiting, checkpoint)
             # R9: another releaser was first, and its entry decides what is still to do.
 
-    def _ready(self, waiting: Sequence[Handle], checkpoint: int, *, is_first: bool) -> Manifest | None:
+    def _prepare_manifest(self, waiting: Sequence[Handle], checkpoint: int, *, is_first: bool) -> Manifest | None:
         """Do everything that precedes the manifest entry and return it; None if there is nothing to release."""
         if waiting:
             self._occupancy.refuse_superseded()
         self._staged.verify(waiting, checkpoint)
-        turn = self._occupancy.take(bool(waiting)) if is_first else None
+        turn = self._occupancy.take_turn(bool(waiting)) if is_first else None
         supersedes = () if turn is None else turn.supersedes
         if not waiting and not supersedes:
             return None
@@ -268,39 +268,39 @@ class BoundFileSink(BoundSink):
         return f"no file of its last release, checkpoint {newest.checkpoint}, is in its folder"
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        removed, each = [], ErrorCollector()
+        removed, errors = [], ErrorCollector()
         for name in self._books.list(self._staged.folder):
             attempt = attempt_of(name)
             if attempt is not None and attempt not in live_attempts and name not in live_handles:
-                with each.tried(name):
+                with errors.tried(name):
                     self._books.delete_tree(self._staged.place(name))
                     removed.append(name)
         if self._log.catch_up():
-            self._occupancy.sweep(again=True)
+            self._occupancy.sweep(force=True)
         self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # left by probes
         for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
             self._books.collect_temporary(folder, LEFT_BEHIND)
-        if each.failed:
-            raise self._left_garbage(each.failed, removed)
+        if errors.failed:
+            raise self._garbage_error(errors.failed, removed)
         return removed
 
-    def _left_garbage(self, failed: Mapping[str, CkptError], removed: list[str]) -> GarbageLeftError:
-        first, error = next(iter(failed.items()))
+    def _garbage_error(self, failed: Mapping[str, CkptError], removed: list[str]) -> GarbageLeftError:
+        name, error = next(iter(failed.items()))
         return GarbageLeftError(
             sink=self._context.uid,
             job=self._context.job_id,
             count=len(failed),
-            path=self._books.full_uri(f"{self._staged.folder}/{first}"),
+            path=self._books.full_uri(f"{self._staged.folder}/{name}"),
             cause=str(error),
             left=[*failed],
             deleted=removed,
         )
 
     def staged(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        sizes: dict[str, list[int]] = {}
         for path, size in self._books.files(self._staged.folder):
-            found.setdefault(path.partition("/")[0], []).append(size)
-        return found
+            sizes.setdefault(path.partition("/")[0], []).append(size)
+        return sizes
 
     def delete_staged(self, ids: Collection[str]) -> None:
         for name in sorted(ids):

@@ -14,38 +14,52 @@ Columns = Sequence[tuple[str, Any]]
 
 
 def differences(
-    mine: Columns, its: Columns, me: str, it: str, file_format: str, partition_by: Collection[str]
+    own_columns: Columns,
+    other_columns: Columns,
+    own_name: str,
+    other_name: str,
+    file_format: str,
+    partition_by: Collection[str],
 ) -> list[str]:
     """Return how two lists of columns differ for a reader of the format, each difference as a phrase.
 
-    ``me``, ``it``: names of the two writers.
+    ``own_name``, ``other_name``: names of the two writers.
     """
-    differ = [*_only_one_has(mine, its, me, it), *type_differences(mine, its, me, it)]
-    return [*differ, *_order(mine, its, me, it, partition_by)] if file_format == "csv" else differ
+    differ = [
+        *_only_one_has(own_columns, other_columns, own_name, other_name),
+        *type_differences(own_columns, other_columns, own_name, other_name),
+    ]
+    return (
+        [*differ, *_order(own_columns, other_columns, own_name, other_name, partition_by)]
+        if file_format == "csv"
+        else differ
+    )
 
 
-def type_differences(mine: Columns, its: Columns, me: str, it: str) -> Iterator[str]:
+def type_differences(own_columns: Columns, other_columns: Columns, own_name: str, other_name: str) -> Iterator[str]:
     """Yield a phrase for each column of both lists that has two types."""
-    known = dict(its)
-    for name, kind in mine:
-        other = known.get(name)
-        if kind is not None and other is not None and _comparable(kind) != _comparable(other):
-            yield f"column {name!r} is {_shown(kind)} in {me} and {_shown(other)} in {it}"
+    other_types = dict(other_columns)
+    for name, kind in own_columns:
+        other_type = other_types.get(name)
+        if kind is not None and other_type is not None and _comparable(kind) != _comparable(other_type):
+            yield f"column {name!r} is {_shown(kind)} in {own_name} and {_shown(other_type)} in {other_name}"
 
 
-def _only_one_has(mine: Columns, its: Columns, me: str, it: str) -> Iterator[str]:
-    for where, here, there in ((me, mine, its), (it, its, mine)):
-        names = {name for name, _ in there}
-        only = [repr(name) for name, _ in here if name not in names]
+def _only_one_has(own_columns: Columns, other_columns: Columns, own_name: str, other_name: str) -> Iterator[str]:
+    for writer, columns, compared in ((own_name, own_columns, other_columns), (other_name, other_columns, own_columns)):
+        names = {name for name, _ in compared}
+        only = [repr(name) for name, _ in columns if name not in names]
         if only:
-            yield f"only {where} has {', '.join(only)}"
+            yield f"only {writer} has {', '.join(only)}"
 
 
-def _order(mine: Columns, its: Columns, me: str, it: str, partition_by: Collection[str]) -> Iterator[str]:
+def _order(
+    own_columns: Columns, other_columns: Columns, own_name: str, other_name: str, partition_by: Collection[str]
+) -> Iterator[str]:
     """Yield a phrase if the same columns have another order. Only CSV has columns by place, without partitions."""
-    one, other = (_names(columns, partition_by) for columns in (mine, its))
-    if one != other and sorted(one) == sorted(other):
-        yield f"the order is {', '.join(one)} in {me} and {', '.join(other)} in {it}"
+    own_order, other_order = (_names(columns, partition_by) for columns in (own_columns, other_columns))
+    if own_order != other_order and sorted(own_order) == sorted(other_order):
+        yield f"the order is {', '.join(own_order)} in {own_name} and {', '.join(other_order)} in {other_name}"
 
 
 def _names(columns: Columns, partition_by: Collection[str]) -> list[str]:
@@ -56,7 +70,7 @@ def _names(columns: Columns, partition_by: Collection[str]) -> list[str]:
 def _comparable(kind: Any) -> Any:
     if isinstance(kind, dict):
         return {key: _comparable(value) for key, value in kind.items() if key not in _UNREAD}
-    return [_comparable(one) for one in kind] if isinstance(kind, list) else kind
+    return [_comparable(part) for part in kind] if isinstance(kind, list) else kind
 
 
 def _shown(kind: Any) -> str:

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
-BESIDE = "_ckpt-"
+BOOKS_PREFIX = "_ckpt-"
 """The bookkeeping folder of the table ``revenue`` is ``_ckpt-revenue``."""
 _WITHOUT_HOST = ("file", "memory")
 
@@ -50,7 +50,7 @@ def places_of(path: str) -> Places:
     host, names = "", [name for name in rest.split("/") if name]
     if scheme not in _WITHOUT_HOST:
         host, names = names[0], names[1:]
-    table = next((at for at in reversed(range(len(names))) if "=" not in names[at]), None)
+    table = next((index for index in reversed(range(len(names))) if "=" not in names[index]), None)
     if table is None:
         reason = (
             "has no folder above it that rows can be staged in: they are staged in a folder next to the table, so that "
@@ -59,12 +59,12 @@ def places_of(path: str) -> Places:
         raise InvalidSinkError(sink="FileSink", setting="path", value=path, reason=reason)
     if scheme == "file" and (linked := _linked(f"/{'/'.join(names[: table + 1])}")):
         return places_of("/".join([linked, *names[table + 1 :]]))
-    if taken := [name for name in names if name.startswith(BESIDE)]:
-        reason = f"lies in {taken[0]!r}: folders of that name hold what other sinks have staged. Give another folder"
+    if reserved := [name for name in names if name.startswith(BOOKS_PREFIX)]:
+        reason = f"lies in {reserved[0]!r}: folders of that name hold what other sinks have staged. Give another folder"
         raise InvalidSinkError(sink="FileSink", setting="path", value=path, reason=reason)
     above = f"{scheme}://{'/' if scheme == 'file' else ''}{'/'.join([host, *names[:table]] if host else names[:table])}"
     target = "/".join(names[table:])
-    return Places(above, target, f"{BESIDE}{target}")
+    return Places(above, target, f"{BOOKS_PREFIX}{target}")
 
 
 def _linked(folder: str) -> str | None:

@@ -66,9 +66,9 @@ def _partition_column(given: SinkInput, wanted: str, sink: str) -> str:
 def _check_partition(given: SinkInput, name: str, kind: Any, sink: str) -> None:
     kind = _plain(kind)
     if not isinstance(kind, str) or _family(kind) in _NO_FOLDER_NAME:
-        shown = kind["type"] if isinstance(kind, dict) else kind
+        type_name = kind["type"] if isinstance(kind, dict) else kind
         reason = (
-            f"is a column of type {shown} in the input of sink {given.uid}, and no folder can be named by such a "
+            f"is a column of type {type_name} in the input of sink {given.uid}, and no folder can be named by such a "
             "value. Partition by a column derived from it, for example as text or date"
         )
         raise InvalidSinkError(sink=sink, setting="partition_by", value=name, reason=reason)

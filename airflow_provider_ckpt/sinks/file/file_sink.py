@@ -19,7 +19,7 @@ from airflow_provider_ckpt.storage.opening import canonical_uri
 from airflow_provider_ckpt.storage.storage import Storage
 
 _FORMATS = ("parquet", "json", "csv", "orc")
-_OURS = {"path", "partitionoverwritemode"}
+_OWN_OPTIONS = {"path", "partitionoverwritemode"}
 COMPRESSION = "compression"
 
 
@@ -85,7 +85,7 @@ class FileSink(Sink):
         if self.storage_options is not None and not isinstance(self.storage_options, Mapping):
             raise self._invalid("storage_options", "…", "is no dict of options by name")
         for option in self.options:
-            if option.lower() in _OURS or option.startswith("mapreduce.fileoutputcommitter."):
+            if option.lower() in _OWN_OPTIONS or option.startswith("mapreduce.fileoutputcommitter."):
                 raise self._invalid("options", option, "is set by the sink itself; remove it")
 
     def _invalid(self, setting: str, value: object, reason: str) -> InvalidSinkError:
@@ -104,9 +104,9 @@ class FileSink(Sink):
     def at_odds(self, other: Sink) -> list[str]:
         if not isinstance(other, FileSink):
             return ["type"]
-        mine, its = self.definition(), other.definition()
-        keys = (mine.keys() | its.keys()) - {"type", "path"} - self.changeable
-        return sorted(key for key in keys if mine.get(key) != its.get(key))
+        own_definition, other_definition = self.definition(), other.definition()
+        keys = (own_definition.keys() | other_definition.keys()) - {"type", "path"} - self.changeable
+        return sorted(key for key in keys if own_definition.get(key) != other_definition.get(key))
 
     def check_input(self, given: SinkInput) -> None:
         check_file_input(given, self.format, self.partition_by)
@@ -151,12 +151,12 @@ def shape_of(file_format: str, options: Mapping[str, Any]) -> dict[str, str]:
 
     ``compression`` is returned, too. Other options are left out: they may be secrets, and readers do not need them.
     """
-    given = {_ALIASES.get(name.lower(), name.lower()): _text(value) for name, value in _canonical_last(options)}
+    normalized = {_ALIASES.get(name.lower(), name.lower()): _text(value) for name, value in _canonical_last(options)}
     defaults = _READ_BY.get(file_format, {})
-    told = [name for name in sorted(defaults) if given.get(name, defaults[name]) != defaults[name]]
-    shape = {f"option.{name}": given[name] for name in told}
-    if COMPRESSION in given:
-        shape[COMPRESSION] = given[COMPRESSION].lower()
+    changed = [name for name in sorted(defaults) if normalized.get(name, defaults[name]) != defaults[name]]
+    shape = {f"option.{name}": normalized[name] for name in changed}
+    if COMPRESSION in normalized:
+        shape[COMPRESSION] = normalized[COMPRESSION].lower()
     return shape
 
 

@@ -19,63 +19,6 @@ BLANK_LINE = "CKPT_CSV_BLANK_LINE"
 _BLANKS = "".join(map(chr, range(33)))
 """The characters that Spark, like Java, takes for white space."""
 
-
-def is_blank(text: str) -> bool:
-    return not text.strip(_BLANKS)
-
-
-@dataclass(frozen=True)
-class BlankLines:
-    """The rule by which a row of a CSV file is a blank line.
-
-    It holds for files with one column, or with a separator that is blank itself (a tab).
-
-    Args:
-        columns: name -> whether the column is a text.
-        null: the text written for a null is blank.
-        empty: the text written for an empty text is blank. If the writer trims, a text of blanks counts as empty.
-        blanks: a text of blanks is written as it is.
-        quoted: characters that make the writer quote a text, besides line ends.
-    """
-
-    columns: Mapping[str, bool]
-    null: bool
-    empty: bool
-    blanks: bool
-    quoted: str
-
-    @property
-    def exist(self) -> bool:
-        return all(any(True for _ in self._of("", is_text)) for is_text in self.columns.values())
-
-    def refused(self, frame: DataFrame) -> DataFrame:
-        """Return the frame with a check that fails the query at the first row that would be a blank line."""
-        quoted = {name: "`" + name.replace("`", "``") + "`" for name in frame.columns}
-        blank = (" OR ".join(self._of(quoted[name], is_text)) for name, is_text in self.columns.items())
-        wrong = " AND ".join(f"({one})" for one in blank)
-        first = next(iter(self.columns))
-        kept = f"CASE WHEN {wrong} THEN raise_error('{BLANK_LINE}') ELSE {quoted[first]} END AS {quoted[first]}"
-        return frame.selectExpr(*(kept if name == first else quoted[name] for name in frame.columns))
-
-    def _of(self, column: str, is_text: bool) -> Iterator[str]:
-        """Yield SQL conditions under which the column writes only blanks to its line."""
-        if self.null:
-            yield f"{column} IS NULL"
-        if not is_text:
-            return
-        text, blank = f"CAST({column} AS STRING)", r"'^[\\x00-\\x20]*$'"
-        if self.empty:
-            yield f"{text} = ''" if self.blanks else f"{text} RLIKE {blank}"
-        if self.blanks:  # a text with a line end or a separator is quoted
-            line = _literal(f"[\r\n{self.quoted}]")
-            yield f"{text} <> '' AND {text} RLIKE {blank} AND NOT {text} RLIKE {line}"
-
-
-def _literal(text: str) -> str:
-    """Return an SQL literal with its white space escaped."""
-    return "'" + "".join(rf"\u{ord(one):04x}" if one in _BLANKS else one for one in text) + "'"
-
-
 Format = Literal["parquet", "json", "csv", "orc"]
 
 _WRITER_OPTIONS = {
@@ -105,7 +48,7 @@ class FileWriter:
         with writing(frame.sparkSession, self.settings):
             writer.save(uri)
 
-    def unfit_options(self, frame: DataFrame, uri: str) -> list[str]:
+    def refused_options(self, frame: DataFrame, uri: str) -> list[str]:
         """Return the options that Spark's writer refuses whatever the rows are, after a write has failed.
 
         Each option is tried without rows, in folders of ``uri``, because Spark raises many kinds of errors for them. An
@@ -114,8 +57,8 @@ class FileWriter:
 
         def fails(trial: str, options: Mapping[str, Any]) -> bool:
             try:
-                nothing = frame.sparkSession.createDataFrame([], frame.schema)
-                replace(self, options=options).write(nothing, f"{uri}/~trial-{trial}")
+                empty_frame = frame.sparkSession.createDataFrame([], frame.schema)
+                replace(self, options=options).write(empty_frame, f"{uri}/~trial-{trial}")
             except Exception:
                 return True
             return False
@@ -123,32 +66,34 @@ class FileWriter:
         # A storage that fails at one of these moments must not end the job for good as if the options were wrong.
         if not self.options or not fails("all", self.options) or fails("none", {}) or not fails("again", self.options):
             return []
-        alone = [name for n, (name, value) in enumerate(self.options.items()) if fails(str(n), {name: value})]
-        return alone or list(self.options)
+        refused = [
+            name for number, (name, value) in enumerate(self.options.items()) if fails(str(number), {name: value})
+        ]
+        return refused or list(self.options)
 
     def blank_lines(self, frame: DataFrame) -> BlankLines | None:
         """Return the rule for rows that would be blank lines; None if no row can be one."""
         if self.format != "csv":
             return None
         folders = {name.casefold() for name in self.partition_by}
-        kept = [one for one in frame.schema if one.name.casefold() not in folders]
-        between = _unescaped(self._option("sep", self._option("delimiter", ",")))
-        if not kept or (len(kept) > 1 and not is_blank(between)):
+        columns = [column for column in frame.schema if column.name.casefold() not in folders]
+        separator = _unescaped(self._option("sep", self._option("delimiter", ",")))
+        if not columns or (len(columns) > 1 and not is_blank(separator)):
             return None
         trims = any(self._option(name, "true").lower() == "true" for name in _TRIMS)
         quotes = self._option("quoteall", "false").lower() == "true"
-        found = BlankLines(
-            {one.name: _is_text(one.dataType.simpleString()) for one in kept},
+        rule = BlankLines(
+            {column.name: _is_text(column.dataType.simpleString()) for column in columns},
             null=is_blank(self._option("nullvalue", "")),
             empty=is_blank(self._option("emptyvalue", '""')) and not quotes,
             blanks=not trims and not quotes,
-            quoted=between if len(between) == 1 and is_blank(between) else "",
+            quoted=separator if len(separator) == 1 and is_blank(separator) else "",
         )
-        return found if found.exist else None
+        return rule if rule.can_occur else None
 
     def _option(self, name: str, default: str) -> str:
         """Return an option's value. ``name`` is in lower case, because Spark compares option names without case."""
-        return next((str(value) for given, value in self.options.items() if given.lower() == name), default)
+        return next((str(value) for option, value in self.options.items() if option.lower() == name), default)
 
     @property
     def shows_row_count(self) -> bool:
@@ -159,6 +104,62 @@ class FileWriter:
         """
         encrypted = any(option.startswith("parquet.encryption.") for option in self.options)
         return self.format == "parquet" and not self.partition_by and not encrypted
+
+
+@dataclass(frozen=True)
+class BlankLines:
+    """The rule by which a row of a CSV file is a blank line.
+
+    It holds for files with one column, or with a separator that is blank itself (a tab).
+
+    Args:
+        columns: name -> whether the column is a text.
+        null: the text written for a null is blank.
+        empty: the text written for an empty text is blank. If the writer trims, a text of blanks counts as empty.
+        blanks: a text of blanks is written as it is.
+        quoted: characters that make the writer quote a text, besides line ends.
+    """
+
+    columns: Mapping[str, bool]
+    null: bool
+    empty: bool
+    blanks: bool
+    quoted: str
+
+    @property
+    def can_occur(self) -> bool:
+        return all(any(True for _ in self._conditions("", is_text)) for is_text in self.columns.values())
+
+    def with_check(self, frame: DataFrame) -> DataFrame:
+        """Return the frame with a check that fails the query at the first row that would be a blank line."""
+        quoted = {name: "`" + name.replace("`", "``") + "`" for name in frame.columns}
+        blank = (" OR ".join(self._conditions(quoted[name], is_text)) for name, is_text in self.columns.items())
+        condition = " AND ".join(f"({column_condition})" for column_condition in blank)
+        first = next(iter(self.columns))
+        checked = f"CASE WHEN {condition} THEN raise_error('{BLANK_LINE}') ELSE {quoted[first]} END AS {quoted[first]}"
+        return frame.selectExpr(*(checked if name == first else quoted[name] for name in frame.columns))
+
+    def _conditions(self, column: str, is_text: bool) -> Iterator[str]:
+        """Yield SQL conditions under which the column writes only blanks to its line."""
+        if self.null:
+            yield f"{column} IS NULL"
+        if not is_text:
+            return
+        text, blank = f"CAST({column} AS STRING)", r"'^[\\x00-\\x20]*$'"
+        if self.empty:
+            yield f"{text} = ''" if self.blanks else f"{text} RLIKE {blank}"
+        if self.blanks:  # a text with a line end or a separator is quoted
+            line = _literal(f"[\r\n{self.quoted}]")
+            yield f"{text} <> '' AND {text} RLIKE {blank} AND NOT {text} RLIKE {line}"
+
+
+def is_blank(text: str) -> bool:
+    return not text.strip(_BLANKS)
+
+
+def _literal(text: str) -> str:
+    """Return an SQL literal with its white space escaped."""
+    return "'" + "".join(rf"\u{ord(char):04x}" if char in _BLANKS else char for char in text) + "'"
 
 
 def _unescaped(separator: str) -> str:

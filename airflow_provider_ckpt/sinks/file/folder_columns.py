@@ -25,19 +25,16 @@ class FolderColumns:
     """The check of one sink.
 
     Args:
-        folders: the sink's folders.
-        name: the sink.
-        writer: writes its files.
-        shown: returns the sinks whose rows readers of the folder find, this one included.
+        visible_sinks: returns the sinks whose rows readers of the folder find, this one included.
     """
 
     def __init__(
-        self, folders: FileFolders, name: SinkName, writer: FileWriter, shown: Callable[[], Iterable[SinkName]]
+        self, folders: FileFolders, name: SinkName, writer: FileWriter, visible_sinks: Callable[[], Iterable[SinkName]]
     ) -> None:
         self._folder = folders.target
         self._name = name
         self._writer = writer
-        self._shown = shown
+        self._visible_sinks = visible_sinks
         self._record = ColumnRecord(folders.books)
         self._given: SinkInput | None = None
 
@@ -47,35 +44,34 @@ class FolderColumns:
         Between its runs a job may add and leave out columns, if the format has columns by name.
 
         Args:
-            given: the rows that the sink gets.
             is_first: the sink has released nothing there and adds to existing files.
 
         Raises TargetRefusedError.
         """
         self._given = given
-        for name in self._shown():
-            its = self._record.read(name)
-            if its is not None:
-                self._compare(given, its, self._told(name), is_own=name.job_id == self._name.job_id)
-        found = self._foreign_file() if is_first else None
-        if found is not None:
-            self._compare(given, found[1], f"file {found[0]!r}")
+        for name in self._visible_sinks():
+            recorded = self._record.read(name)
+            if recorded is not None:
+                self._compare(given, recorded, self._description(name), is_own=name.job_id == self._name.job_id)
+        foreign_file = self._foreign_file() if is_first else None
+        if foreign_file is not None:
+            self._compare(given, foreign_file[1], f"file {foreign_file[0]!r}")
 
     def record(self) -> None:
         """Record the checked columns for the next sink. A process that has checked none records none."""
         if self._given is not None:
             self._record.write(self._name, self._given.columns)
 
-    def _compare(self, given: SinkInput, its: Columns, it: str, *, is_own: bool = False) -> None:
-        me, form = f"sink {given.uid}", self._writer.format
-        if is_own and form != "csv":
-            differ = list(type_differences(given.columns, its, me, it))
+    def _compare(self, given: SinkInput, columns: Columns, other_name: str, *, is_own: bool = False) -> None:
+        own_name, file_format = f"sink {given.uid}", self._writer.format
+        if is_own and file_format != "csv":
+            phrases = list(type_differences(given.columns, columns, own_name, other_name))
         else:
-            differ = differences(given.columns, its, me, it, form, self._writer.partition_by)
-        if differ:
-            raise columns_refused(given.uid, self._folder.uri, it, differ)
+            phrases = differences(given.columns, columns, own_name, other_name, file_format, self._writer.partition_by)
+        if phrases:
+            raise columns_refused(given.uid, self._folder.uri, other_name, phrases)
 
-    def _told(self, name: SinkName) -> str:
+    def _description(self, name: SinkName) -> str:
         if name == self._name:
             return "what it has released"
         return f"sink {name.sink}" if name.job_id == self._name.job_id else f"job {name.job_id!r} (sink {name.sink})"
@@ -86,7 +82,9 @@ class FolderColumns:
             return None
         for path, size in self._folder.files(""):
             if is_data_file(path) and format_of(path) == "parquet" and released_by(path) is None:
-                partitions = [(unquote(one.partition("=")[0]), None) for one in path.split("/")[:-1] if "=" in one]
+                partitions = [
+                    (unquote(folder.partition("=")[0]), None) for folder in path.split("/")[:-1] if "=" in folder
+                ]
                 return path, [*parquet_columns(self._folder, path, size), *partitions]
         return None
 
@@ -119,7 +117,9 @@ class ColumnRecord:
             data = self._books.read(path)
         except ObjectNotFoundError:
             return None
-        with refused_as(lambda why: ReleaseRecordLostError(uri=uri, problem=f"it is not what was written ({why})")):
+        with refused_as(
+            lambda problem: ReleaseRecordLostError(uri=uri, problem=f"it is not what was written ({problem})")
+        ):
             document = decode_document(data, KIND, VERSION, uri=uri)
             return tuple(read_field(document, "columns", reader(tuple[tuple[str, Any], ...])))
 

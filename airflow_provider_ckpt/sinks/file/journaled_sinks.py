@@ -47,10 +47,10 @@ def recorded_sinks(definition: JobDefinition, job_id: str, root: Location) -> di
     Sinks in another store than ``root`` are left out. A writer of the root can forge the journal, and must not direct
     the root's credentials elsewhere.
     """
-    found = {}
+    bound = {}
     for uid, sink in _folders(definition, root):
-        found[uid] = sink.bind(SinkContext(job_id, uid, root.options))
-    return found
+        bound[uid] = sink.bind(SinkContext(job_id, uid, root.options))
+    return bound
 
 
 def recorded_job(definition: JobDefinition, root: Location) -> RecordedJob:
@@ -60,12 +60,12 @@ def recorded_job(definition: JobDefinition, root: Location) -> RecordedJob:
     recorded one. No name from the journal is imported. Sinks in another store than ``root`` are left out, as by
     :func:`recorded_sinks`.
     """
-    found = []
+    sinks = []
     for uid, recorded in definition.sinks.items():
         sink = _file_sink(recorded.target)
         if sink is not None and not recorded.gated and in_one_store(sink.path, root.uri):
-            found.append(RecordedSink(uid, sink, recorded.release))
-    return RecordedJob(tuple(found))
+            sinks.append(RecordedSink(uid, sink, recorded.release))
+    return RecordedJob(tuple(sinks))
 
 
 def not_recorded(sinks: Iterable[SinkOperator]) -> list[str]:
@@ -73,11 +73,11 @@ def not_recorded(sinks: Iterable[SinkOperator]) -> list[str]:
 
     :func:`recorded_job` lacks them, or would reach them with other options than their own.
     """
-    return [sink.uid for sink in sinks if not _is_recorded(sink)]
+    return [operator.uid for operator in sinks if not _is_recorded(operator)]
 
 
-def _is_recorded(one: SinkOperator) -> bool:
-    return type(one.sink) is FileSink and one.sink.storage_options is None and one.gate is None
+def _is_recorded(operator: SinkOperator) -> bool:
+    return type(operator.sink) is FileSink and operator.sink.storage_options is None and operator.gate is None
 
 
 def _file_sink(target: Mapping[str, Any]) -> FileSink | None:
@@ -90,8 +90,8 @@ def _file_sink(target: Mapping[str, Any]) -> FileSink | None:
     options = {name.removeprefix(_OPTION): value for name, value in target.items() if name.startswith(_OPTION)}
     if "compression" in target:
         options["compression"] = target["compression"]
-    given = {name: target[name] for name in ("format", "mode") if name in target}
-    sink = FileSink(target["path"], partition_by=tuple(target.get("partition_by", ())), options=options, **given)
+    settings = {name: target[name] for name in ("format", "mode") if name in target}
+    sink = FileSink(target["path"], partition_by=tuple(target.get("partition_by", ())), options=options, **settings)
     return sink if sink.definition() == target else None
 
 

@@ -30,12 +30,8 @@ class Manifest:
     """One release of one sink.
 
     Args:
-        job_id: the job.
         sink: the sink's uid.
-        checkpoint: number of the checkpoint that was released.
-        rows: rows of all files.
         batches: ids of the staged batches. Each batch is in one manifest only.
-        files: the released files.
         supersedes: sinks all of whose releases this one replaces. Only a sink's first manifest has any.
     """
 

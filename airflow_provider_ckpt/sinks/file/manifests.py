@@ -50,19 +50,19 @@ def read_manifests(
     """
     storage = FileFolders.open(Location(path, storage_options or {})).books
     logs: dict[SinkName, ManifestLog] = {}
-    found: dict[SinkName, list[Manifest]] = {}
+    manifests_by_sink: dict[SinkName, list[Manifest]] = {}
     for job in [job_id] if job_id is not None else filter(is_job_id, storage.list("")):
         for uid in [sink] if sink is not None else storage.list(job):
             name = SinkName(job, uid)
             logs[name] = ManifestLog(storage, job, uid)
-            found[name] = logs[name].read(after)
-    is_sought = lambda name: job_id in (None, name.job_id) and sink in (None, name.sink)  # noqa: E731
-    replaced = _replaced(storage, logs, is_sought)
-    return [manifest for name, manifests in found.items() if name not in replaced for manifest in manifests]
+            manifests_by_sink[name] = logs[name].read(after)
+    is_selected = lambda name: job_id in (None, name.job_id) and sink in (None, name.sink)  # noqa: E731
+    replaced = _replaced(storage, logs, is_selected)
+    return [manifest for name, manifests in manifests_by_sink.items() if name not in replaced for manifest in manifests]
 
 
 def _replaced(
-    storage: Storage, logs: Mapping[SinkName, ManifestLog], is_sought: Callable[[SinkName], bool]
+    storage: Storage, logs: Mapping[SinkName, ManifestLog], is_selected: Callable[[SinkName], bool]
 ) -> set[SinkName]:
     """Return the sinks that others have replaced.
 
@@ -72,7 +72,7 @@ def _replaced(
     replaced: set[SinkName] = set()
     for name in {turn.name for turn in TurnLog(storage).catch_up() if turn.supersedes}:
         log = logs.get(name)
-        if log is None and is_sought(name):
+        if log is None and is_selected(name):
             continue
         log = log or ManifestLog(storage, name.job_id, name.sink)
         if log.length():

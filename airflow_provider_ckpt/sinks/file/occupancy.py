@@ -50,36 +50,38 @@ class Occupancy:
         self._name = name
         self._mode = mode
         self._turns = TurnLog(folders.books)
-        self._swept = False
+        self._is_swept = False
 
-    def refuse_company(self) -> None:
+    def refuse_foreign_content(self) -> None:
         """Refuse a folder whose content the mode does not allow, for a new job. Reads only.
 
         Raises TargetRefusedError.
         """
-        if self._mode != "append" and (held := self._company(self._turns.catch_up())) is not None:
+        if self._mode != "append" and (content := self._foreign_content(self._turns.catch_up())) is not None:
             raise TargetRefusedError(
-                "Sink {sink} of job {job_id!r} cannot write to {uri}: {held}. {ways}", **self._names(), held=held
+                "Sink {sink} of job {job_id!r} cannot write to {uri}: {held}. {ways}",
+                **self._error_fields(),
+                held=content,
             )
 
     def has_releases(self) -> bool:
         """Return whether any job has released to the folder."""
-        return any(map(self._released, self._known()))
+        return any(map(self._release_count, self._recorded_sinks()))
 
-    def shown(self) -> list[SinkName]:
+    def visible_sinks(self) -> list[SinkName]:
         """Return the sinks whose rows readers will find in the folder, including this one if it has released."""
         replaced = {name for turn in self._turns.catch_up() for name in turn.supersedes}
-        found = [name for name in self._known() if name not in replaced and self._released(name)]
-        return [one for one in found if self._mode != "overwrite" or one.job_id == self._name.job_id]
+        released = [name for name in self._recorded_sinks() if name not in replaced and self._release_count(name)]
+        return [name for name in released if self._mode != "overwrite" or name.job_id == self._name.job_id]
 
-    def start(self) -> None:
+    def register_start(self) -> None:
         """Register the start of a sink that overwrites. A sink that has registered keeps its place."""
         if self._mode != "overwrite":
             return
         while self._first_index("start", self._name, self._turns.catch_up()) is None:
             self._turns.append(Turn("start", self._name, self._mode))
 
-    def take(self, has_rows: bool) -> Turn | None:
+    def take_turn(self, has_rows: bool) -> Turn | None:
         """Take and return the turn of the first release; None if it needs none.
 
         Args:
@@ -91,21 +93,21 @@ class Occupancy:
             return None
         while True:
             turns = self._turns.catch_up()
-            if (own := self._own(turns)) is not None:
-                return own
+            if (own_turn := self._own_turn(turns)) is not None:
+                return own_turn
             self._refuse_superseded(turns)
-            others = self._others(turns) if self._mode == "overwrite" else ()
-            if not has_rows and not others:
+            other_sinks = self._other_jobs_sinks(turns) if self._mode == "overwrite" else ()
+            if not has_rows and not other_sinks:
                 return None
-            if (held := self._company(turns)) is not None:
+            if (content := self._foreign_content(turns)) is not None:
                 raise ReleaseRefusedError(
                     "The first release of sink {sink} of job {job_id!r} to {uri} is refused: meanwhile {held}. {ways} "
                     "Nothing was released; the rows stay staged, and a job with the same id releases them when mode "
                     "or folder allow it.",
-                    **self._names(),
-                    held=held,
+                    **self._error_fields(),
+                    held=content,
                 )
-            turn = Turn("first", self._name, self._mode, tuple(sorted(others)))
+            turn = Turn("first", self._name, self._mode, tuple(sorted(other_sinks)))
             if self._turns.append(turn):
                 return turn
 
@@ -119,39 +121,42 @@ class Occupancy:
         """
         self._refuse_superseded(self._turns.catch_up())
 
-    def sweep(self, again: bool = False) -> None:
+    def sweep(self, force: bool = False) -> None:
         """Delete the files of the sinks that this one has replaced, if any.
 
-        It lists the folder, once in a process unless ``again``. Call it when this sink's first manifest is there,
+        It lists the folder, once in a process unless ``force``. Call it when this sink's first manifest is there,
         because the manifest replaces them.
         """
-        if self._swept and not again:
+        if self._is_swept and not force:
             return
-        own = self._own(self._turns.catch_up())
-        if own is not None and own.supersedes:
-            self._delete(own.supersedes)
-        self._swept = True
+        own_turn = self._own_turn(self._turns.catch_up())
+        if own_turn is not None and own_turn.supersedes:
+            self._delete(own_turn.supersedes)
+        self._is_swept = True
 
     def _delete(self, names: Collection[SinkName]) -> None:
-        gone = {job_and_sink(name.job_id, name.sink) for name in names}
+        replaced = {job_and_sink(name.job_id, name.sink) for name in names}
         for path, _ in self._storage.files(""):
-            if is_data_file(path) and released_by(path) in gone:
+            if is_data_file(path) and released_by(path) in replaced:
                 self._storage.delete(path)
 
     # ---- reading the turns
 
-    def _own(self, turns: list[Turn]) -> Turn | None:
+    def _own_turn(self, turns: list[Turn]) -> Turn | None:
         index = self._first_index("first", self._name, turns)
         return None if index is None else turns[index]
 
     def _first_index(self, kind: str, name: SinkName, turns: list[Turn]) -> int | None:
-        return next((i for i, turn in enumerate(turns) if turn.kind == kind and turn.name == name), None)
+        return next((index for index, turn in enumerate(turns) if turn.kind == kind and turn.name == name), None)
 
     def _refuse_superseded(self, turns: list[Turn]) -> None:
-        by = self._superseder(turns)
-        if by is None:
+        superseder = self._superseder(turns)
+        if superseder is None:
             return
-        if self._name in by.supersedes and ManifestLog(self._books, by.name.job_id, by.name.sink).length():
+        if (
+            self._name in superseder.supersedes
+            and ManifestLog(self._books, superseder.name.job_id, superseder.name.sink).length()
+        ):
             self._delete([self._name])  # files that it moved after the other one had listed the folder
         raise OutputSupersededError(
             "Sink {sink} of job {job_id!r} is superseded at {uri}: job {by!r} (sink {by_sink}) overwrites what this "
@@ -160,43 +165,43 @@ class Occupancy:
             sink=self._name.sink,
             job_id=self._name.job_id,
             uri=self._storage.uri,
-            by=by.name.job_id,
-            by_sink=by.name.sink,
+            by=superseder.name.job_id,
+            by_sink=superseder.name.sink,
         )
 
     def _superseder(self, turns: list[Turn]) -> Turn | None:
         for turn in turns:
             if self._name in turn.supersedes:
                 return turn
-        started = self._first_index("start", self._name, turns)
-        if self._mode != "overwrite" or started is None or self._own(turns) is not None:
+        own_start = self._first_index("start", self._name, turns)
+        if self._mode != "overwrite" or own_start is None or self._own_turn(turns) is not None:
             return None
         for turn in turns:
             if turn.kind == "first" and turn.mode == "overwrite" and turn.name.job_id != self._name.job_id:
-                other = self._first_index("start", turn.name, turns)
-                if other is not None and other > started:
+                other_start = self._first_index("start", turn.name, turns)
+                if other_start is not None and other_start > own_start:
                     return turn
         return None
 
     # ---- reading the folder
 
-    def _others(self, turns: list[Turn]) -> set[SinkName]:
+    def _other_jobs_sinks(self, turns: list[Turn]) -> set[SinkName]:
         """Return the sinks of other jobs that have released, or have taken their turn."""
-        found = {turn.name for turn in turns if turn.kind == "first" and turn.name.job_id != self._name.job_id}
-        for name in self._known():
-            if name.job_id != self._name.job_id and name not in found and self._released(name):
-                found.add(name)
-        return found
+        sinks = {turn.name for turn in turns if turn.kind == "first" and turn.name.job_id != self._name.job_id}
+        for name in self._recorded_sinks():
+            if name.job_id != self._name.job_id and name not in sinks and self._release_count(name):
+                sinks.add(name)
+        return sinks
 
-    def _known(self) -> Iterator[SinkName]:
+    def _recorded_sinks(self) -> Iterator[SinkName]:
         for job_id in filter(is_job_id, self._books.list("")):
             for sink in self._books.list(job_id):
                 yield SinkName(job_id, sink)
 
-    def _released(self, name: SinkName) -> int:
+    def _release_count(self, name: SinkName) -> int:
         return ManifestLog(self._books, name.job_id, name.sink).length()
 
-    def _names(self) -> dict[str, str]:
+    def _error_fields(self) -> dict[str, str]:
         return {
             "sink": self._name.sink,
             "job_id": self._name.job_id,
@@ -204,16 +209,16 @@ class Occupancy:
             "ways": _WAYS[self._mode],
         }
 
-    def _company(self, turns: list[Turn]) -> str | None:
+    def _foreign_content(self, turns: list[Turn]) -> str | None:
         """Describe the content of the folder that the mode does not allow; None if there is none."""
-        dead = {name for turn in turns for name in turn.supersedes}
-        allowed = dead | {name for name in self._known() if name.job_id == self._name.job_id}
+        replaced = {name for turn in turns for name in turn.supersedes}
+        allowed = replaced | {name for name in self._recorded_sinks() if name.job_id == self._name.job_id}
         if self._mode == "overwrite":
-            allowed.update(self._known(), (turn.name for turn in turns))
-        elif others := sorted(self._others(turns) - dead):
-            return f"{_listed(others)} released there"
+            allowed.update(self._recorded_sinks(), (turn.name for turn in turns))
+        elif other_sinks := sorted(self._other_jobs_sinks(turns) - replaced):
+            return f"{_listed(other_sinks)} released there"
         names = {job_and_sink(name.job_id, name.sink) for name in allowed}
-        unknown = [p for p, _ in self._storage.files("") if is_data_file(p) and released_by(p) not in names]
+        unknown = [path for path, _ in self._storage.files("") if is_data_file(path) and released_by(path) not in names]
         if not unknown:
             return None
         return (

@@ -25,8 +25,6 @@ class Turn:
     Args:
         kind: ``start``: an overwriting sink is about to stage. ``first``: a sink is about to release for the first
             time.
-        name: the sink.
-        mode: its mode.
         supersedes: sinks that it replaces. The entry of kind ``first`` decides this; no retry computes it again.
     """
 

@@ -21,14 +21,14 @@ def refuse_unlike_columns(sinks: Sequence[SinkOperator], inputs: Mapping[str, Si
 
     Raises TargetRefusedError.
     """
-    writing = [one for one in sinks if isinstance(one.sink, FileSink) and one.uid in inputs]
-    for one, other in combinations(writing, 2):
-        if segments(one.sink.path) == segments(other.sink.path):
-            _compare(one.sink, inputs[one.uid], inputs[other.uid])
+    writers = [operator for operator in sinks if isinstance(operator.sink, FileSink) and operator.uid in inputs]
+    for earlier, later in combinations(writers, 2):
+        if segments(earlier.sink.path) == segments(later.sink.path):
+            _compare(earlier.sink, inputs[earlier.uid], inputs[later.uid])
 
 
 def _compare(sink: FileSink, earlier: SinkInput, later: SinkInput) -> None:
-    differ = differences(
+    phrases = differences(
         later.columns,
         earlier.columns,
         f"sink {later.uid}",
@@ -36,6 +36,6 @@ def _compare(sink: FileSink, earlier: SinkInput, later: SinkInput) -> None:
         sink.format,
         sink.partition_by,
     )
-    if differ:
+    if phrases:
         [place] = sink.spark_folders({})
-        raise columns_refused(later.uid, place.for_display(), f"sink {earlier.uid}", differ)
+        raise columns_refused(later.uid, place.for_display(), f"sink {earlier.uid}", phrases)

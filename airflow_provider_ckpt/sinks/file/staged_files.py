@@ -43,7 +43,7 @@ class StagedFiles(StagingArea):
         super().__init__(folders.books, context, bookkeeping="")
         self._folders = folders
 
-    def handle(self, request: StageRequest, rows: int, since: int, files: Sequence[tuple[str, int]]) -> Handle:
+    def handle(self, request: StageRequest, rows: int, entries: int, files: Sequence[tuple[str, int]]) -> Handle:
         targets = released_names(
             (path for path, _ in files),
             job_id=self._context.job_id,
@@ -56,7 +56,7 @@ class StagedFiles(StagingArea):
             "version": 1,
             "id": request.id,
             "uri": self._folders.target.uri,
-            "since_manifest": since,
+            "since_manifest": entries,
             "rows": rows,
             "files": [
                 {"path": path, "size": size, "target": target}
@@ -91,15 +91,15 @@ class StagedFiles(StagingArea):
         missing = []
         for handle in waiting:
             place = self.place(handle["id"])
-            there = dict(self._storage.child(place).files(""))
+            sizes = dict(self._storage.child(place).files(""))
             for file in handle["files"]:
-                path, size, where = f"{place}/{file['path']}", there.get(file["path"]), self._folders.books
+                path, size, storage = f"{place}/{file['path']}", sizes.get(file["path"]), self._folders.books
                 if size is None:
-                    path, size, where = file["target"], self._released_size(file["target"]), self._folders.target
+                    path, size, storage = file["target"], self._released_size(file["target"]), self._folders.target
                 if size is None:
                     missing.append(f"{place}/{file['path']}")
                 elif size != file["size"]:
-                    self._refuse_changed(path, file["size"], size, checkpoint, where)
+                    self._refuse_changed(path, file["size"], size, checkpoint, storage)
         self._refuse_missing(missing, checkpoint)
 
     def move(self, waiting: Sequence[Handle], checkpoint: int) -> None:

@@ -34,13 +34,14 @@ def spark_columns(schema: Any) -> tuple[Column, ...]:
 
     A type that Spark lacks keeps Iceberg's name, so that nothing fits it.
     """
-    return tuple(Column(one.name, _spark_type(one.field_type), not one.required) for one in schema.fields)
+    return tuple(Column(field.name, _spark_type(field.field_type), not field.required) for field in schema.fields)
 
 
 def _spark_type(kind: Any) -> Any:
     if kind.is_struct:
         fields = [
-            {"name": one.name, "type": _spark_type(one.field_type), "nullable": not one.required} for one in kind.fields
+            {"name": field.name, "type": _spark_type(field.field_type), "nullable": not field.required}
+            for field in kind.fields
         ]
         return {"type": "struct", "fields": fields}
     name = str(kind)
@@ -54,7 +55,7 @@ def _spark_type(kind: Any) -> Any:
     return f"decimal({decimal[1]},{decimal[2]})" if decimal else _TO_SPARK.get(name, name)
 
 
-def as_iceberg_has_them(columns: Sequence[Column]) -> tuple[Column, ...]:
+def as_iceberg_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
     """Return the columns with small whole numbers as ``integer``."""
     return tuple(Column(column.name, _widened(column.type), column.nullable) for column in columns)
 
@@ -62,13 +63,13 @@ def as_iceberg_has_them(columns: Sequence[Column]) -> tuple[Column, ...]:
 def _widened(kind: Any) -> Any:
     if not isinstance(kind, dict):
         return "integer" if kind in _SMALL else kind
-    found = dict(kind)
+    widened = dict(kind)
     for key in ("elementType", "keyType", "valueType"):
-        if key in found:
-            found[key] = _widened(found[key])
-    if "fields" in found:
-        found["fields"] = [{**one, "type": _widened(one["type"])} for one in found["fields"]]
-    return found
+        if key in widened:
+            widened[key] = _widened(widened[key])
+    if "fields" in widened:
+        widened["fields"] = [{**field, "type": _widened(field["type"])} for field in widened["fields"]]
+    return widened
 
 
 def promoted(columns: Sequence[Column], table: Sequence[Column]) -> tuple[Column, ...]:
@@ -76,21 +77,21 @@ def promoted(columns: Sequence[Column], table: Sequence[Column]) -> tuple[Column
 
     A widening cannot be taken back, and readers can read the older files (Iceberg's spec, "Schema Evolution").
     """
-    its = {one.name: one.type for one in table}
+    table_types = {column.name: column.type for column in table}
     return tuple(
         Column(
             column.name,
-            its[column.name] if _is_promoted(column.type, its.get(column.name)) else column.type,
+            table_types[column.name] if _is_promoted(column.type, table_types.get(column.name)) else column.type,
             column.nullable,
         )
         for column in columns
     )
 
 
-def _is_promoted(mine: Any, its: Any) -> bool:
-    if (mine, its) in (("integer", "long"), ("float", "double")):
+def _is_promoted(row_type: Any, table_type: Any) -> bool:
+    if (row_type, table_type) in (("integer", "long"), ("float", "double")):
         return True
-    digits = [_DECIMAL.fullmatch(one) if isinstance(one, str) else None for one in (mine, its)]
+    digits = [_DECIMAL.fullmatch(kind) if isinstance(kind, str) else None for kind in (row_type, table_type)]
     if digits[0] is None or digits[1] is None:
         return False
     return digits[0][2] == digits[1][2] and int(digits[0][1]) < int(digits[1][1])
@@ -109,7 +110,7 @@ def _required_inside(kind: Any) -> str | None:
     if not isinstance(kind, dict):
         return None
     if "fields" in kind:
-        return required_field([Column(one["name"], one["type"], one["nullable"]) for one in kind["fields"]])
+        return required_field([Column(field["name"], field["type"], field["nullable"]) for field in kind["fields"]])
     for part, nulls in (("elementType", "containsNull"), ("valueType", "valueContainsNull")):
         if part in kind:
             inside = _required_inside(kind[part])
@@ -123,14 +124,14 @@ def takes_field_ids(schema: Any) -> bool:
     Spark writes ids of columns and of fields of structs, but none inside arrays and maps. A file with some of the ids
     is worse than one with none: readers take its other fields for missing, and show nulls.
     """
-    return not any(str(one.field_type).startswith(("list<", "map<")) for one in _fields_inside(schema.fields))
+    return not any(str(field.field_type).startswith(("list<", "map<")) for field in _fields_inside(schema.fields))
 
 
 def _fields_inside(fields: Sequence[Any]) -> Iterator[Any]:
-    for one in fields:
-        yield one
-        if one.field_type.is_struct:
-            yield from _fields_inside(one.field_type.fields)
+    for field in fields:
+        yield field
+        if field.field_type.is_struct:
+            yield from _fields_inside(field.field_type.fields)
 
 
 def with_field_ids(columns: Sequence[Column], schema: Any) -> tuple[Column, ...]:
@@ -140,7 +141,7 @@ def with_field_ids(columns: Sequence[Column], schema: Any) -> tuple[Column, ...]
     """
     if not takes_field_ids(schema):
         return tuple(columns)
-    fields = {one.name: one for one in schema.fields}
+    fields = {field.name: field for field in schema.fields}
     return tuple(
         replace(
             column,
@@ -151,17 +152,17 @@ def with_field_ids(columns: Sequence[Column], schema: Any) -> tuple[Column, ...]
     )
 
 
-def _type_with_ids(kind: Any, its: Any) -> Any:
+def _type_with_ids(kind: Any, iceberg_type: Any) -> Any:
     if not isinstance(kind, dict):
         return kind
-    inside = {one.name: one for one in its.fields}
+    inside = {field.name: field for field in iceberg_type.fields}
     fields = [
         {
-            **one,
-            "type": _type_with_ids(one["type"], inside[one["name"]].field_type),
-            "metadata": {**one.get("metadata", {}), _FIELD_ID: inside[one["name"]].field_id},
+            **field,
+            "type": _type_with_ids(field["type"], inside[field["name"]].field_type),
+            "metadata": {**field.get("metadata", {}), _FIELD_ID: inside[field["name"]].field_id},
         }
-        for one in kind["fields"]
+        for field in kind["fields"]
     ]
     return {**kind, "fields": fields}
 
@@ -199,12 +200,15 @@ def _iceberg_type(kind: Any, ids: Any) -> Any:
         decimal = _DECIMAL.fullmatch(kind)
         if decimal:
             return types.DecimalType(int(decimal[1]), int(decimal[2]))
-        known = {spark: iceberg for iceberg, spark in _TO_SPARK.items()}
-        return _primitive(known[kind])
+        iceberg_names = {spark: iceberg for iceberg, spark in _TO_SPARK.items()}
+        return _primitive(iceberg_names[kind])
     if kind["type"] == "struct":
         fields = kind["fields"]
         return types.StructType(
-            *(types.NestedField(next(ids), f["name"], _iceberg_type(f["type"], ids), required=False) for f in fields)
+            *(
+                types.NestedField(next(ids), field["name"], _iceberg_type(field["type"], ids), required=False)
+                for field in fields
+            )
         )
     if kind["type"] == "array":
         return types.ListType(next(ids), _iceberg_type(kind["elementType"], ids), element_required=False)

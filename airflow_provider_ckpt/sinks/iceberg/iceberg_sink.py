@@ -74,10 +74,10 @@ class IcebergSink(Sink):
 
         The table's id shows whether it is another table.
         """
-        found = {**super().definition(), "table": self.table, "mode": self.mode}
+        definition = {**super().definition(), "table": self.table, "mode": self.mode}
         if self.catalog_name:
-            found["catalog_name"] = self.catalog_name
-        return {**found, "key": list(self.key)} if self.key else found
+            definition["catalog_name"] = self.catalog_name
+        return {**definition, "key": list(self.key)} if self.key else definition
 
     def at_odds(self, other: Sink) -> list[str]:
         return []  # two tables have separate folders
@@ -120,5 +120,5 @@ def catalog_of(name: str | None, properties: Mapping[str, str]) -> Any:
 
 def catalog_secrets(properties: Mapping[str, str], storage_options: Mapping[str, Any]) -> Location:
     """Return a location that hides the catalog's and storage's secrets in a library's errors. It is never opened."""
-    hidden = {name: value for name, value in properties.items() if name not in _PLAIN}
-    return Location(str(properties.get("uri", "")), {**storage_options, **hidden})
+    secret = {name: value for name, value in properties.items() if name not in _PLAIN}
+    return Location(str(properties.get("uri", "")), {**storage_options, **secret})

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.errors import StagedFileUnusableError, TargetRefusedError
 from airflow_provider_ckpt.sinks.iceberg import partitions
 from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
-    as_iceberg_has_them,
+    as_iceberg_columns,
     iceberg_schema,
     promoted,
     required_field,
@@ -40,50 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class OneAttempt:
-    """A catalog that passes one commit on to a ``pyiceberg.catalog.Catalog``.
-
-    It reports every conflict as :class:`CommitConflict`. pyiceberg retries a commit after its own
-    CommitFailedException, on top of a version that the sink has not checked. When no retry is left, it deletes the
-    manifests of the commit. But the commit may be in the table: a client that repeats its request gets a conflict with
-    its own first request. A table whose manifests are gone cannot be read. So pyiceberg never sees its exception, and
-    nothing is deleted (R9).
-
-    The commit also requires the schema and the partition spec of the version. A change of these makes no snapshot, and
-    pyiceberg requires only the snapshot.
-    """
-
-    def __init__(self, catalog: Any, version: Any) -> None:
-        """Wrap a catalog. ``version``: the ``TableMetadata`` that the sink has checked."""
-        self._catalog = catalog
-        self._version = version
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._catalog, name)
-
-    def commit_table(self, table: Any, requirements: tuple[Any, ...], updates: tuple[Any, ...]) -> Any:
-        from pyiceberg.exceptions import CommitFailedException, ValidationException
-
-        try:
-            return self._catalog.commit_table(table, (*requirements, *self._same_columns_and_partitions()), updates)
-        except (CommitFailedException, ValidationException) as error:
-            raise CommitConflict(str(error)) from None
-
-    def _same_columns_and_partitions(self) -> tuple[Any, ...]:
-        from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId
-
-        schema = AssertCurrentSchemaId.model_validate({"current-schema-id": self._version.current_schema_id})
-        return schema, AssertDefaultSpecId.model_validate({"default-spec-id": self._version.default_spec_id})
-
-
-def for_one_attempt(table: Any) -> Any:
-    """Return the ``pyiceberg.table.Table`` with a catalog that commits on top of this version only."""
-    from pyiceberg.table import Table
-
-    catalog = OneAttempt(table.catalog, table.metadata)
-    return Table(table.name(), table.metadata, table.metadata_location, table.io, catalog, table.config)  # type: ignore[arg-type]
-
-
 T = TypeVar("T")
 _OVERWRITES = "ckpt.~overwrites"
 """Count of the overwrites of all jobs. It is no sink's property, because no job id starts with a tilde."""
@@ -94,7 +50,7 @@ class IcebergLakeTable(LakeTable):
     """An Iceberg table. Its property ``ckpt.<job>.<sink>.applied`` is the number of intents in the table.
 
     The property outlives snapshots. A commit is one attempt on top of the loaded version
-    (:class:`OneAttempt`). Each commit makes a snapshot, also one without rows, because only then does
+    (:class:`SingleAttemptCatalog`). Each commit makes a snapshot, also one without rows, because only then does
     pyiceberg require the loaded snapshot.
 
     ``upserts``: pyiceberg writes the rows, and the staged files do not enter the table.
@@ -132,11 +88,11 @@ class IcebergLakeTable(LakeTable):
 
         def act() -> Any:
             try:
-                return self._asked_catalog().load_table(self.uri)
+                return self._loaded_catalog().load_table(self.uri)
             except NoSuchTableError:
                 return None
 
-        table = self._asked("read", act)
+        table = self._call("read", act)
         if table is None:
             return None
         return Snapshot(
@@ -144,11 +100,11 @@ class IcebergLakeTable(LakeTable):
             applied=int(table.properties.get(self._property, 0)),
             overwrites=int(table.properties.get(_OVERWRITES, 0)),
             columns=spark_columns(table.schema()),
-            partition_by=tuple(f"{one.transform}({one.source})" for one in _fields(table)),
-            handle=for_one_attempt(table),
+            partition_by=tuple(f"{field.transform}({field.source})" for field in _fields(table)),
+            handle=with_single_attempt(table),
         )
 
-    def _asked_catalog(self) -> Any:
+    def _loaded_catalog(self) -> Any:
         if self._catalog is None:
             self._catalog = self._make_catalog()
         return self._catalog
@@ -160,21 +116,21 @@ class IcebergLakeTable(LakeTable):
             try:
                 schema = iceberg_schema(columns)
             except ValueError as error:  # for example a column `a.b` and a struct `a` with a field `b`
-                raise self._not_made(f"no table has such columns ({error}); rename one of them") from None
+                raise self._creation_error(f"no table has such columns ({error}); rename one of them") from None
             try:
-                self._asked_catalog().create_table(self.uri, schema)
+                self._loaded_catalog().create_table(self.uri, schema)
             except TableAlreadyExistsError:
                 pass  # another process was first
             except NoSuchNamespaceError:
-                raise self._not_made("neither the table nor its namespace exists; create one of them") from None
+                raise self._creation_error("neither the table nor its namespace exists; create one of them") from None
 
-        self._asked("made", act)
+        self._call("made", act)
 
-    def _not_made(self, problem: str) -> TargetRefusedError:
+    def _creation_error(self, problem: str) -> TargetRefusedError:
         return table_refused(self._context, self.uri, problem)
 
-    def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
-        return as_iceberg_has_them(columns)
+    def as_stored(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        return as_iceberg_columns(columns)
 
     def identified(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
         return with_field_ids(columns, snapshot.handle.schema()) if self._releases_files(snapshot) else tuple(columns)
@@ -191,7 +147,7 @@ class IcebergLakeTable(LakeTable):
         fields = _fields(table)
         if problem := partitions.refusal(fields) or self._without_statistics(table, fields):
             return problem
-        return None if self._releases_files(snapshot) else _not_written(fields)
+        return None if self._releases_files(snapshot) else _write_refusal(fields)
 
     def _without_statistics(self, table: Any, fields: Sequence[PartitionField]) -> str | None:
         """Return a problem if the table keeps no statistics of a partition column.
@@ -201,21 +157,23 @@ class IcebergLakeTable(LakeTable):
         from pyiceberg.io.pyarrow import compute_statistics_plan
 
         plan = compute_statistics_plan(table.schema(), table.properties)
-        for one in fields:
-            mode = plan[table.schema().find_field(one.source).field_id].mode.type.value
+        for field in fields:
+            mode = plan[table.schema().find_field(field.source).field_id].mode.type.value
             if mode in ("none", "counts"):
-                return f"it is partitioned by {one.source!r}, and keeps no statistics of it (write.metadata.metrics)"
+                return f"it is partitioned by {field.source!r}, and keeps no statistics of it (write.metadata.metrics)"
         return None
 
     def shaped(self, frame: DataFrame, snapshot: Snapshot) -> tuple[DataFrame, list[str]]:
         if not self._releases_files(snapshot):
             return frame, []
-        columns = self.identified(as_iceberg_has_them(columns_of(frame.schema.json())), snapshot)
+        columns = self.identified(as_iceberg_columns(columns_of(frame.schema.json())), snapshot)
         frame = _with_field_ids(frame, columns)
         fields = _fields(snapshot.handle)
         if not fields:
             return frame, []
-        return frame.selectExpr("*", *partitions.copies(fields)), [f"{partitions.COPY}{n}" for n in range(len(fields))]
+        return frame.selectExpr("*", *partitions.copy_expressions(fields)), [
+            f"{partitions.COPY}{number}" for number in range(len(fields))
+        ]
 
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
         """Return the partition as the library reads it from the file.
@@ -228,21 +186,23 @@ class IcebergLakeTable(LakeTable):
         if not self._releases_files(snapshot):
             return {}
         fields = _fields(table)
-        for one in fields:
-            if one.source not in footer.ranges:
-                raise StagedFileUnusableError(uri=footer.uri, problem=f"it has no statistics of column {one.source!r}")
+        for field in fields:
+            if field.source not in footer.ranges:
+                raise StagedFileUnusableError(
+                    uri=footer.uri, problem=f"it has no statistics of column {field.source!r}"
+                )
         try:
             record = parquet_file_to_data_file(table.io, table.metadata, footer.uri).partition
         except ValueError as error:
             raise StagedFileUnusableError(uri=footer.uri, problem=str(error)) from None
-        found: dict[str, str | None] = {}
-        for number, one in enumerate(fields):
+        values: dict[str, str | None] = {}
+        for number, field in enumerate(fields):
             value = record[number]
-            if (value is None) != (footer.ranges[one.source][0] is None):
-                problem = f"the partition {one.name!r} cannot be read off it"
+            if (value is None) != (footer.ranges[field.source][0] is None):
+                problem = f"the partition {field.name!r} cannot be read off it"
                 raise StagedFileUnusableError(uri=footer.uri, problem=problem)
-            found[one.name] = None if value is None else str(value)
-        return found
+            values[field.name] = None if value is None else str(value)
+        return values
 
     def released(self, name: str, snapshot: Snapshot) -> str | None:
         """Return the path of the file among the table's data files.
@@ -268,7 +228,7 @@ class IcebergLakeTable(LakeTable):
             except CommitConflict as conflict:
                 raise CommitConflict(self._secrets.redact(str(conflict))) from None
 
-        self._asked("committed to", act)
+        self._call("committed to", act)
 
     def _commit(self, table: Any, intent: Intent, number: int) -> None:
         """Commit the intent. The snapshot's summary is for people; no code reads it."""
@@ -276,30 +236,74 @@ class IcebergLakeTable(LakeTable):
 
         storage = self.storage()
         assert storage is not None
-        told = {"ckpt.job": intent.job, "ckpt.sink": intent.sink, "ckpt.checkpoint": str(intent.checkpoint)}
+        summary = {"ckpt.job": intent.job, "ckpt.sink": intent.sink, "ckpt.checkpoint": str(intent.checkpoint)}
         with table.transaction() as transaction:
             if intent.change == "upsert":
-                with transaction.update_snapshot(snapshot_properties=told).overwrite() as producer:
+                with transaction.update_snapshot(snapshot_properties=summary).overwrite() as producer:
                     replace_rows(producer, table, newest_rows(storage, intent), intent.key)
             else:
                 if intent.change == "replace":
                     transaction.delete(AlwaysTrue())
-                if intent.files and not _have_ids_of(table, intent):
-                    with transaction.update_snapshot(snapshot_properties=told).fast_append() as producer:
+                if intent.files and not _have_current_ids(table, intent):
+                    with transaction.update_snapshot(snapshot_properties=summary).fast_append() as producer:
                         add_rows(producer, table, rows_of_files(storage, intent))
                 else:
                     files = [storage.full_uri(file.target) for file in intent.files]
-                    transaction.add_files(files, snapshot_properties=told, check_duplicate_files=False)
+                    transaction.add_files(files, snapshot_properties=summary, check_duplicate_files=False)
             overwrites = str(intent.overwrites_after)
             transaction.set_properties({self._property: str(number), _OVERWRITES: overwrites})
 
-    def _asked(self, verb: str, act: Callable[[], T]) -> T:
+    def _call(self, verb: str, act: Callable[[], T]) -> T:
         try:
             return act()
         except (CkptError, CommitConflict):
             raise
         except Exception as error:  # the catalog is the user's choice, and its driver may raise any error
             raise unreachable(self.uri, verb, self._secrets, error) from None
+
+
+class SingleAttemptCatalog:
+    """A catalog that passes one commit on to a ``pyiceberg.catalog.Catalog``.
+
+    It reports every conflict as :class:`CommitConflict`. pyiceberg retries a commit after its own
+    CommitFailedException, on top of a version that the sink has not checked. When no retry is left, it deletes the
+    manifests of the commit. But the commit may be in the table: a client that repeats its request gets a conflict with
+    its own first request. A table whose manifests are gone cannot be read. So pyiceberg never sees its exception, and
+    nothing is deleted (R9).
+
+    The commit also requires the schema and the partition spec of the version. A change of these makes no snapshot, and
+    pyiceberg requires only the snapshot.
+    """
+
+    def __init__(self, catalog: Any, version: Any) -> None:
+        """Wrap a catalog. ``version``: the ``TableMetadata`` that the sink has checked."""
+        self._catalog = catalog
+        self._version = version
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def commit_table(self, table: Any, requirements: tuple[Any, ...], updates: tuple[Any, ...]) -> Any:
+        from pyiceberg.exceptions import CommitFailedException, ValidationException
+
+        try:
+            return self._catalog.commit_table(table, (*requirements, *self._same_columns_and_partitions()), updates)
+        except (CommitFailedException, ValidationException) as error:
+            raise CommitConflict(str(error)) from None
+
+    def _same_columns_and_partitions(self) -> tuple[Any, ...]:
+        from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId
+
+        schema = AssertCurrentSchemaId.model_validate({"current-schema-id": self._version.current_schema_id})
+        return schema, AssertDefaultSpecId.model_validate({"default-spec-id": self._version.default_spec_id})
+
+
+def with_single_attempt(table: Any) -> Any:
+    """Return the ``pyiceberg.table.Table`` with a catalog that commits on top of this version only."""
+    from pyiceberg.table import Table
+
+    catalog = SingleAttemptCatalog(table.catalog, table.metadata)
+    return Table(table.name(), table.metadata, table.metadata_location, table.io, catalog, table.config)  # type: ignore[arg-type]
 
 
 def _data_path(table: Any, name: str) -> str | None:
@@ -316,22 +320,22 @@ def _with_field_ids(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """
     fields = frame.schema.fromJson(spark_schema_with_ids(columns)).fields
     return frame.select(
-        *(frame[quoted(one.name)].cast(one.dataType).alias(one.name, metadata=one.metadata) for one in fields)
+        *(frame[quoted(field.name)].cast(field.dataType).alias(field.name, metadata=field.metadata) for field in fields)
     )
 
 
-def _not_written(fields: Sequence[PartitionField]) -> str | None:
+def _write_refusal(fields: Sequence[PartitionField]) -> str | None:
     """Return why pyiceberg cannot write rows to such partitions; None if it can."""
-    for one in fields:
-        if one.transform != "identity" and find_spec("pyiceberg_core") is None:
+    for field in fields:
+        if field.transform != "identity" and find_spec("pyiceberg_core") is None:
             return (
-                f"it is partitioned by {one.transform}({one.source}), and pyiceberg writes such partitions only with "
-                "the package pyiceberg-core: pip install 'pyiceberg[pyiceberg-core]' wherever the job is released"
+                f"it is partitioned by {field.transform}({field.source}), and pyiceberg writes such partitions only "
+                "with the package pyiceberg-core: pip install 'pyiceberg[pyiceberg-core]' wherever the job is released"
             )
     return None
 
 
-def _have_ids_of(table: Any, intent: Intent) -> bool:
+def _have_current_ids(table: Any, intent: Intent) -> bool:
     """Return whether the staged files have the ids of the table's columns.
 
     A column that was dropped and added again after the rows were staged has another id. Readers find columns by id, and
@@ -343,9 +347,9 @@ def _have_ids_of(table: Any, intent: Intent) -> bool:
 
 def _fields(table: Any) -> list[PartitionField]:
     schema = table.schema()
-    types = {spark_column.name: spark_column.type for spark_column in spark_columns(schema)}
-    found = []
-    for one in table.spec().fields:
-        source = schema.find_column_name(one.source_id) or ""
-        found.append(PartitionField(one.name, source, str(one.transform), types.get(source, {"type": "nested"})))
-    return found
+    types = {column.name: column.type for column in spark_columns(schema)}
+    fields = []
+    for field in table.spec().fields:
+        source = schema.find_column_name(field.source_id) or ""
+        fields.append(PartitionField(field.name, source, str(field.transform), types.get(source, {"type": "nested"})))
+    return fields

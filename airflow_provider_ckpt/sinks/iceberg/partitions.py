@@ -24,7 +24,6 @@ class PartitionField:
     """A partition field.
 
     Args:
-        name: name of the field.
         source: its column.
         transform: spelled as in Iceberg (``day``, ``truncate[10]``).
         type: Spark's type of the column.
@@ -41,17 +40,17 @@ class PartitionField:
         if self.transform == "identity":
             if not isinstance(self.type, str) or self.type in ("binary", "float", "double"):
                 return None
-            return _told_apart(column) if self.type == "string" else column
+            return _hashed(column) if self.type == "string" else column
         if self.transform in ("year", "month", "day", "hour"):
-            return self._of_time(column)
+            return self._time_expression(column)
         width = _TRUNCATE.fullmatch(self.transform)
         if width and self.type in _TRUNCATED:
             if self.type == "string":
-                return _told_apart(f"substring({column}, 1, {width[1]})")
+                return _hashed(f"substring({column}, 1, {width[1]})")
             return f"cast({column} - pmod({column}, {width[1]}) as long)"
         return None
 
-    def _of_time(self, column: str) -> str | None:
+    def _time_expression(self, column: str) -> str | None:
         """Return the expression for a part of a date or instant. Instants count in UTC, not in the session's zone."""
         days = {
             "date": f"unix_date({column})",
@@ -75,7 +74,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _told_apart(text: str) -> str:
+def _hashed(text: str) -> str:
     """Return an expression that gives each text a folder of its own.
 
     Spark has one folder for null, for the empty text and for the name of that folder, and file systems refuse long
@@ -86,12 +85,14 @@ def _told_apart(text: str) -> str:
 
 def refusal(fields: Sequence[PartitionField]) -> str | None:
     """Return why Spark's files cannot be put into such partitions; None if they can."""
-    for one in fields:
-        if one.expression() is None:
-            return f"it is partitioned by {one.transform}({one.source}), which is not done for files that Spark wrote"
+    for field in fields:
+        if field.expression() is None:
+            return (
+                f"it is partitioned by {field.transform}({field.source}), which is not done for files that Spark wrote"
+            )
     return None
 
 
-def copies(fields: Sequence[PartitionField]) -> list[str]:
+def copy_expressions(fields: Sequence[PartitionField]) -> list[str]:
     """Return what to select in addition to all columns: ``expression AS name``."""
-    return [f"{one.expression()} AS `{COPY}{number}`" for number, one in enumerate(fields)]
+    return [f"{field.expression()} AS `{COPY}{number}`" for number, field in enumerate(fields)]

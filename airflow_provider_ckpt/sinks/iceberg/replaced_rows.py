@@ -25,12 +25,11 @@ def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> No
         producer: the overwrite of ``pyiceberg.table.update.snapshot``, on top of ``table``.
         table: the ``pyiceberg.table.Table``.
         rows: a ``pyarrow.Table`` with one row for each key.
-        key: the names of the key columns.
     """
-    wanted = _keys(table, rows, key)
-    write = functools.partial(_written, table, producer.commit_uuid, itertools.count())
-    for task in table.scan(row_filter=_filter(wanted)).plan_files():
-        kept = _rows_to_keep(table, task, wanted)
+    keys = _keys(table, rows, key)
+    write = functools.partial(_write_files, table, producer.commit_uuid, itertools.count())
+    for task in table.scan(row_filter=_filter(keys)).plan_files():
+        kept = _rows_to_keep(table, task, keys)
         if kept is not None:
             producer.delete_data_file(task.file)
             if kept.num_rows:  # pyiceberg divides by the number of rows, so it cannot write a file without rows
@@ -42,7 +41,7 @@ def add_rows(producer: Any, table: Any, rows_of_files: Iterable[Any]) -> None:
     """Add the rows of each ``pyarrow.Table`` to a snapshot, in files that pyiceberg writes."""
     counter = itertools.count()
     for rows in rows_of_files:
-        _add(producer, _written(table, producer.commit_uuid, counter, rows))
+        _add(producer, _write_files(table, producer.commit_uuid, counter, rows))
 
 
 def _add(producer: Any, files: Iterable[Any]) -> None:
@@ -50,7 +49,7 @@ def _add(producer: Any, files: Iterable[Any]) -> None:
         producer.append_data_file(file)
 
 
-def _written(table: Any, write_uuid: Any, counter: Any, rows: Any) -> Iterable[Any]:
+def _write_files(table: Any, write_uuid: Any, counter: Any, rows: Any) -> Iterable[Any]:
     import pyarrow as pa
     from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
@@ -74,38 +73,38 @@ def _filter(keys: Any) -> Any:
     from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, In, LessThanOrEqual, Reference
     from pyiceberg.expressions.literals import literal
 
-    found: Any = AlwaysTrue()
+    row_filter: Any = AlwaysTrue()
     for name in keys.column_names:
         term, values = Reference(name), compute.unique(keys[name])
         # Python has no dates and instants after the year 9999. pyiceberg takes the numbers.
         if pa.types.is_temporal(values.type):
             values = values.cast("int32" if pa.types.is_date(values.type) else "int64")
         if len(values) <= _COMPARED:
-            found = And(found, In(term=term, values={literal(one) for one in values.to_pylist()}))
+            row_filter = And(row_filter, In(term=term, values={literal(value) for value in values.to_pylist()}))
         else:
             ends = {end: value.as_py() for end, value in compute.min_max(values).items()}
-            found = And(found, GreaterThanOrEqual(term=term, value=ends["min"]))
-            found = And(found, LessThanOrEqual(term=term, value=ends["max"]))
-    return found
+            row_filter = And(row_filter, GreaterThanOrEqual(term=term, value=ends["min"]))
+            row_filter = And(row_filter, LessThanOrEqual(term=term, value=ends["max"]))
+    return row_filter
 
 
-def _rows_to_keep(table: Any, task: Any, wanted: Any) -> Any:
+def _rows_to_keep(table: Any, task: Any, keys: Any) -> Any:
     """Return the rows of a file that have none of the keys; None if that is all of them."""
-    keys = _read(table, task, table.schema().select(*wanted.column_names))
-    if _has_no_key_of(keys, wanted) is None:
+    file_keys = _read(table, task, table.schema().select(*keys.column_names))
+    if _mask_without_keys(file_keys, keys) is None:
         return None
     rows = _read(table, task, table.schema())
-    return rows.filter(_has_no_key_of(rows, wanted))
+    return rows.filter(_mask_without_keys(rows, keys))
 
 
-def _has_no_key_of(rows: Any, wanted: Any) -> Any:
+def _mask_without_keys(rows: Any, keys: Any) -> Any:
     """Return a mask of the rows; None if it is true for all of them."""
     import pyarrow as pa
     from pyarrow import compute
 
     numbers = pa.array(range(rows.num_rows), pa.int64())
-    keys = rows.select(wanted.column_names).cast(wanted.schema).append_column(_NUMBER, numbers)
-    kept = keys.join(wanted, wanted.column_names, join_type="left anti")[_NUMBER]
+    file_keys = rows.select(keys.column_names).cast(keys.schema).append_column(_NUMBER, numbers)
+    kept = file_keys.join(keys, keys.column_names, join_type="left anti")[_NUMBER]
     return None if len(kept) == rows.num_rows else compute.is_in(numbers, value_set=kept)
 
 

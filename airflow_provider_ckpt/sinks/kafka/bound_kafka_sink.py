@@ -62,10 +62,10 @@ class BoundKafkaSink(BoundSink):
         self._records: list[LedgerRecord] = []
         """Records of the ledger from the lowest offset that a handle has needed, read after settling ``_transactions``.
         """
-        self._known_since = -1
-        self._known_of: frozenset[str] = frozenset()
+        self._records_since = -1
+        self._records_ledgers: frozenset[str] = frozenset()
         """The ledger's id that the handles record."""
-        self._at_staging: tuple[str, int] | None = None
+        self._known_ledger_end: tuple[str, int] | None = None
         """The ledger's id, and an offset that it had reached before any later batch was staged."""
         self._limits: TopicLimits | None = None
         self._topic_id = ""
@@ -88,7 +88,7 @@ class BoundKafkaSink(BoundSink):
         self._storage.probe()
         self._check_release()
         self._ledger.prepare()
-        self._at_staging = None
+        self._known_ledger_end = None
 
     def _check_release(self) -> None:
         """Check that a release with the sink's settings to this topic is possible."""
@@ -105,15 +105,15 @@ class BoundKafkaSink(BoundSink):
 
         Raises TargetRefusedError if rows cannot be written to it.
         """
-        found = self._client.topic(self._topic)
-        if found is None:
+        facts = self._client.topic(self._topic)
+        if facts is None:
             raise self._refused("there is no such topic; make it, with as many partitions as its readers need")
-        if found.may_write is False:
+        if facts.may_write is False:
             raise self._refused("the brokers do not let this user write to it")
-        largest = int(found.settings.get("max.message.bytes", _DEFAULT_LIMIT))
-        needs_key = "compact" in found.settings.get("cleanup.policy", "")
-        self._topic_id = found.id
-        self._limits = TopicLimits(self._topic, largest, found.partitions, needs_key)
+        largest = int(facts.settings.get("max.message.bytes", _DEFAULT_LIMIT))
+        needs_key = "compact" in facts.settings.get("cleanup.policy", "")
+        self._topic_id = facts.id
+        self._limits = TopicLimits(self._topic, largest, facts.partitions, needs_key)
         return self._limits
 
     def _refused(self, problem: str) -> TargetRefusedError:
@@ -122,7 +122,7 @@ class BoundKafkaSink(BoundSink):
     # ---- stage
 
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
-        ledger, since = self._since()
+        ledger, since = self._ledger_end()
         place = self._staging.place(request.id)
         if self._limits is None or "partition" in frame.columns:  # the topic may have more partitions now
             self._limits = self._check_topic()
@@ -130,10 +130,10 @@ class BoundKafkaSink(BoundSink):
         try:
             FileWriter("parquet", (), {}, LOSSLESS).write(limits.checked(frame), self._storage.spark_uri(place))
         except Exception as error:
-            refused = limits.refused(error, self._context.uid, request.id)
-            if refused is None:
+            refusal = limits.error_for(error, self._context.uid, request.id)
+            if refusal is None:
                 raise
-            raise refused from error
+            raise refusal from error
         files = self._staging.written(place)
         rows = parquet_rows(self._storage.child(place), files)
         if not files or (rows == 0 and len(files) > 1):
@@ -145,15 +145,15 @@ class BoundKafkaSink(BoundSink):
             self._storage.sync(place)  # a handle that survives a power cut must name files that do
         return self._staging.handle(request.id, rows, files, ledger, since)
 
-    def _since(self) -> tuple[str, int]:
+    def _ledger_end(self) -> tuple[str, int]:
         """Return the ledger's id and end, read once in a process.
 
         An offset below the current end only means that more of the ledger is read.
         """
-        if self._at_staging is None:
-            known = self._ledger.id()
-            self._at_staging = known, self._ledger.end() if known else 0
-        return self._at_staging
+        if self._known_ledger_end is None:
+            ledger_id = self._ledger.id()
+            self._known_ledger_end = ledger_id, self._ledger.end() if ledger_id else 0
+        return self._known_ledger_end
 
     # ---- release
 
@@ -161,32 +161,32 @@ class BoundKafkaSink(BoundSink):
         staged = [handle for handle in map(self._staging.checked, handles) if handle["files"]]
         if not staged:
             return {"rows": 0}
-        for left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(_TRIES)):
             try:
                 return self._release(staged, checkpoint)
             except StagedFilesMissingError:  # another releaser may have released and deleted them
-                self._throw_away()
-                if not left:
+                self._discard_producer()
+                if not tries_left:
                     raise
             except ReleaserFenced:
-                self._throw_away()
+                self._discard_producer()
             except BaseException:
-                self._throw_away()
+                self._discard_producer()
                 raise
         cause = "another releaser of this sink is at work"
         raise unavailable(self._context.uid, self._client.servers, "a release", cause)
 
-    def _throw_away(self) -> None:
+    def _discard_producer(self) -> None:
         """Discard the producer, because the fate of its transaction is unknown.
 
         The next producer settles it, and the ledger is read again.
         """
-        self._transactions, self._records, self._known_since = None, [], -1
+        self._transactions, self._records, self._records_since = None, [], -1
 
     def _release(self, staged: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        transactions = self._settled(staged)
+        transactions = self._settle(staged)
         released = released_ids(self._records)
-        waiting = list({one["id"]: one for one in staged if one["id"] not in released}.values())
+        waiting = list({handle["id"]: handle for handle in staged if handle["id"] not in released}.values())
         newest = self._records[-1] if self._records else None
         if newest is not None and checkpoint <= newest.checkpoint:
             self._refuse_foreign(newest, waiting, checkpoint)
@@ -200,7 +200,7 @@ class BoundKafkaSink(BoundSink):
         self._clear(staged)
         return {"rows": rows}
 
-    def _settled(self, staged: Sequence[Handle]) -> Transactions:
+    def _settle(self, staged: Sequence[Handle]) -> Transactions:
         """Return a producer with no open transaction, and read the ledger after settling the earlier ones."""
         since = min(handle["since_offset"] for handle in staged)
         ledgers = frozenset(handle["ledger"] for handle in staged)
@@ -211,13 +211,13 @@ class BoundKafkaSink(BoundSink):
         return self._transactions
 
     def _catch_up(self, since: int, ledgers: frozenset[str]) -> None:
-        if self._known_since < 0 or since < self._known_since or ledgers != self._known_of:
+        if self._records_since < 0 or since < self._records_since or ledgers != self._records_ledgers:
             self._records = self._ledger.since(since, ledgers)
-            self._known_since, self._known_of = since, ledgers
+            self._records_since, self._records_ledgers = since, ledgers
 
     def _write(self, transactions: Transactions, waiting: Sequence[Handle], checkpoint: int) -> int:
         transactions.begin()
-        rows = sum(transactions.send(self._topic, self._staging.messages(one, checkpoint)) for one in waiting)
+        rows = sum(transactions.send(self._topic, self._staging.messages(handle, checkpoint)) for handle in waiting)
         records = records_of(checkpoint, rows, [handle["id"] for handle in waiting], self._topic_id)
         for record in records:
             transactions.record(self._ledger.name, record.encoded(self._context))
@@ -248,8 +248,8 @@ class BoundKafkaSink(BoundSink):
         return newest.checkpoint
 
     def _refuse_lost(self, newest: LedgerRecord) -> None:
-        found = self._client.topic(self._topic)
-        if found is not None and (found.id == newest.topic or newest.topic == _NO_ID):
+        facts = self._client.topic(self._topic)
+        if facts is not None and (facts.id == newest.topic or newest.topic == _NO_ID):
             return
         raise OutputLostError(
             "sink {sink!r} of job {job!r}: topic {topic} at {servers} {problem} since checkpoint {released} was "
@@ -259,7 +259,7 @@ class BoundKafkaSink(BoundSink):
             job=self._context.job_id,
             topic=self._topic,
             servers=self._client.servers,
-            problem="was deleted" if found is None else "was deleted and made again",
+            problem="was deleted" if facts is None else "was deleted and made again",
             released=newest.checkpoint,
         )
 
@@ -276,10 +276,10 @@ class BoundKafkaSink(BoundSink):
         return removed
 
     def staged(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        sizes: dict[str, list[int]] = {}
         for path, size in self._storage.files(self._staging.folder):
-            found.setdefault(path.partition("/")[0], []).append(size)
-        return found
+            sizes.setdefault(path.partition("/")[0], []).append(size)
+        return sizes
 
     def delete_staged(self, ids: Collection[str]) -> None:
         for name in sorted(ids):

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.sinks.errors import (
 from airflow_provider_ckpt.storage.redaction import as_printed, field_secrets, redact
 
 _FENCED = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
-_HOPELESS = frozenset(
+_PERMANENT = frozenset(
     {
         "CLUSTER_AUTHORIZATION_FAILED",
         "INVALID_RECORD",
@@ -34,7 +34,7 @@ _HOPELESS = frozenset(
 )
 
 
-_NOT_LET_IN = frozenset({"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"})
+_LOGIN_REFUSED = frozenset({"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"})
 
 
 class ReleaserFenced(Exception):
@@ -47,9 +47,9 @@ class KafkaCalls:
     def __init__(self, sink: str, servers: str, settings: Mapping[str, Any]) -> None:
         self.sink, self.servers = sink, servers
         self._secrets = as_printed(field_secrets(settings), [settings.get("sasl.username")])
-        self._heard: Any = None
-        self.listen: Callable[[], object] = lambda: None
-        """A function that makes the current client report its pending errors to :meth:`hear`."""
+        self._client_error: Any = None
+        self.poll_errors: Callable[[], object] = lambda: None
+        """A function that makes the current client report its pending errors to :meth:`on_error`."""
 
     @property
     def kafka(self) -> Any:
@@ -67,15 +67,15 @@ class KafkaCalls:
             ) from None
         return confluent_kafka
 
-    def hear(self, error: Any) -> None:
+    def on_error(self, error: Any) -> None:
         """Store an error that a client reports to its ``error_cb``. Only there does it explain why it cannot connect.
 
         A refused login is kept, because the later error only reports that all brokers are down.
         """
-        if self._heard is None or error.name() in _NOT_LET_IN:
-            self._heard = error
+        if self._client_error is None or error.name() in _LOGIN_REFUSED:
+            self._client_error = error
 
-    def made(self, make: Callable[[], Any]) -> Any:
+    def create_client(self, make: Callable[[], Any]) -> Any:
         """Return a new client.
 
         Raises InvalidSinkError, because another try would be refused, too.
@@ -93,59 +93,57 @@ class KafkaCalls:
             cause=cause,
         )
 
-    def asked(self, what: str, ask: Any, absent: str | None = None) -> Any:
-        """Return the result of ``ask``.
+    def request(self, description: str, act: Any, absent: str | None = None) -> Any:
+        """Return the result of ``act``.
 
         Args:
-            what: the request, for error texts.
-            ask: makes the request.
             absent: name of the error for which None is returned.
 
         Raises ReleaserFenced.
         Raises SinkUnavailableError if another try may help, ReleaseRefusedError if not.
         """
         kafka = self.kafka
-        self.listen()
-        self._heard = None  # that error belonged to an earlier request
+        self.poll_errors()
+        self._client_error = None  # that error belonged to an earlier request
         try:
-            return ask()
+            return act()
         except kafka.KafkaException as error:
-            told = error.args[0]
-            if absent is not None and told.name() == absent:
+            kafka_error = error.args[0]
+            if absent is not None and kafka_error.name() == absent:
                 return None
-            raise self.told(what, told) from None
+            raise self.error_for(description, kafka_error) from None
         except futures.TimeoutError:
-            raise self.unavailable(what, "no answer") from None
+            raise self.unavailable(description, "no answer") from None
 
-    def told(self, what: str, error: Any) -> Exception:
+    def error_for(self, description: str, error: Any) -> Exception:
         """Return the error for a ``KafkaError``."""
         if error.name() in _FENCED:
-            return ReleaserFenced(what)
+            return ReleaserFenced(description)
         cause = redact(f"{error.name()}: {error.str()}", self._secrets)
-        if error.name() in _HOPELESS:
+        if error.name() in _PERMANENT:
             return ReleaseRefusedError(
                 "sink {sink}: {what} at {servers} is refused: {cause}. Nothing of the checkpoint was released",
                 sink=self.sink,
-                what=what,
+                what=description,
                 servers=self.servers,
                 cause=cause,
             )
-        return self.unavailable(what, cause)
+        return self.unavailable(description, cause)
 
-    def unavailable(self, what: str, cause: str) -> CkptError:
-        self.listen()
-        if (heard := self._heard) is not None:
-            cause += redact(f" ({heard.name()}: {heard.str()})", self._secrets)
-        return unavailable(self.sink, self.servers, what, cause)
+    def unavailable(self, description: str, cause: str) -> CkptError:
+        self.poll_errors()
+        if (client_error := self._client_error) is not None:
+            cause += redact(f" ({client_error.name()}: {client_error.str()})", self._secrets)
+        return unavailable(self.sink, self.servers, description, cause)
 
 
-def unavailable(sink: str, servers: str, what: str, cause: str) -> SinkUnavailableError:
+def unavailable(sink: str, servers: str, description: str, cause: str) -> SinkUnavailableError:
     """Return the error for a request that another try may settle."""
     return SinkUnavailableError(
         "sink {sink}: {what} at {servers} failed: {cause}. The outcome is read from the ledger before anything is "
         "written again",
         sink=sink,
-        what=what,
+        what=description,
         servers=servers,
         cause=cause,
     )

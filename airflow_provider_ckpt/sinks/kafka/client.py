@@ -19,7 +19,7 @@ ANSWER_WITHIN = 30.0
 _POLL = 0.1
 _RECORDS = 1_000_000
 """Bytes of a record that the client itself permits. A ledger record may be larger than the topic's limit."""
-_LONGEST = "transaction.max.timeout.ms"
+_MAX_TIMEOUT = "transaction.max.timeout.ms"
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,9 @@ class TopicFacts:
 class KafkaClient:
     """The client of a Kafka sink.
 
-    Every method raises the errors of :meth:`KafkaCalls.asked`.
+    Every method raises the errors of :meth:`KafkaCalls.request`.
 
     Args:
-        sink: uid of the sink.
-        servers: bootstrap servers.
         settings: settings of librdkafka, with secrets, which are never shown.
         timeout: seconds of a transaction.
     """
@@ -49,7 +47,7 @@ class KafkaClient:
         self._calls = KafkaCalls(sink, servers, settings)
         self._settings = {
             "log_level": 2,
-            "error_cb": self._calls.hear,
+            "error_cb": self._calls.on_error,
             **settings,
             "bootstrap.servers": servers,
         }
@@ -62,26 +60,26 @@ class KafkaClient:
 
     def topic(self, name: str) -> TopicFacts | None:
         """Return the properties of a topic; None if there is none of that name."""
-        kafka, admin = self._calls.kafka, self._of_admin()
-        told = self._calls.asked(
+        kafka, admin = self._calls.kafka, self._admin_client()
+        topic = self._calls.request(
             f"describing topic {name}",
             lambda: admin.describe_topics(
                 kafka.TopicCollection([name]), include_authorized_operations=True, request_timeout=ANSWER_WITHIN
             )[name].result(ANSWER_WITHIN),
             absent="UNKNOWN_TOPIC_OR_PART",
         )
-        if told is None:
+        if topic is None:
             return None
         resource = kafka.admin.ConfigResource(kafka.admin.RESOURCE_TOPIC, name)
-        found = self._calls.asked(
+        config = self._calls.request(
             f"describing topic {name}",
             lambda: admin.describe_configs([resource], request_timeout=ANSWER_WITHIN)[resource].result(ANSWER_WITHIN),
             absent="TOPIC_AUTHORIZATION_FAILED",
         )
-        settings = {one.name: str(one.value) for one in (found or {}).values()}
-        allowed = [authorized_operation.name for authorized_operation in told.authorized_operations or ()]
+        settings = {entry.name: str(entry.value) for entry in (config or {}).values()}
+        allowed = [operation.name for operation in topic.authorized_operations or ()]
         may_write = bool({"WRITE", "ALL"} & set(allowed)) if allowed else None
-        return TopicFacts(str(told.topic_id), len(told.partitions), settings, may_write)
+        return TopicFacts(str(topic.topic_id), len(topic.partitions), settings, may_write)
 
     def longest_transaction(self) -> float | None:
         """Return the longest transaction in seconds that all brokers allow; None if they do not report it.
@@ -90,51 +88,51 @@ class KafkaClient:
         release.
         """
         try:
-            answers = self._calls.asked("asking for the brokers' limits", self._brokers_settings)
+            brokers_settings = self._calls.request("asking for the brokers' limits", self._brokers_settings)
         except (ReleaseRefusedError, SinkUnavailableError) as error:
             log.info("the first release will show whether transaction_timeout is too long: %s", error)
             return None
-        told = [answer[_LONGEST].value for answer in answers if _LONGEST in answer]
+        values = [settings[_MAX_TIMEOUT].value for settings in brokers_settings if _MAX_TIMEOUT in settings]
         # a service may name the setting without a value
-        limits = [int(value) for value in told if str(value).isdecimal()]
+        limits = [int(value) for value in values if str(value).isdecimal()]
         return min(limits) / 1000 if limits else None
 
     def _brokers_settings(self) -> list[Any]:
-        kafka, admin = self._calls.kafka, self._of_admin()
-        told = admin.describe_cluster(request_timeout=ANSWER_WITHIN).result(ANSWER_WITHIN)
-        brokers = [kafka.admin.ConfigResource(kafka.admin.RESOURCE_BROKER, str(node.id)) for node in told.nodes]
+        kafka, admin = self._calls.kafka, self._admin_client()
+        cluster = admin.describe_cluster(request_timeout=ANSWER_WITHIN).result(ANSWER_WITHIN)
+        brokers = [kafka.admin.ConfigResource(kafka.admin.RESOURCE_BROKER, str(node.id)) for node in cluster.nodes]
         # each broker is asked alone, because the client refuses a call that names two
-        answers = [admin.describe_configs([broker], request_timeout=ANSWER_WITHIN)[broker] for broker in brokers]
-        return [answer.result(ANSWER_WITHIN) for answer in answers]
+        futures = [admin.describe_configs([broker], request_timeout=ANSWER_WITHIN)[broker] for broker in brokers]
+        return [future.result(ANSWER_WITHIN) for future in futures]
 
     def make_topic(self, name: str, settings: Mapping[str, str]) -> None:
         """Create a topic with one partition, and wait until the brokers list it. An existing topic stays as it is."""
-        kafka, admin = self._calls.kafka, self._of_admin()
+        kafka, admin = self._calls.kafka, self._admin_client()
         topic = kafka.admin.NewTopic(name, 1, config=dict(settings))
-        self._calls.asked(
+        self._calls.request(
             f"making topic {name}",
             lambda: admin.create_topics([topic])[name].result(ANSWER_WITHIN),
             absent="TOPIC_ALREADY_EXISTS",
         )
-        until = time.monotonic() + ANSWER_WITHIN
+        deadline = time.monotonic() + ANSWER_WITHIN
         while self.topic(name) is None:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise self._calls.unavailable(f"making topic {name}", "it was made, but the brokers do not list it")
             time.sleep(_POLL)
 
     def bounds(self, name: str) -> tuple[int, int]:
         """Return offsets of partition 0: of the first record, and after the last one, committed or not."""
-        kafka, admin = self._calls.kafka, self._of_admin()
-        first = kafka.TopicPartition(name, 0)
+        kafka, admin = self._calls.kafka, self._admin_client()
+        partition = kafka.TopicPartition(name, 0)
 
-        def ask(spec: Any) -> int:
+        def offset(spec: Any) -> int:
             level = kafka.IsolationLevel.READ_UNCOMMITTED
-            told = admin.list_offsets({first: spec}, isolation_level=level, request_timeout=ANSWER_WITHIN)
-            return int(told[first].result(ANSWER_WITHIN).offset)
+            offsets = admin.list_offsets({partition: spec}, isolation_level=level, request_timeout=ANSWER_WITHIN)
+            return int(offsets[partition].result(ANSWER_WITHIN).offset)
 
         spec = kafka.admin.OffsetSpec
         low, high = spec.earliest(), spec.latest()
-        return self._calls.asked(f"asking for the offsets of {name}", lambda: (ask(low), ask(high)))  # type: ignore[no-any-return]
+        return self._calls.request(f"asking for the offsets of {name}", lambda: (offset(low), offset(high)))  # type: ignore[no-any-return]
 
     def committed(self, name: str, start: int, end: int) -> list[bytes]:
         """Return the committed records of partition 0 from ``start`` up to ``end``.
@@ -143,27 +141,27 @@ class KafkaClient:
         """
         if start >= end:
             return []
-        return self._calls.asked(f"reading {name}", lambda: self._read(name, start, end))  # type: ignore[no-any-return]
+        return self._calls.request(f"reading {name}", lambda: self._read(name, start, end))  # type: ignore[no-any-return]
 
     def _read(self, name: str, start: int, end: int) -> list[bytes]:
         kafka = self._calls.kafka
         settings = {"group.id": "ckpt-ledger", "enable.auto.commit": False, "enable.partition.eof": True}
         settings = {**self._settings, **settings, "isolation.level": "read_committed"}
-        consumer = self._calls.made(lambda: kafka.Consumer(settings))
-        found, until = [], time.monotonic() + self.timeout + SETTLED_WITHIN
+        consumer = self._calls.create_client(lambda: kafka.Consumer(settings))
+        values, deadline = [], time.monotonic() + self.timeout + SETTLED_WITHIN
         try:
             consumer.assign([kafka.TopicPartition(name, 0, start)])
-            while time.monotonic() < until:
+            while time.monotonic() < deadline:
                 message = consumer.poll(1.0)
                 if message is None:
                     continue
                 error = message.error()
                 if error is None:
-                    found.append(message.value())
+                    values.append(message.value())
                 elif error.code() != kafka.KafkaError._PARTITION_EOF:
                     raise kafka.KafkaException(error)
                 elif message.offset() >= end:
-                    return found
+                    return values
         finally:
             consumer.close()
         raise unavailable(self._calls.sink, self.servers, f"reading {name}", "a transaction in it stays open")
@@ -177,7 +175,7 @@ class KafkaClient:
         complete. ``largest``: bytes of a record.
         """
         producer = self._producer(transactional_id, largest)
-        self._calls.asked("settling the transactions before", lambda: producer.init_transactions(SETTLED_WITHIN))
+        self._calls.request("settling the transactions before", lambda: producer.init_transactions(SETTLED_WITHIN))
         return Transactions(self._calls, producer)
 
     def check_settings(self, transactional_id: str, largest: int) -> None:
@@ -203,11 +201,11 @@ class KafkaClient:
             "transactional.id": transactional_id,
             "transaction.timeout.ms": int(self.timeout * 1000),
         }
-        return self._calls.made(lambda: kafka.Producer(settings))
+        return self._calls.create_client(lambda: kafka.Producer(settings))
 
-    def _of_admin(self) -> Any:
+    def _admin_client(self) -> Any:
         """Return the client for administration. It is kept, because the answers to a collected client never arrive."""
         if self._admin is None:
-            admin = self._calls.made(lambda: self._calls.kafka.admin.AdminClient(self._settings))
-            self._admin, self._calls.listen = admin, lambda: admin.poll(0)
+            admin = self._calls.create_client(lambda: self._calls.kafka.admin.AdminClient(self._settings))
+            self._admin, self._calls.poll_errors = admin, lambda: admin.poll(0)
         return self._admin

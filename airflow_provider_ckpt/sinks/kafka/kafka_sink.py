@@ -18,36 +18,9 @@ from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
 COLUMNS = {"value": ("binary", "string"), "key": ("binary", "string"), "partition": ("integer",)}
 _ADVICE = 'Select "value", and if wanted "key" and "partition": to_json(struct("*")) makes a value of all columns'
 
-
-def check_kafka_input(given: SinkInput) -> None:
-    """Refuse columns that are no parts of a record.
-
-    Raises SinkInputError.
-    """
-    kinds = dict(given.columns)
-    if "value" not in kinds:
-        raise _refused(given, f"its input has no column 'value', but {', '.join(map(repr, kinds)) or 'none at all'}")
-    for name, kind in given.columns:
-        if name not in COLUMNS:
-            raise _refused(given, f"its input has the column {name!r}, which is no part of a Kafka record")
-        if kind not in COLUMNS[name]:
-            raise _refused(given, f"column {name!r} is of type {_shown(kind)}, not {' or '.join(COLUMNS[name])}")
-    if given.output_mode != "append" and "key" not in kinds:
-        problem = f"in output mode {given.output_mode!r} rows replace earlier ones, and its input has no column 'key'"
-        raise _refused(given, problem)
-
-
-def _shown(kind: Any) -> Any:
-    return kind["type"] if isinstance(kind, dict) else kind
-
-
-def _refused(given: SinkInput, problem: str) -> SinkInputError:
-    return SinkInputError(sink=given.uid, problem=problem, advice=_ADVICE)
-
-
 Config = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 
-_OURS = frozenset(
+_OWN_SETTINGS = frozenset(
     {
         "bootstrap.servers",
         "enable.idempotence",
@@ -116,7 +89,7 @@ class KafkaSink(Sink):
         for name in given:
             if not isinstance(name, str):
                 raise self._invalid(argument, name, "is no name of a setting: names are texts")
-            if name in _OURS:
+            if name in _OWN_SETTINGS:
                 raise self._invalid("config", name, "is set by the sink itself; remove it")
 
     def _invalid(self, setting: str, value: object, reason: str) -> InvalidSinkError:
@@ -159,12 +132,38 @@ class KafkaSink(Sink):
     def _settings(self) -> dict[str, Any]:
         config = self.config() if callable(self.config) else self.config
         self._check_settings("config", config)
-        given = dict(config)
+        settings = dict(config)
         for setting, variable in self.config_env.items():
             if variable not in os.environ:
                 raise self._invalid("config_env", variable, f"is not set in the environment, for {setting}")
-            given[setting] = os.environ[variable]
-        return given
+            settings[setting] = os.environ[variable]
+        return settings
 
     def spark_folders(self, storage_options: Mapping[str, Any]) -> list[Location]:
         return [Location(self.staging, storage_options if self.storage_options is None else self.storage_options)]
+
+
+def check_kafka_input(given: SinkInput) -> None:
+    """Refuse columns that are no parts of a record.
+
+    Raises SinkInputError.
+    """
+    kinds = dict(given.columns)
+    if "value" not in kinds:
+        raise _refused(given, f"its input has no column 'value', but {', '.join(map(repr, kinds)) or 'none at all'}")
+    for name, kind in given.columns:
+        if name not in COLUMNS:
+            raise _refused(given, f"its input has the column {name!r}, which is no part of a Kafka record")
+        if kind not in COLUMNS[name]:
+            raise _refused(given, f"column {name!r} is of type {_shown(kind)}, not {' or '.join(COLUMNS[name])}")
+    if given.output_mode != "append" and "key" not in kinds:
+        problem = f"in output mode {given.output_mode!r} rows replace earlier ones, and its input has no column 'key'"
+        raise _refused(given, problem)
+
+
+def _shown(kind: Any) -> Any:
+    return kind["type"] if isinstance(kind, dict) else kind
+
+
+def _refused(given: SinkInput, problem: str) -> SinkInputError:
+    return SinkInputError(sink=given.uid, problem=problem, advice=_ADVICE)

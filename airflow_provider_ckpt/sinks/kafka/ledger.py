@@ -73,14 +73,14 @@ def records_of(checkpoint: int, rows: int, ids: Iterable[str], topic: str) -> li
 
     There are several if one record cannot name all batches, for example after a gate or for ``release="final"``.
     """
-    found, width = [list[str]()], 0
-    for one in ids:
-        if width + len(one) > _IDS:
-            found.append([])
+    groups, width = [list[str]()], 0
+    for batch_id in ids:
+        if width + len(batch_id) > _IDS:
+            groups.append([])
             width = 0
-        found[-1].append(one)
-        width += len(one)
-    return [LedgerRecord(checkpoint, rows, tuple(some), topic) for some in found]
+        groups[-1].append(batch_id)
+        width += len(batch_id)
+    return [LedgerRecord(checkpoint, rows, tuple(group), topic) for group in groups]
 
 
 def ledger_name(context: SinkContext, topic: str) -> str:
@@ -88,8 +88,8 @@ def ledger_name(context: SinkContext, topic: str) -> str:
 
     Also, Kafka's metrics do not distinguish ``.`` and ``_``.
     """
-    named = "/".join((context.job_id, context.uid, topic))
-    return f"ckpt-ledger-{hashlib.sha256(named.encode()).hexdigest()[:32]}"
+    name = "/".join((context.job_id, context.uid, topic))
+    return f"ckpt-ledger-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
 class Ledger:
@@ -110,14 +110,14 @@ class Ledger:
         """
         if self._client.topic(self.name) is None:
             self._client.make_topic(self.name, SETTINGS)
-        found = self._client.topic(self.name)
-        if found is None:
+        facts = self._client.topic(self.name)
+        if facts is None:
             raise self._lost("is gone as soon as it was made")
-        if found.partitions != 1:
-            raise self._refused(f"its ledger, topic {self.name}, has {found.partitions} partitions, not one")
+        if facts.partitions != 1:
+            raise self._refused(f"its ledger, topic {self.name}, has {facts.partitions} partitions, not one")
         for key, value in SETTINGS.items():
-            if found.settings and found.settings.get(key, value) != value:
-                has = f"{key}={found.settings[key]}, not {value}"
+            if facts.settings and facts.settings.get(key, value) != value:
+                has = f"{key}={facts.settings[key]}, not {value}"
                 raise self._refused(f"its ledger, topic {self.name}, has {has}: it would lose records")
 
     def _refused(self, problem: str) -> TargetRefusedError:
@@ -125,8 +125,8 @@ class Ledger:
 
     def id(self) -> str:
         """Return the id that the brokers gave the topic; empty if there is none."""
-        found = self._client.topic(self.name)
-        return "" if found is None else found.id
+        facts = self._client.topic(self.name)
+        return "" if facts is None else facts.id
 
     def end(self) -> int:
         """Return the end of the ledger. Records of later releases have this offset or a higher one."""
@@ -137,25 +137,25 @@ class Ledger:
         if self._client.topic(self.name) is None:
             return None
         low, high = self._client.bounds(self.name)
-        found: list[LedgerRecord] = []
+        records: list[LedgerRecord] = []
         width, start = _TAIL, high
-        while not found and start > low:  # the end may consist of aborted transactions
+        while not records and start > low:  # the end may consist of aborted transactions
             start, width = max(low, high - width), 4 * width
-            found = self._read(start, high)
-        return found[-1] if found else None
+            records = self._read(start, high)
+        return records[-1] if records else None
 
-    def since(self, offset: int, known: Collection[str]) -> list[LedgerRecord]:
+    def since(self, offset: int, ledger_ids: Collection[str]) -> list[LedgerRecord]:
         """Return the records of the releases from the offset on, in order; if there are none, the newest record before.
 
-        ``known``: ids of the ledgers that the handles name, which must all be this one. For a batch that was staged for
-        an earlier ledger, nothing shows whether it was released.
+        ``ledger_ids``: ids of the ledgers that the handles name, which must all be this one. For a batch that was
+        staged for an earlier ledger, nothing shows whether it was released.
 
         Raises ReleaseRecordLostError for a ledger that is gone or lost records, because rows would be written twice.
         """
-        found = self._client.topic(self.name)
-        if found is None:
+        facts = self._client.topic(self.name)
+        if facts is None:
             raise self._lost("is gone")
-        if any(one != found.id for one in known):
+        if any(ledger_id != facts.id for ledger_id in ledger_ids):
             raise self._lost("was deleted and made again")
         low, high = self._client.bounds(self.name)
         if low > offset:
@@ -171,7 +171,7 @@ class Ledger:
     def _read(self, start: int, end: int) -> list[LedgerRecord]:
         uri = f"kafka://{self._client.servers}/{self.name}"
         records = self._client.committed(self.name, start, end)
-        with refused_as(lambda why: self._lost(f"holds a record that is none: {why}")):
+        with refused_as(lambda problem: self._lost(f"holds a record that is none: {problem}")):
             return [LedgerRecord.decoded(record, uri) for record in records]
 
     def _lost(self, problem: str) -> ReleaseRecordLostError:
@@ -190,4 +190,4 @@ class Ledger:
 
 
 def released_ids(records: Sequence[LedgerRecord]) -> frozenset[str]:
-    return frozenset(one for record in records for one in record.ids)
+    return frozenset(batch_id for record in records for batch_id in record.ids)

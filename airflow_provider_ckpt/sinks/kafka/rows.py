@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.errors import RowsRefusedError
-from airflow_provider_ckpt.sinks.spark_exceptions import says
+from airflow_provider_ckpt.sinks.spark_exceptions import has_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,9 +23,7 @@ class TopicLimits:
     """The limits of a topic.
 
     Args:
-        topic: its name.
         largest: bytes of a record.
-        partitions: number of partitions.
         needs_key: the topic is compacted.
     """
 
@@ -42,14 +40,16 @@ class TopicLimits:
     def checked(self, frame: DataFrame) -> DataFrame:
         """Return the columns of a record, with a check that fails the query at a row that the topic refuses."""
         names = [name for name in ("key", "value", "partition") if name in frame.columns]
-        cases = " ".join(f"WHEN {wrong} THEN raise_error('{told}')" for wrong, told in self._wrong(names))
+        cases = " ".join(
+            f"WHEN {condition} THEN raise_error('{message}')" for condition, message in self._refusals(names)
+        )
         chosen = {
             "value": f"CAST(CASE {cases} ELSE value END AS BINARY) AS value",
             "key": "CAST(key AS BINARY) AS key",
         }
         return frame.selectExpr(*(chosen.get(name, name) for name in names))
 
-    def _wrong(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    def _refusals(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         sizes = "+".join(f"coalesce(octet_length({name}), 0)" for name in names if name != "partition")
         yield f"{sizes} > {self.content}", _SIZE
         if self.needs_key:
@@ -57,20 +57,20 @@ class TopicLimits:
         if "partition" in names:
             yield f"partition NOT BETWEEN 0 AND {self.partitions - 1}", _PARTITION
 
-    def refused(self, error: BaseException, sink: str, handle: str) -> CkptError | None:
+    def error_for(self, error: BaseException, sink: str, handle: str) -> CkptError | None:
         """Return the error for a failure of a checked frame; None if the failure has another cause."""
-        where = {"sink": sink, "handle": handle, "topic": self.topic}
-        if says(error, _SIZE):
+        error_fields = {"sink": sink, "handle": handle, "topic": self.topic}
+        if has_text(error, _SIZE):
             return RowsRefusedError(
                 "sink {sink}: a row of batch {handle} has more than {limit} bytes in key and value, which topic "
                 "{topic} does not take (max.message.bytes). Nothing of the batch was staged: raise the limit of the "
                 "topic, or leave such rows out, and resume with --resume-failed",
-                **where,
+                **error_fields,
                 limit=self.content,
             )
-        if says(error, _KEY):
+        if has_text(error, _KEY):
             problem, advice = "has no key, and the topic is compacted (cleanup.policy)", "give it a key"
-        elif says(error, _PARTITION):
+        elif has_text(error, _PARTITION):
             problem = f"is for a partition that the topic does not have: its partitions are 0 to {self.partitions - 1}"
             advice = "correct the column partition, or add partitions to the topic"
         else:
@@ -78,7 +78,7 @@ class TopicLimits:
         return RowsRefusedError(
             "sink {sink}: a row of batch {handle} {problem}; no release could write it to {topic}. Nothing of the "
             "batch was staged: {advice}, or leave such rows out, and resume with --resume-failed",
-            **where,
+            **error_fields,
             problem=problem,
             advice=advice,
         )

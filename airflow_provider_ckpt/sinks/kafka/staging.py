@@ -78,9 +78,11 @@ class KafkaStaging:
         with reading_handle(handle, HANDLE_FORMAT, self._context):
             for name, read in _FIELDS.items():
                 read_field(handle, name, read)
-        for given, now in ((handle["uri"], self.storage.uri), (handle["topic"], self._topic)):
-            if given != now:
-                raise StagedElsewhereError(sink=self._context.uid, uri=now, handle=handle["id"], staged_for=given)
+        for staged_for, current in ((handle["uri"], self.storage.uri), (handle["topic"], self._topic)):
+            if staged_for != current:
+                raise StagedElsewhereError(
+                    sink=self._context.uid, uri=current, handle=handle["id"], staged_for=staged_for
+                )
         return handle
 
     def verify(self, waiting: Sequence[Handle], checkpoint: int) -> None:
@@ -89,19 +91,19 @@ class KafkaStaging:
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """
         missing = []
-        where = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
+        error_fields = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
         for handle in waiting:
             place = self.place(handle["id"])
-            there = dict(self.storage.child(place).files(""))
+            sizes = dict(self.storage.child(place).files(""))
             for file in handle["files"]:
-                size = there.get(file["path"])
+                size = sizes.get(file["path"])
                 path = f"{place}/{file['path']}"
                 if size is None:
                     missing.append(path)
                 elif size != file["size"]:
                     raise file_changed(self._context, checkpoint, path, self.storage.uri, file["size"], size)
         if missing:
-            raise StagedFilesMissingError(**where, count=len(missing), path=missing[0], uri=self.storage.uri)
+            raise StagedFilesMissingError(**error_fields, count=len(missing), path=missing[0], uri=self.storage.uri)
 
     def messages(self, handle: Handle, checkpoint: int) -> Iterator[list[dict[str, Any]]]:
         """Yield the rows of a batch by column, some thousands at a time. One file is in memory at a time.
@@ -115,7 +117,7 @@ class KafkaStaging:
             try:
                 data = self.storage.read(path)
             except ObjectNotFoundError:
-                where = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
-                raise StagedFilesMissingError(**where, count=1, path=path, uri=self.storage.uri) from None
+                error_fields = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
+                raise StagedFilesMissingError(**error_fields, count=1, path=path, uri=self.storage.uri) from None
             for batch in parquet.ParquetFile(BytesIO(data)).iter_batches(_ROWS):
                 yield batch.to_pylist()

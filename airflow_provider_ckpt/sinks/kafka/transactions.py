@@ -21,22 +21,22 @@ class Transactions:
     """The transactions of one producer, one after the other.
 
     After any error the object is useless: the fate of its transaction is unknown until a new producer has settled it.
-    Raises the errors of :meth:`KafkaCalls.asked`.
+    Raises the errors of :meth:`KafkaCalls.request`.
     """
 
     def __init__(self, calls: KafkaCalls, producer: Any) -> None:
         self._calls, self._producer = calls, producer
 
     def begin(self) -> None:
-        self._calls.asked("beginning a transaction", self._producer.begin_transaction)
+        self._calls.request("beginning a transaction", self._producer.begin_transaction)
 
     def send(self, topic: str, batches: Iterable[list[dict[str, Any]]]) -> int:
         """Send the rows of :meth:`KafkaStaging.messages`, and return their number."""
         sent = 0
         for rows in batches:
             sent += len(rows)
-            for partition, some in _by_partition(rows).items():
-                self._send(topic, partition, some)
+            for partition, partition_rows in _by_partition(rows).items():
+                self._send(topic, partition, partition_rows)
         return sent
 
     def _send(self, topic: str, partition: int, rows: list[dict[str, Any]]) -> None:
@@ -44,12 +44,12 @@ class Transactions:
             self._producer.poll(0.02)
         while rows:
             produce = functools.partial(self._producer.produce_batch, topic, rows, partition=partition)
-            self._calls.asked(f"writing to {topic}", produce)
+            self._calls.request(f"writing to {topic}", produce)
             refused = [row for row in rows if "_error" in row]
             for row in refused:
                 error = row.pop("_error")
                 if error.name() != "_QUEUE_FULL":
-                    raise self._calls.told(f"writing to {topic}", error)
+                    raise self._calls.error_for(f"writing to {topic}", error)
             rows = refused
             self._producer.poll(0.1 if rows else 0)
 
@@ -59,13 +59,13 @@ class Transactions:
         produce = functools.partial(self._producer.produce, topic, value, partition=0)
         while True:
             try:
-                return self._calls.asked(f"writing to {topic}", produce)  # type: ignore[no-any-return]
+                return self._calls.request(f"writing to {topic}", produce)  # type: ignore[no-any-return]
             except BufferError:  # the sink's settings may demand a small queue
                 self._producer.poll(_POLL)
 
     def commit(self) -> None:
         """Commit all that was sent, or nothing."""
-        self._calls.asked("committing a release", lambda: self._producer.commit_transaction(SETTLED_WITHIN))
+        self._calls.request("committing a release", lambda: self._producer.commit_transaction(SETTLED_WITHIN))
 
 
 def _by_partition(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
@@ -75,8 +75,8 @@ def _by_partition(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]
     """
     if not rows or "partition" not in rows[0]:
         return {_ANY: rows}
-    found: dict[int, list[dict[str, Any]]] = {}
+    groups: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
         partition = row.pop("partition")
-        found.setdefault(_ANY if partition is None else partition, []).append(row)
-    return found
+        groups.setdefault(_ANY if partition is None else partition, []).append(row)
+    return groups

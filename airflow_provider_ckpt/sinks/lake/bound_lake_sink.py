@@ -14,7 +14,7 @@ from airflow_provider_ckpt.sinks.errors import (
 from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.file_names import released_names
 from airflow_provider_ckpt.sinks.folder_names import named_folders
-from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of, given_columns, misfit
+from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of, input_columns, misfit
 from airflow_provider_ckpt.sinks.lake.footers import footers
 from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile, LakeHandle
@@ -58,9 +58,9 @@ class BoundLakeSink(BoundSink):
         self._table = table
         self._settings = settings
         self._context = context
-        self._given: tuple[Column, ...] | None = None
-        self._made: RollForward | None = None
-        self._began = False
+        self._input_columns: tuple[Column, ...] | None = None
+        self._roll_forward: RollForward | None = None
+        self._has_begun = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._context.uid!r}, {self._table.uri!r})"
@@ -68,36 +68,36 @@ class BoundLakeSink(BoundSink):
     # ---- before the first batch
 
     def check_target(self) -> None:
-        there = self._there()
-        if there is None:
+        roll_forward = self._find_roll_forward()
+        if roll_forward is None:
             return
-        position = there.look()
+        position = roll_forward.read_position()
         if position is not None and position.pending is not None:
             raise TargetRefusedError(
                 "Sink {sink} of job {job!r} cannot write to table {uri}: a job of this id has begun a release there "
                 "(checkpoint {checkpoint}) that never got into the table. Give the job another id",
-                **self._names(),
+                **self._error_fields(),
                 checkpoint=position.pending.checkpoint,
             )
 
     def storages(self) -> list[Storage]:
-        found = self._table.storage()
-        return [] if found is None else [found]
+        storage = self._table.storage()
+        return [] if storage is None else [storage]
 
     def check_rows(self, given: SinkInput) -> None:
-        self._given = self._table.as_held(given_columns(given))
+        self._input_columns = self._table.as_stored(input_columns(given))
         snapshot = self._table.load()
         if snapshot is not None:
-            self._refuse(snapshot, self._given)
+            self._refuse(snapshot, self._input_columns)
 
     def prepare(self) -> None:
-        if self._given is not None:
-            self._ready(self._given)
-        if (there := self._there()) is not None:
-            there.storage.probe()
-            self._begin(there, self._table.load())
+        if self._input_columns is not None:
+            self._ready_snapshot(self._input_columns)
+        if (roll_forward := self._find_roll_forward()) is not None:
+            roll_forward.storage.probe()
+            self._begin(roll_forward, self._table.load())
 
-    def _ready(self, columns: Sequence[Column]) -> Snapshot:
+    def _ready_snapshot(self, columns: Sequence[Column]) -> Snapshot:
         """Return the table's version. Create the table if it never existed.
 
         Raises TargetRefusedError if it does not take the rows.
@@ -108,14 +108,14 @@ class BoundLakeSink(BoundSink):
             self._table.create(columns)
             snapshot = self._table.load()
         if snapshot is None:
-            raise table_gone(self._names(), "this very process, which has made it,")
+            raise table_gone(self._error_fields(), "this very process, which has made it,")
         self._refuse(snapshot, columns)
         return snapshot
 
     def _refuse_gone(self) -> None:
-        there = self._there()
-        if there is not None and there.log.catch_up():
-            raise table_gone(self._names(), "the log of this sink's releases")
+        roll_forward = self._find_roll_forward()
+        if roll_forward is not None and roll_forward.log.catch_up():
+            raise table_gone(self._error_fields(), "the log of this sink's releases")
 
     def _refuse(self, snapshot: Snapshot, columns: Sequence[Column]) -> None:
         problem = self._table.refusal(snapshot, self._settings.first_change) or misfit(columns, snapshot.columns)
@@ -123,46 +123,53 @@ class BoundLakeSink(BoundSink):
         if problem is not None:
             raise table_refused(self._context, self._table.uri, problem)
 
-    def _begin(self, there: RollForward, snapshot: Snapshot | None) -> None:
-        if self._settings.mode == "overwrite" and snapshot is not None and not self._began:
-            there.start.make(snapshot.overwrites)
-            self._began = True
+    def _begin(self, roll_forward: RollForward, snapshot: Snapshot | None) -> None:
+        if self._settings.mode == "overwrite" and snapshot is not None and not self._has_begun:
+            roll_forward.start.create(snapshot.overwrites)
+            self._has_begun = True
 
     # ---- a batch
 
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
-        columns = self._table.as_held(columns_of(frame.schema.json()))
-        snapshot = self._ready(columns)
-        there = self._known()
-        self._begin(there, snapshot)
-        place = there.files.place(request.id)
+        columns = self._table.as_stored(columns_of(frame.schema.json()))
+        snapshot = self._ready_snapshot(columns)
+        roll_forward = self._existing_roll_forward()
+        self._begin(roll_forward, snapshot)
+        place = roll_forward.files.place(request.id)
         shaped, folders = self._table.shaped(frame, snapshot)
         writer = FileWriter("parquet", folders, self._writer_options, _TABLE_FILES)
-        counted, told = (shaped, None) if writer.shows_row_count else request.counted(shaped)
+        counted, count_rows = (shaped, None) if writer.shows_row_count else request.counted(shaped)
         with named_folders(folders, self._context, request.id):
-            writer.write(counted, there.storage.spark_uri(place))
-        files = self._written(there, request, columns, snapshot)
-        rows, found = sum(file.rows for file in files), len(there.files.written(place))
-        if (told is not None and rows != told()) or (told is None and not found) or (rows == 0 and found > 1):
+            writer.write(counted, roll_forward.storage.spark_uri(place))
+        files = self._staged_files(roll_forward, request, columns, snapshot)
+        rows, file_count = sum(file.rows for file in files), len(roll_forward.files.written(place))
+        if (
+            (count_rows is not None and rows != count_rows())
+            or (count_rows is None and not file_count)
+            or (rows == 0 and file_count > 1)
+        ):
             raise StagedRowCountError(
-                handle=request.id, uri=self._table.uri, rows=rows if told is None else told(), files=found
+                handle=request.id,
+                uri=self._table.uri,
+                rows=rows if count_rows is None else count_rows(),
+                files=file_count,
             )
         if rows == 0:  # for an empty frame Spark writes one file, with its schema
-            there.files.delete(request.id)
+            roll_forward.files.delete(request.id)
         else:
-            there.storage.sync(place)  # a handle that survives a power cut must name files that do
-        return self._handle(there, request, columns, snapshot, files if rows else [])
+            roll_forward.storage.sync(place)  # a handle that survives a power cut must name files that do
+        return self._handle(roll_forward, request, columns, snapshot, files if rows else [])
 
     @property
     def _writer_options(self) -> Mapping[str, Any]:
-        given = self._settings.options
-        return {**_COUNTED_NULLS, **given} if self._settings.mode == "upsert" else given
+        options = self._settings.options
+        return {**_COUNTED_NULLS, **options} if self._settings.mode == "upsert" else options
 
-    def _written(
-        self, there: RollForward, request: StageRequest, columns: Sequence[Column], snapshot: Snapshot
+    def _staged_files(
+        self, roll_forward: RollForward, request: StageRequest, columns: Sequence[Column], snapshot: Snapshot
     ) -> list[LakeFile]:
-        place = there.files.place(request.id)
-        written = there.files.written(place)
+        place = roll_forward.files.place(request.id)
+        written = roll_forward.files.written(place)
         targets = released_names(
             (path for path, _ in written),
             job_id=self._context.job_id,
@@ -170,9 +177,9 @@ class BoundLakeSink(BoundSink):
             batch_id=request.batch_id,
             nonce=request.nonce,
         )
-        found = []
+        files = []
         for (path, size), target, footer in zip(
-            written, targets, footers(there.storage.child(place), written), strict=True
+            written, targets, footers(roll_forward.storage.child(place), written), strict=True
         ):
             whole = f"{place}/{path}"
             released = None if self._settings.mode == "upsert" else self._table.released(target, snapshot)
@@ -180,12 +187,12 @@ class BoundLakeSink(BoundSink):
                 footer.refuse_nulls(self._settings.key)
             partition = self._table.partition(path, footer, snapshot) if footer.rows else {}
             stats = footer.whole_numbers(columns)
-            found.append(LakeFile(whole, size, footer.rows, released or whole, partition, stats))
-        return found
+            files.append(LakeFile(whole, size, footer.rows, released or whole, partition, stats))
+        return files
 
     def _handle(
         self,
-        there: RollForward,
+        roll_forward: RollForward,
         request: StageRequest,
         columns: tuple[Column, ...],
         snapshot: Snapshot,
@@ -195,7 +202,7 @@ class BoundLakeSink(BoundSink):
             id=request.id,
             uri=self._table.uri,
             table=snapshot.id,
-            intents=there.log.catch_up(),
+            intents=roll_forward.log.catch_up(),
             applied=snapshot.applied,
             rows=sum(file.rows for file in files),
             columns=self._table.identified(columns, snapshot),
@@ -208,34 +215,34 @@ class BoundLakeSink(BoundSink):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         read = [LakeHandle.read(handle, self._context, self._table.uri) for handle in handles]
         staged = [handle for handle in read if handle.files]
-        there = self._there()
-        if there is None:
+        roll_forward = self._find_roll_forward()
+        if roll_forward is None:
             if read:
-                raise table_gone(self._names(), f"batch {read[0].id}")
+                raise table_gone(self._error_fields(), f"batch {read[0].id}")
             return _counts(None)
         for _ in range(TRIES):
-            position = there.catch_up(read)
+            position = roll_forward.catch_up(read)
             if position is None:
                 return _counts(None)
-            waiting = _unreleased(there, staged, position)
+            waiting = _unreleased(roll_forward, staged, position)
             newest = position.newest
             if newest is not None and checkpoint <= newest.checkpoint:
                 self._refuse_foreign(newest, waiting, checkpoint)
-                return self._finish(there, newest, staged, checkpoint)
-            intent = self._intent(there, position, waiting, checkpoint)
+                return self._finish(roll_forward, newest, staged, checkpoint)
+            intent = self._intent(roll_forward, position, waiting, checkpoint)
             if intent is None:
                 return _counts(None)
-            if there.log.append_as(position.length, intent):
-                there.commit(position, intent)
+            if roll_forward.log.append_as(position.length, intent):
+                roll_forward.commit(position, intent)
             # R9: if another releaser was first, by its intent or a commit, the next catch_up shows it
-        raise there.busy("other releases of the same sink")
+        raise roll_forward.busy("other releases of the same sink")
 
     def _intent(
-        self, there: RollForward, position: Position, waiting: Sequence[LakeHandle], checkpoint: int
+        self, roll_forward: RollForward, position: Position, waiting: Sequence[LakeHandle], checkpoint: int
     ) -> Intent | None:
         """Return the checked intent for this release; None if there is nothing to release."""
         change: Change = self._settings.first_change if position.newest is None else self._settings.later_change
-        overwrites = there.overwrites_before(position, self._settings.mode, has_rows=bool(waiting))
+        overwrites = roll_forward.overwrites_before(position, self._settings.mode, has_rows=bool(waiting))
         if overwrites is None or not (waiting or change == "replace"):
             return None
         columns = _columns(waiting) if waiting else position.snapshot.columns
@@ -254,16 +261,16 @@ class BoundLakeSink(BoundSink):
             files=tuple(file for handle in waiting for file in handle.files),
         )
         for handle in waiting:
-            there.check(position.snapshot, intent, handle.columns, handle.partition_by)
-        there.files.verify_staged(intent.files, checkpoint)
+            roll_forward.check(position.snapshot, intent, handle.columns, handle.partition_by)
+        roll_forward.files.verify_staged(intent.files, checkpoint)
         return intent
 
     def _finish(
-        self, there: RollForward, newest: Intent, staged: Sequence[LakeHandle], checkpoint: int
+        self, roll_forward: RollForward, newest: Intent, staged: Sequence[LakeHandle], checkpoint: int
     ) -> dict[str, int]:
         """Delete the staged files of released batches. All batches in ``staged`` are in the table."""
         for handle in staged:
-            there.files.delete(handle.id)
+            roll_forward.files.delete(handle.id)
         return _counts(newest if checkpoint == newest.checkpoint else None)
 
     def _refuse_foreign(self, newest: Intent, waiting: Sequence[LakeHandle], checkpoint: int) -> None:
@@ -277,52 +284,52 @@ class BoundLakeSink(BoundSink):
             )
 
     def last_released(self) -> int:
-        there = self._there()
-        position = None if there is None else there.look()
+        roll_forward = self._find_roll_forward()
+        position = None if roll_forward is None else roll_forward.read_position()
         return 0 if position is None else position.released
 
     # ---- garbage
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        there = self._there()
-        if there is None:
+        roll_forward = self._find_roll_forward()
+        if roll_forward is None:
             return []
-        removed = there.files.garbage(live_handles, live_attempts)
-        there.collect_temporary(LEFT_BEHIND)
+        removed = roll_forward.files.collect_garbage(live_handles, live_attempts)
+        roll_forward.collect_temporary(LEFT_BEHIND)
         return removed
 
     def staged(self) -> dict[str, list[int]]:
-        there = self._there()
-        return {} if there is None else there.files.staged()
+        roll_forward = self._find_roll_forward()
+        return {} if roll_forward is None else roll_forward.files.staged()
 
     def delete_staged(self, ids: Collection[str]) -> None:
-        there = self._there()
-        if there is not None:
+        roll_forward = self._find_roll_forward()
+        if roll_forward is not None:
             for name in sorted(ids):
-                there.files.delete(name)
+                roll_forward.files.delete(name)
 
     # ---- the table's folder
 
-    def _there(self) -> RollForward | None:
+    def _find_roll_forward(self) -> RollForward | None:
         """Return the state of releases in the table's folder; None if there is no table yet."""
-        if self._made is None and (storage := self._table.storage()) is not None:
-            self._made = RollForward(self._table, storage, self._context)
-        return self._made
+        if self._roll_forward is None and (storage := self._table.storage()) is not None:
+            self._roll_forward = RollForward(self._table, storage, self._context)
+        return self._roll_forward
 
-    def _known(self) -> RollForward:
-        there = self._there()
-        if there is None:
-            raise table_gone(self._names(), "this very process")
-        return there
+    def _existing_roll_forward(self) -> RollForward:
+        roll_forward = self._find_roll_forward()
+        if roll_forward is None:
+            raise table_gone(self._error_fields(), "this very process")
+        return roll_forward
 
-    def _names(self) -> dict[str, str]:
+    def _error_fields(self) -> dict[str, str]:
         return {"sink": self._context.uid, "job": self._context.job_id, "uri": self._table.uri}
 
 
-def _unreleased(there: RollForward, staged: Sequence[LakeHandle], position: Position) -> list[LakeHandle]:
+def _unreleased(roll_forward: RollForward, staged: Sequence[LakeHandle], position: Position) -> list[LakeHandle]:
     if not staged:
         return []
-    released = there.log.batches(min(handle.intents for handle in staged), position.length)
+    released = roll_forward.log.batches(min(handle.intents for handle in staged), position.length)
     waiting = {handle.id: handle for handle in staged if handle.id not in released}
     return list(waiting.values())
 
@@ -332,7 +339,7 @@ def _columns(waiting: Sequence[LakeHandle]) -> tuple[Column, ...]:
     newest = waiting[-1].columns
     if all(handle.columns == newest for handle in waiting):
         return newest
-    return tuple(replace(one, field_id=None) for one in newest)
+    return tuple(replace(column, field_id=None) for column in newest)
 
 
 def _counts(intent: Intent | None) -> dict[str, int]:

@@ -26,9 +26,7 @@ class Column:
     """A column of rows or of a table.
 
     Args:
-        name: its name.
         type: spelled as in Spark's schema JSON. Ids of inner fields are in it.
-        nullable: it may hold nulls.
         field_id: the table's id of the column, if staged files contain ids.
     """
 
@@ -40,10 +38,10 @@ class Column:
 
 def columns_of(schema_json: str) -> tuple[Column, ...]:
     """Return the columns in Spark's JSON of a schema, which Delta tables use, too."""
-    return tuple(Column(one["name"], one["type"], one["nullable"]) for one in json.loads(schema_json)["fields"])
+    return tuple(Column(field["name"], field["type"], field["nullable"]) for field in json.loads(schema_json)["fields"])
 
 
-def given_columns(given: SinkInput) -> tuple[Column, ...]:
+def input_columns(given: SinkInput) -> tuple[Column, ...]:
     return tuple(Column(name, kind, name not in given.not_null) for name, kind in given.columns)
 
 
@@ -59,7 +57,10 @@ def _nullable(kind: Any) -> Any:
     if not isinstance(kind, dict):
         return kind
     if kind["type"] == "struct":
-        fields = [{**f, "type": _nullable(f["type"]), "nullable": True, "metadata": {}} for f in kind["fields"]]
+        fields = [
+            {**field_json, "type": _nullable(field_json["type"]), "nullable": True, "metadata": {}}
+            for field_json in kind["fields"]
+        ]
         return {"type": "struct", "fields": fields}
     if kind["type"] == "array":
         return {"type": "array", "elementType": _nullable(kind["elementType"]), "containsNull": True}
@@ -76,19 +77,21 @@ def check_table_input(given: SinkInput, sink: str, mode: str, key: Sequence[str]
     if given.output_mode != "append" and mode != "upsert":
         problem = f"in output mode {given.output_mode!r} rows change, and with mode={mode!r} the table would keep all"
         raise SinkInputError(sink=given.uid, problem=problem, advice="Set mode='upsert' and the key columns")
-    known = dict(given.columns)
+    types = dict(given.columns)
     for name, kind in given.columns:
         for leaf in _leaves(kind):
             if leaf not in _ATOMIC and not _DECIMAL.fullmatch(leaf):
                 problem = f"column {name!r} is or contains the type {leaf}, which the table cannot hold"
                 raise SinkInputError(sink=given.uid, problem=problem, advice="Cast it to another type, or leave it out")
     for name in key:
-        if name not in known:
-            reason = f"is no column of the input of sink {given.uid}; it has {', '.join(map(repr, known))}"
+        if name not in types:
+            reason = f"is no column of the input of sink {given.uid}; it has {', '.join(map(repr, types))}"
             raise InvalidSinkError(sink=sink, setting="key", value=name, reason=reason)
-        if isinstance(known[name], dict) or known[name] in ("float", "double"):
-            shown = known[name]["type"] if isinstance(known[name], dict) else known[name]
-            reason = f"is of type {shown} in the input of sink {given.uid}, whose values cannot be compared reliably"
+        if isinstance(types[name], dict) or types[name] in ("float", "double"):
+            type_name = types[name]["type"] if isinstance(types[name], dict) else types[name]
+            reason = (
+                f"is of type {type_name} in the input of sink {given.uid}, whose values cannot be compared reliably"
+            )
             raise InvalidSinkError(sink=sink, setting="key", value=name, reason=reason)
 
 
@@ -96,8 +99,8 @@ def _leaves(kind: Any) -> Iterator[str]:
     if not isinstance(kind, dict):
         yield str(kind)
     elif kind["type"] == "struct":
-        for one in kind["fields"]:
-            yield from _leaves(one["type"])
+        for field_json in kind["fields"]:
+            yield from _leaves(field_json["type"])
     elif kind["type"] in ("array", "map"):
         for name in ("elementType", "keyType", "valueType"):
             if name in kind:
@@ -111,46 +114,52 @@ def misfit(rows: Sequence[Column], table: Sequence[Column], *, may_lack: bool = 
 
     ``may_lack``: columns that were added to the table after the rows were staged are null in them.
     """
-    there = {one.name: one for one in table}
-    for one in rows:
-        if one.name not in there:
-            return _unknown(one.name, there)
-        if (problem := _type_misfit(f"column {one.name!r}", one.type, there[one.name].type)) is not None:
+    table_columns = {column.name: column for column in table}
+    for column in rows:
+        if column.name not in table_columns:
+            return _unknown(column.name, table_columns)
+        if (
+            problem := _type_misfit(f"column {column.name!r}", column.type, table_columns[column.name].type)
+        ) is not None:
             return problem
-        if one.nullable and not there[one.name].nullable:
-            return f"column {one.name!r} may be null, and is NOT NULL in the table"
-    names = {row.name for row in rows}
-    for one in table:
-        if one.name not in names and not (may_lack and one.nullable):
-            return f"the table has a column {one.name!r} that the rows lack (a null of its type would do)"
+        if column.nullable and not table_columns[column.name].nullable:
+            return f"column {column.name!r} may be null, and is NOT NULL in the table"
+    names = {column.name for column in rows}
+    for column in table:
+        if column.name not in names and not (may_lack and column.nullable):
+            return f"the table has a column {column.name!r} that the rows lack (a null of its type would do)"
     return None
 
 
-def _unknown(name: str, there: Mapping[str, Column]) -> str:
-    alike = [one for one in there if one.casefold() == name.casefold()]
+def _unknown(name: str, table_columns: Mapping[str, Column]) -> str:
+    alike = [candidate for candidate in table_columns if candidate.casefold() == name.casefold()]
     if alike:
         return f"column {name!r} is called {alike[0]!r} in the table"
-    return f"the table has no column {name!r}; it has {', '.join(map(repr, there))}"
+    return f"the table has no column {name!r}; it has {', '.join(map(repr, table_columns))}"
 
 
-def _type_misfit(where: str, mine: Any, its: Any) -> str | None:
-    if not isinstance(mine, dict) or not isinstance(its, dict) or mine["type"] != its["type"]:
-        return None if mine == its else f"{where} is of type {_shown(mine)}, and {_shown(its)} in the table"
-    if mine["type"] == "struct":
-        inside = misfit(_fields(mine), _fields(its))
-        return None if inside is None else f"in {where}: {inside}"
+def _type_misfit(path: str, row_type: Any, table_type: Any) -> str | None:
+    if not isinstance(row_type, dict) or not isinstance(table_type, dict) or row_type["type"] != table_type["type"]:
+        return (
+            None
+            if row_type == table_type
+            else f"{path} is of type {_shown(row_type)}, and {_shown(table_type)} in the table"
+        )
+    if row_type["type"] == "struct":
+        inside = misfit(_fields(row_type), _fields(table_type))
+        return None if inside is None else f"in {path}: {inside}"
     for key, nulls in (("elementType", "containsNull"), ("keyType", None), ("valueType", "valueContainsNull")):
-        if key not in mine:
+        if key not in row_type:
             continue
-        if (problem := _type_misfit(f"{where} ({key})", mine[key], its[key])) is not None:
+        if (problem := _type_misfit(f"{path} ({key})", row_type[key], table_type[key])) is not None:
             return problem
-        if nulls is not None and mine.get(nulls, True) and not its.get(nulls, True):
-            return f"{where} may hold nulls, and may not in the table"
+        if nulls is not None and row_type.get(nulls, True) and not table_type.get(nulls, True):
+            return f"{path} may hold nulls, and may not in the table"
     return None
 
 
 def _fields(kind: Mapping[str, Any]) -> list[Column]:
-    return [Column(one["name"], one["type"], one["nullable"]) for one in kind["fields"]]
+    return [Column(field_json["name"], field_json["type"], field_json["nullable"]) for field_json in kind["fields"]]
 
 
 def _shown(kind: Any) -> str:

@@ -64,8 +64,8 @@ def _footer(uri: str, metadata: Any) -> Footer:
         if column.physical_type == "INT96":
             problem = f"column {column.path!r} holds instants of a kind (INT96) that tables do not take"
             raise StagedFileUnusableError(uri=uri, problem=problem)
-        if column.path == column.name and (found := _range(metadata, index)) is not None:
-            ranges[column.name] = found
+        if column.path == column.name and (value_range := _range(metadata, index)) is not None:
+            ranges[column.name] = value_range
     return Footer(uri, metadata.num_rows, ranges)
 
 

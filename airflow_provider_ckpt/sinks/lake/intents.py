@@ -25,18 +25,8 @@ class Intent:
     """One release of one sink, with all data that its commit needs. So any process can make the commit.
 
     Args:
-        job: the job.
         sink: the sink's uid.
-        checkpoint: number of the checkpoint.
-        table: id of the table.
-        change: append, replace or upsert.
         overwrites: how often jobs have replaced the table's rows before.
-        rows: rows of all batches.
-        batches: ids of the staged batches.
-        columns: columns of the rows.
-        partition_by: the table's partitions.
-        key: columns of the key, for an upsert.
-        files: the staged files.
     """
 
     job: str

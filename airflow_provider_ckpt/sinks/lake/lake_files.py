@@ -21,7 +21,7 @@ class LakeFiles(StagingArea):
 
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """
-        self._verify(files, checkpoint, staged_will_do=True)
+        self._verify(files, checkpoint, accepts_staged=True)
 
     def verify_targets(self, files: Sequence[LakeFile], checkpoint: int) -> None:
         """Check that every file is there under its final name.
@@ -30,22 +30,24 @@ class LakeFiles(StagingArea):
 
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """
-        self._verify(files, checkpoint, staged_will_do=False)
+        self._verify(files, checkpoint, accepts_staged=False)
 
-    def _verify(self, files: Sequence[LakeFile], checkpoint: int, *, staged_will_do: bool) -> None:
-        found = self._found([file.target for file in files])
-        if staged_will_do:
-            found |= self._found([file.path for file in files if file.target not in found])
+    def _verify(self, files: Sequence[LakeFile], checkpoint: int, *, accepts_staged: bool) -> None:
+        sizes = self._existing_sizes([file.target for file in files])
+        if accepts_staged:
+            sizes |= self._existing_sizes([file.path for file in files if file.target not in sizes])
             # Check targets again: between the two checks another releaser may have committed, and deleted the staged
             # files.
-            found |= self._found([file.target for file in files if not {file.target, file.path} & found.keys()])
+            sizes |= self._existing_sizes(
+                [file.target for file in files if not {file.target, file.path} & sizes.keys()]
+            )
         missing = []
         for file in files:
-            path = file.target if file.target in found else file.path
-            if path not in found:
+            path = file.target if file.target in sizes else file.path
+            if path not in sizes:
                 missing.append(file.path)
-            elif found[path] != file.size:
-                self._refuse_changed(path, file.size, found[path], checkpoint)
+            elif sizes[path] != file.size:
+                self._refuse_changed(path, file.size, sizes[path], checkpoint)
         self._refuse_missing(missing, checkpoint)
 
     def publish(self, files: Sequence[LakeFile]) -> None:
@@ -54,15 +56,15 @@ class LakeFiles(StagingArea):
         The staged file stays until the commit is done, because a clean-up of the table may delete files that no commit
         names. :meth:`verify_targets` reports files that are gone.
         """
-        found = self._found([file.target for file in files])
-        for path in sorted(found):
+        sizes = self._existing_sizes([file.target for file in files])
+        for path in sorted(sizes):
             self._storage.sync(path)  # another process may have copied the file and died before it was on disk
-        self._storage.copy_all([(file.path, file.target) for file in files if file.target not in found])
+        self._storage.copy_all([(file.path, file.target) for file in files if file.target not in sizes])
 
     def delete(self, handle_id: str) -> None:
         self._storage.delete_tree(self.place(handle_id))
 
-    def garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         """Delete the places that belong to no live handle and no live attempt. Return their ids."""
         removed = []
         for name in self._storage.list(self.folder):
@@ -73,7 +75,7 @@ class LakeFiles(StagingArea):
         return removed
 
     def staged(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        sizes: dict[str, list[int]] = {}
         for path, size in self._storage.files(self.folder):
-            found.setdefault(path.partition("/")[0], []).append(size)
-        return found
+            sizes.setdefault(path.partition("/")[0], []).append(size)
+        return sizes

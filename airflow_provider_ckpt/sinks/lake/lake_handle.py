@@ -23,7 +23,6 @@ class LakeFile:
     Args:
         path: path relative to the table's folder; a real name, which must not be unescaped.
         size: bytes.
-        rows: number of rows.
         target: path after the release, like ``path``. It equals ``path`` if only the rows are released, not the file.
         partition: column -> value, spelled as the table format does.
         stats: column -> (least value, greatest value, number of nulls).
@@ -46,15 +45,8 @@ class LakeHandle:
     """A handle.
 
     Args:
-        id: id of the batch.
-        uri: place of the table.
-        table: id of the table.
         intents: number of the sink's intents when the batch was staged.
         applied: number of them that the table contained then.
-        rows: rows of the batch.
-        columns: columns of the rows.
-        partition_by: the table's partitions.
-        files: the staged files.
     """
 
     id: str
@@ -79,7 +71,9 @@ class LakeHandle:
         Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
         """
         with reading_handle(handle, HANDLE_FORMAT, context):
-            found = from_json(cls, {name: one for name, one in handle.items() if name not in ("format", "version")})
-        if found.uri != uri:
-            raise StagedElsewhereError(sink=context.uid, uri=uri, handle=found.id, staged_for=found.uri)
-        return found
+            parsed = from_json(
+                cls, {name: value for name, value in handle.items() if name not in ("format", "version")}
+            )
+        if parsed.uri != uri:
+            raise StagedElsewhereError(sink=context.uid, uri=uri, handle=parsed.id, staged_for=parsed.uri)
+        return parsed

@@ -40,7 +40,7 @@ class StartMark:
         self._storage = storage
         self._path = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/start.json"
 
-    def make(self, overwrites: int) -> None:
+    def create(self, overwrites: int) -> None:
         """Create the mark. An existing mark stays as it is."""
         self._storage.create_if_absent(self._path, encode_document(MARK, VERSION, overwrites=overwrites))
 
@@ -54,7 +54,9 @@ class StartMark:
             data = self._storage.read(self._path)
         except ObjectNotFoundError:
             return None
-        with refused_as(lambda why: ReleaseRecordLostError(uri=uri, problem=f"it is not what was written ({why})")):
+        with refused_as(
+            lambda problem: ReleaseRecordLostError(uri=uri, problem=f"it is not what was written ({problem})")
+        ):
             document = decode_document(data, MARK, VERSION, uri=uri)
             return int(read_field(document, "overwrites", reader(Count)))
 
@@ -68,8 +70,6 @@ class Position:
     """A version of the table, and the intents that existed then.
 
     Args:
-        snapshot: the version.
-        length: number of intents.
         newest: the newest intent in the table.
         pending: the intent that the table lacks.
     """
@@ -101,10 +101,10 @@ class RollForward:
         self.files = LakeFiles(storage, context)
         self.start = StartMark(storage, context.job_id, context.uid)
 
-    def look(self, known: Sequence[LakeHandle] = ()) -> Position | None:
+    def read_position(self, handles: Sequence[LakeHandle] = ()) -> Position | None:
         """Return the table's position; None if there is no table and neither a log entry nor a handle knows one.
 
-        ``known``: handles, which record the table that they were staged for.
+        ``handles``: handles, which record the table that they were staged for.
 
         Raises ReleaseRecordLostError.
         """
@@ -112,28 +112,28 @@ class RollForward:
         while True:
             length = self.log.catch_up()
             if snapshot is None:
-                self._refuse_gone(length, known)
+                self._refuse_gone(length, handles)
                 return None
             if snapshot.applied >= length - 1:
                 break
-            again = self._table.load()  # several releases may have happened since the table was loaded
-            if again is None or again.applied < length - 1:
-                self._refuse_lost(0 if again is None else again.applied, length - 1, "the log of its releases")
-            snapshot = again
-        self._refuse_other(snapshot, length, known)
+            reloaded = self._table.load()  # several releases may have happened since the table was loaded
+            if reloaded is None or reloaded.applied < length - 1:
+                self._refuse_lost(0 if reloaded is None else reloaded.applied, length - 1, "the log of its releases")
+            snapshot = reloaded
+        self._refuse_other(snapshot, length, handles)
         newest = self.log.entry(snapshot.applied - 1) if snapshot.applied else None
         pending = self.log.entry(length - 1) if snapshot.applied < length else None
         return Position(snapshot, length, newest, pending)
 
-    def catch_up(self, known: Sequence[LakeHandle] = ()) -> Position | None:
+    def catch_up(self, handles: Sequence[LakeHandle] = ()) -> Position | None:
         """Commit the intent that the table lacks. Return the position after that, with nothing pending.
 
-        Raises the errors of :meth:`look`, and ReleaseRefusedError, OutputSupersededError, SinkUnavailableError,
+        Raises the errors of :meth:`read_position`, and ReleaseRefusedError, OutputSupersededError,
         SinkUnavailableError, StagedFilesMissingError, StagedDataDamagedError.
         """
         reason = ""
         for _ in range(TRIES):
-            position = self.look(known)
+            position = self.read_position(handles)
             if position is None or position.pending is None:
                 return position
             try:
@@ -161,8 +161,8 @@ class RollForward:
         try:
             self._table.commit(snapshot, intent, number)
         except SinkUnavailableError:
-            again = self._table.load()
-            if again is None or again.applied < number:
+            reloaded = self._table.load()
+            if reloaded is None or reloaded.applied < number:
                 raise
             # only the reply was lost (R17)
 
@@ -181,7 +181,7 @@ class RollForward:
                 "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released to table {uri}: "
                 "{problem}. The table was changed after the rows had been staged. Nothing was lost: they stay "
                 "staged. Change the table back and resume with --resume-failed",
-                **self._names(),
+                **self._error_fields(),
                 checkpoint=intent.checkpoint,
                 problem=problem,
             )
@@ -193,17 +193,17 @@ class RollForward:
 
         Raises OutputSupersededError.
         """
-        found = position.snapshot.overwrites
+        overwrites = position.snapshot.overwrites
         if position.newest is not None:
             expected: int | None = position.newest.overwrites_after
         elif mode != "overwrite":
-            return found
+            return overwrites
         else:
             expected = self.start.read()
             if expected is None and has_rows:
                 uri = self.storage.full_uri(self._folder)
                 raise ReleaseRecordLostError(uri=uri, problem="start.json, made before any row was staged, is gone")
-        if expected is not None and found != expected and (has_rows or position.newest is None):
+        if expected is not None and overwrites != expected and (has_rows or position.newest is None):
             raise self._superseded(position.snapshot, expected)
         return expected
 
@@ -215,7 +215,7 @@ class RollForward:
         return SinkUnavailableError(
             "Sink {sink} of job {job!r} could not commit to table {uri} in {tries} tries, because others committed "
             "each time; nothing was lost, and the release is tried again ({reason})",
-            **self._names(),
+            **self._error_fields(),
             tries=TRIES,
             reason=reason,
         )
@@ -225,60 +225,60 @@ class RollForward:
             "Sink {sink} of job {job!r} is superseded at table {uri}: since it began there, a job with "
             "mode='overwrite' has replaced the table's rows ({found} times in all, {expected} when this job began). "
             "This job releases nothing further. If its rows are the wanted ones, run it again under a new job id",
-            **self._names(),
+            **self._error_fields(),
             found=snapshot.overwrites,
             expected=expected,
         )
 
     # ---- refusals of a table that knows less than a log or a handle
 
-    def _refuse_gone(self, length: int, known: Sequence[LakeHandle]) -> None:
-        if length or known:
-            who = "the log of its releases" if length else f"batch {known[0].id}"
-            raise table_gone(self._names(), who)
+    def _refuse_gone(self, length: int, handles: Sequence[LakeHandle]) -> None:
+        if length or handles:
+            observer = "the log of its releases" if length else f"batch {handles[0].id}"
+            raise table_gone(self._error_fields(), observer)
 
-    def _refuse_other(self, snapshot: Snapshot, length: int, known: Sequence[LakeHandle]) -> None:
+    def _refuse_other(self, snapshot: Snapshot, length: int, handles: Sequence[LakeHandle]) -> None:
         if length and self.log.entry(length - 1).table != snapshot.id:
             self._refuse_replaced(snapshot, self.log.entry(length - 1).table, "its last release")
-        for handle in known:
+        for handle in handles:
             if handle.table != snapshot.id:
                 self._refuse_replaced(snapshot, handle.table, f"batch {handle.id}")
             if handle.applied > snapshot.applied:
                 self._refuse_lost(snapshot.applied, handle.applied, f"batch {handle.id}")
             self.log.refuse_shorter(handle.intents, f"batch {handle.id}")
 
-    def _refuse_replaced(self, snapshot: Snapshot, expected: str, who: str) -> None:
+    def _refuse_replaced(self, snapshot: Snapshot, expected: str, observer: str) -> None:
         raise ReleaseRecordLostError(
             "Sink {sink} of job {job!r}: table {uri} is another one than {who} was made for (its id is {found}, not "
             "{expected}): it was deleted and made again. Nothing was released to it. Bring the old table back and "
             "resume with --resume-failed, or run the job under another id, from its input",
-            **self._names(),
-            who=who,
+            **self._error_fields(),
+            who=observer,
             found=snapshot.id,
             expected=expected,
         )
 
-    def _refuse_lost(self, applied: int, known: int, who: str) -> None:
+    def _refuse_lost(self, applied: int, expected: int, observer: str) -> None:
         raise ReleaseRecordLostError(
             "Sink {sink} of job {job!r}: table {uri} contains {applied} of its releases, and {who} knows {known}. "
             "The table lost commits: it was restored from an older copy, or deleted and made again. Nothing was "
             "released because of it. Bring the newer table back and resume with --resume-failed, or run the job "
             "under another id, from its input",
-            **self._names(),
+            **self._error_fields(),
             applied=applied or "no",
-            who=who,
-            known=known,
+            who=observer,
+            known=expected,
         )
 
-    def _names(self) -> dict[str, str]:
+    def _error_fields(self) -> dict[str, str]:
         return {"sink": self._context.uid, "job": self._context.job_id, "uri": self._table.uri}
 
 
-def table_gone(names: Mapping[str, str], who: str) -> ReleaseRecordLostError:
-    """Return the error for a table that ``who`` has seen. ``names`` has sink, job and uri."""
+def table_gone(names: Mapping[str, str], observer: str) -> ReleaseRecordLostError:
+    """Return the error for a table that ``observer`` has seen. ``names`` has sink, job and uri."""
     return ReleaseRecordLostError(
         "Sink {sink} of job {job!r}: table {uri} no longer exists, and {who} has seen it. Nothing was released. "
         "Bring it back and resume with --resume-failed, or run the job under another id, from its input",
         **names,
-        who=who,
+        who=observer,
     )

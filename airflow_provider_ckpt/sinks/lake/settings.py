@@ -12,7 +12,7 @@ from airflow_provider_ckpt.sinks.errors import InvalidSinkError, MissingPackageE
 from airflow_provider_ckpt.sinks.lake.intents import Change
 
 LakeMode = Literal["append", "overwrite", "upsert"]
-_OURS = {"path", "partitionoverwritemode"}
+_OWN_OPTIONS = {"path", "partitionoverwritemode"}
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,7 @@ class LakeSettings:
     """The settings of the sink.
 
     Args:
-        mode: ``append``, ``overwrite`` or ``upsert``.
-        key: columns of the key, for ``upsert``.
         partition_by: the table's partitions; None accepts any.
-        options: options of Spark's Parquet writer.
     """
 
     mode: LakeMode = "append"
@@ -39,10 +36,10 @@ class LakeSettings:
     def later_change(self) -> Change:
         return "upsert" if self.mode == "upsert" else "append"
 
-    def partition_misfit(self, of_table: Sequence[str]) -> str | None:
-        if self.partition_by is None or list(self.partition_by) == list(of_table):
+    def partition_misfit(self, table_partitions: Sequence[str]) -> str | None:
+        if self.partition_by is None or list(self.partition_by) == list(table_partitions):
             return None
-        return f"it is partitioned by {list(of_table)}, and the sink by {list(self.partition_by)}"
+        return f"it is partitioned by {list(table_partitions)}, and the sink by {list(self.partition_by)}"
 
     def validate(self, sink: str) -> None:
         """Refuse settings that cannot work.
@@ -70,7 +67,9 @@ class LakeSettings:
         if problem := options_problem(self.options):
             raise _invalid(sink, "options", "…", problem)
         for option in self.options:
-            if option.lower() in _OURS or option.startswith(("mapreduce.fileoutputcommitter.", "parquet.encryption.")):
+            if option.lower() in _OWN_OPTIONS or option.startswith(
+                ("mapreduce.fileoutputcommitter.", "parquet.encryption.")
+            ):
                 raise _invalid(sink, "options", option, "cannot be set for a table; remove it")
 
 

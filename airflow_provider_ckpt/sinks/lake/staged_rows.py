@@ -16,10 +16,10 @@ def newest_rows(storage: Storage, intent: Intent) -> Any:
     """Return a ``pyarrow.Table``, all in memory. Of several rows with one key it has the one that was staged last."""
     import pyarrow as pa
 
-    whole = pa.concat_tables(list(rows_of_files(storage, intent)))
-    numbered = whole.append_column(_NUMBER, pa.array(range(whole.num_rows), pa.int64()))
-    last = numbered.group_by(list(intent.key)).aggregate([(_NUMBER, "max")])
-    return whole.take(last.column(f"{_NUMBER}_max").sort())
+    rows = pa.concat_tables(list(rows_of_files(storage, intent)))
+    numbered = rows.append_column(_NUMBER, pa.array(range(rows.num_rows), pa.int64()))
+    newest = numbered.group_by(list(intent.key)).aggregate([(_NUMBER, "max")])
+    return rows.take(newest.column(f"{_NUMBER}_max").sort())
 
 
 def rows_of_files(storage: Storage, intent: Intent) -> Iterator[Any]:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def unreachable(uri: str, verb: str, place: Location, error: Exception) -> SinkUnavailableError:
-    """Return the error for a failure of the library. The secrets of ``place`` are hidden in its text."""
-    reason = without_colours(place.redact(kind_and_text(error)))
+def unreachable(uri: str, verb: str, location: Location, error: Exception) -> SinkUnavailableError:
+    """Return the error for a failure of the library. The secrets of ``location`` are hidden in its text."""
+    reason = without_colours(location.redact(kind_and_text(error)))
     return SinkUnavailableError("table {uri} could not be {verb}: {reason}", uri=uri, verb=verb, reason=reason)
 
 
@@ -54,8 +54,6 @@ class Snapshot:
         id: id of the table; another table under the same name has another id.
         applied: number of the sink's intents in the table.
         overwrites: how often jobs of this package have replaced its rows.
-        columns: columns of the table.
-        partition_by: its partitions.
         handle: the library's object for a commit on top of exactly this version.
     """
 
@@ -84,7 +82,7 @@ class LakeTable(ABC):
     def create(self, columns: Sequence[Column]) -> None:
         """Create an empty table if there is none. Several processes may call it at once."""
 
-    def as_held(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+    def as_stored(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """Return columns of rows, with the types in which the table holds them."""
         return tuple(columns)
 

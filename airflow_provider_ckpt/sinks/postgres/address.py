@@ -57,7 +57,7 @@ class Address:
         if connection.extra.get("iam"):
             problem = "its extra asks for an IAM token (iam), which expires while a job runs; give it a password"
             raise BadConnectionError(conn_id=connection.conn_id, problem=problem)
-        given = {
+        values = {
             "host": connection.host,
             "port": connection.port,
             "user": connection.login,
@@ -65,15 +65,15 @@ class Address:
             "dbname": connection.schema,
             **{name: connection.extra[name] for name in _LIBPQ if name in connection.extra},
         }
-        return cls({name: value for name, value in given.items() if value not in (None, "")})
+        return cls({name: value for name, value in values.items() if value not in (None, "")})
 
     @property
     def may_lack_tls(self) -> bool:
         """Return True if libpq may connect over a network without TLS and the user has not asked for that."""
-        given = self.parameters
-        is_said = any(name in given for name in ("sslmode", "service")) or "PGSSLMODE" in os.environ
-        hosts = str(given.get("hostaddr") or given.get("host") or "").split(",")
-        return not is_said and not all(map(is_on_this_machine, hosts))
+        parameters = self.parameters
+        is_chosen = any(name in parameters for name in ("sslmode", "service")) or "PGSSLMODE" in os.environ
+        hosts = str(parameters.get("hostaddr") or parameters.get("host") or "").split(",")
+        return not is_chosen and not all(map(is_on_this_machine, hosts))
 
     def redact(self, text: str) -> str:
         """Return libpq's error text without secrets, on one line."""

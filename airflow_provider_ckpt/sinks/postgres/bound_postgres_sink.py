@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
-from airflow_provider_ckpt.sinks.database.bound_database_sink import Answers, BoundDatabaseSink
+from airflow_provider_ckpt.sinks.database.bound_database_sink import BoundDatabaseSink, PartitionResults
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
@@ -18,7 +18,7 @@ from airflow_provider_ckpt.sinks.postgres.database import Connection, Database
 from airflow_provider_ckpt.sinks.postgres.ledger import PostgresLedger
 from airflow_provider_ckpt.sinks.postgres.names import staging_table
 from airflow_provider_ckpt.sinks.postgres.refusals import explain
-from airflow_provider_ckpt.sinks.postgres.releasing import PostgresReleasing
+from airflow_provider_ckpt.sinks.postgres.releasing import PostgresReleaseStatements
 from airflow_provider_ckpt.sinks.postgres.staging import copy_rows, create_staging, create_target, own_columns
 from airflow_provider_ckpt.sinks.postgres.table_checks import lacking_on_ledger, lacking_on_schema, problems
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable, read_table, types_of
@@ -39,8 +39,8 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         failures = Failures(context, str(settings.table), f"{settings.schema}.ledger")
         super().__init__(settings, context, ledger, failures)
 
-    def _open(self, doing: str, refused: Callable[[Any], Exception]) -> AbstractContextManager[Connection]:
-        return self._database.transaction(doing, self._failures, refused)
+    def _open(self, doing: str, refusal_of: Callable[[Any], Exception]) -> AbstractContextManager[Connection]:
+        return self._database.transaction(doing, self._failures, refusal_of)
 
     def _explain(self, error: Any) -> str:
         return explain(error, self._table, self._database.read_catalog)
@@ -52,11 +52,11 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         schema = self._schema
         lacking = lacking_on_schema(connection, schema)
         if lacking is None:
-            may = connection.execute("SELECT has_database_privilege(current_database(), 'CREATE')").fetchone()
+            privilege = connection.execute("SELECT has_database_privilege(current_database(), 'CREATE')").fetchone()
             advice = (
                 f"CREATE SCHEMA {schema} AUTHORIZATION <the user of the connection>, or name another staging_schema"
             )
-            if may is None or not may[0]:
+            if privilege is None or not privilege[0]:
                 raise self._failures.mismatch(
                     f"schema {schema!r} does not exist, and its user may not create it", advice
                 )
@@ -83,7 +83,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         table = read_table(connection, self._table)
         return None if table is None else self._problems_of(columns, table)
 
-    def _is_there(self, connection: Connection) -> bool:
+    def _exists(self, connection: Connection) -> bool:
         return read_table(connection, self._table) is not None
 
     def _is_empty(self, connection: Connection) -> bool:
@@ -100,22 +100,28 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
 
     # ---- stage
 
-    def _stage(self, frame: DataFrame, request: StageRequest, columns: Columns) -> tuple[LedgerRow, str, Answers]:
+    def _stage(
+        self, frame: DataFrame, request: StageRequest, columns: Columns
+    ) -> tuple[LedgerRow, str, PartitionResults]:
         name = staging_table(self._context.job_id, self._context.uid, request.id)
-        staging, own = sql.Identifier(self._schema, name), own_columns(self._settings.mode)
+        staging, extra_columns = sql.Identifier(self._schema, name), own_columns(self._settings.mode)
 
         def make() -> tuple[LedgerRow, dict[str, str]]:
             with self._transaction("make a staging table") as connection:
-                row = self._known(connection)
+                row = self._existing_row(connection)
                 target = self._target(connection, columns, row)
-                create_staging(connection, staging, self._table, target, columns, own)
+                create_staging(connection, staging, self._table, target, columns, extra_columns)
                 # The staging table's own types are read, because the target may have been altered in between.
                 types = types_of(connection, TableName(self._schema, name))
-                self._ledger.note_staged(connection, request.id, name)
+                self._ledger.record_staged(connection, request.id, name)
             return row, types
 
-        row, types = self._made_patiently(request, make)
-        return row, name, copy_rows(frame, request, self._database, staging, columns, types, own, self._failures)
+        row, types = self._make_with_retries(request, make)
+        return (
+            row,
+            name,
+            copy_rows(frame, request, self._database, staging, columns, types, extra_columns, self._failures),
+        )
 
     def _target(self, connection: Connection, columns: Columns, row: LedgerRow) -> TargetTable:
         """Return the table as it is now, because it may have been altered or dropped since the job began."""
@@ -123,7 +129,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         if table is None:
             self._rules.refuse_lost(row)
             self._check_creatable(connection)
-            self._ledger.lock_target(connection, alone=True)  # excludes another subtask that creates it
+            self._ledger.lock_target(connection, exclusive=True)  # excludes another subtask that creates it
             table = read_table(connection, self._table)
         if table is None:
             create_target(connection, self._table, columns, self._settings.key)
@@ -134,8 +140,8 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
 
     # ---- release
 
-    def _releasing(self, connection: Connection) -> PostgresReleasing:
-        return PostgresReleasing(connection, self._table, self._schema, self._settings.mode, self._settings.key)
+    def _release_statements(self, connection: Connection) -> PostgresReleaseStatements:
+        return PostgresReleaseStatements(connection, self._table, self._schema, self._settings.mode, self._settings.key)
 
     def _drop(self, connection: Connection, handle: str) -> None:
         name = staging_table(self._context.job_id, self._context.uid, handle)

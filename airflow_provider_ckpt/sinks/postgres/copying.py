@@ -17,12 +17,79 @@ _MISSING = (
 )
 
 
-class _Unwritable(Exception):
-    """The rows hold a value that cannot be written. Another attempt would fail, too."""
+def copier(
+    conninfo: Mapping[str, Any],
+    statements: Sequence[str],
+    timeout: float,
+    *,
+    arrow_types: Sequence[str] | None,
+    sample: tuple[Any, bytes],
+    numbers_rows: bool,
+) -> Any:
+    """Return a function that copies a partition on an executor.
 
-    def __init__(self, sqlstate: str, what: str) -> None:
-        super().__init__(what)
-        self.told = {"sqlstate": sqlstate, "error": what, "column": None, "constraint": None}
+    It uses the binary form if the frame's columns have the ``arrow_types``, and if pgpq is installed and writes the
+    rows of ``sample`` correctly.
+
+    Args:
+        statements: first statements of a transaction, then the COPY of the frame's columns, the part and perhaps the
+            row's number.
+        timeout: seconds that the server may take for an answer.
+        arrow_types: begin of each column's Arrow type; None if a column must be written as text.
+        sample: see :class:`_BinaryEncoder`.
+    """
+
+    def copy_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
+        """Copy the rows of a partition, in one transaction.
+
+        ``part`` is the attempt of Spark's task. A task that ran twice has two parts, and Spark counts one of them.
+        Refusals of the database are returned, not raised, because another attempt would be refused, too.
+        """
+        import pyarrow
+
+        try:
+            import psycopg
+        except ImportError:
+            raise ImportError(_MISSING) from None
+        rows, encoder, stack = 0, None, ExitStack()
+        try:
+            for batch in batches:
+                if batch.num_rows == 0:
+                    continue
+                columns = [_without_zone(column) for column in batch.columns]
+                columns.append(pyarrow.repeat(pyarrow.scalar(part, pyarrow.int64()), batch.num_rows))
+                if numbers_rows:
+                    columns.append(pyarrow.array(range(rows, rows + batch.num_rows), pyarrow.int64()))
+                if encoder is None:
+                    encoder = _encoder_for(columns, arrow_types, sample)
+                    connection = psycopg.connect(**conninfo, prepare_threshold=None)
+                    stack.callback(connection.close)  # uncommitted rows are rolled back
+                    watchdog = stack.enter_context(StatementWatchdog(connection, timeout))
+                    cursor = connection.cursor()
+                    with watchdog.limit_time():
+                        for statement in statements[:-1]:
+                            cursor.execute(statement.encode())
+                        copy = cursor.copy(f"{statements[-1]} (FORMAT {encoder.form})".encode())
+                        writer = copy.__enter__()
+                        writer.write(encoder.begin)
+                data = encoder.write(columns)
+                with watchdog.limit_time():
+                    writer.write(data)
+                rows += batch.num_rows
+            if encoder is not None:
+                with watchdog.limit_time():
+                    writer.write(encoder.end)
+                    copy.__exit__(None, None, None)
+                    connection.commit()
+        except psycopg.Error as error:
+            return {"part": part, "rows": 0, "error": _error_report(error)}
+        except _Unwritable as unwritable:
+            return {"part": part, "rows": 0, "error": unwritable.report}
+        finally:
+            stack.close()
+        return {"part": part, "rows": rows, **({} if encoder is None else {"form": encoder.form})}
+
+    return copy_partition
 
 
 class StatementWatchdog:
@@ -41,7 +108,7 @@ class StatementWatchdog:
         import threading
 
         self._seconds, self._deadline = seconds, math.inf
-        self._line = socket.socket(fileno=os.dup(connection.fileno()))
+        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
         self._is_cut, self._is_over = False, threading.Event()
         self._thread = threading.Thread(target=self._watch, name="ckpt-patience", daemon=True)
 
@@ -52,10 +119,10 @@ class StatementWatchdog:
     def __exit__(self, *exc: object) -> None:
         self._is_over.set()
         self._thread.join()
-        self._line.close()
+        self._socket.close()
 
     @contextmanager
-    def answered(self) -> Iterator[None]:
+    def limit_time(self) -> Iterator[None]:
         """Limit the time of the requests to the server in the block.
 
         Raises OperationalError when the time is over.
@@ -68,8 +135,8 @@ class StatementWatchdog:
         except psycopg.Error:
             if not self._is_cut:
                 raise
-            told = f"the server has not answered for {self._seconds:g} s (statement_timeout)"
-            raise psycopg.OperationalError(told) from None
+            message = f"the server has not answered for {self._seconds:g} s (statement_timeout)"
+            raise psycopg.OperationalError(message) from None
         finally:
             self._deadline = math.inf
 
@@ -82,11 +149,19 @@ class StatementWatchdog:
             if pause <= 0:
                 self._is_cut = True
                 with suppress(OSError):  # the server answered, or was lost, in this very moment
-                    self._line.shutdown(socket.SHUT_RDWR)
+                    self._socket.shutdown(socket.SHUT_RDWR)
                 return
 
 
-class _Text:
+class _Unwritable(Exception):
+    """The rows hold a value that cannot be written. Another attempt would fail, too."""
+
+    def __init__(self, sqlstate: str, problem: str) -> None:
+        super().__init__(problem)
+        self.report = {"sqlstate": sqlstate, "error": problem, "column": None, "constraint": None}
+
+
+class _TextEncoder:
     """Rows as CSV. PostgreSQL can read values of any type from text, but takes twice as long as for the binary form."""
 
     form, begin, end = "csv", b"", b""
@@ -97,21 +172,21 @@ class _Text:
         import pyarrow
         from pyarrow import csv
 
-        text, written = io.BytesIO(), [_as_text(column) for column in columns]
-        batch = pyarrow.RecordBatch.from_arrays(written, names=_numbered(columns))
-        csv.write_csv(batch, text, csv.WriteOptions(include_header=False))
-        return text.getbuffer()
+        buffer, texts = io.BytesIO(), [_as_text(column) for column in columns]
+        batch = pyarrow.RecordBatch.from_arrays(texts, names=_numbered(columns))
+        csv.write_csv(batch, buffer, csv.WriteOptions(include_header=False))
+        return buffer.getbuffer()
 
 
-class _Binary:
+class _BinaryEncoder:
     """Rows in PostgreSQL's binary form."""
 
     form = "binary"
 
-    def __init__(self, columns: Sequence[Any], known: tuple[Any, bytes]) -> None:
+    def __init__(self, columns: Sequence[Any], sample: tuple[Any, bytes]) -> None:
         """Prepare the encoder for these columns.
 
-        ``known``: rows, and the bytes that PostgreSQL itself writes for them.
+        ``sample``: rows, and the bytes that PostgreSQL itself writes for them.
 
         Raises ImportError without pgpq, and ValueError if this release of pgpq writes other bytes. pgpq may raise other
         errors for the columns.
@@ -119,7 +194,7 @@ class _Binary:
         import pgpq
         import pyarrow
 
-        rows, expected = known
+        rows, expected = sample
         encoder = pgpq.ArrowToPostgresBinaryEncoder(rows.schema)
         if encoder.write_header() + encoder.write_batch(rows) + encoder.finish() != expected:
             raise ValueError("pgpq")
@@ -142,101 +217,24 @@ class _Binary:
         return self._encoder.finish()
 
 
-def copier(
-    conninfo: Mapping[str, Any],
-    statements: Sequence[str],
-    patience: float,
-    *,
-    arrow_types: Sequence[str] | None,
-    known: tuple[Any, bytes],
-    numbers_rows: bool,
-) -> Any:
-    """Return a function that copies a partition on an executor.
-
-    It uses the binary form if the frame's columns have the ``arrow_types``, and if pgpq is installed and writes the
-    known rows correctly.
-
-    Args:
-        conninfo: connection parameters.
-        statements: first statements of a transaction, then the COPY of the frame's columns, the part and perhaps the
-            row's number.
-        patience: seconds that the server may take for an answer.
-        arrow_types: begin of each column's Arrow type; None if a column must be written as text.
-        known: see :class:`_Binary`.
-        numbers_rows: write the row's number in its part.
-    """
-
-    def copy_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
-        """Copy the rows of a partition, in one transaction.
-
-        ``part`` is the attempt of Spark's task. A task that ran twice has two parts, and Spark counts one of them.
-        Refusals of the database are returned, not raised, because another attempt would be refused, too.
-        """
-        import pyarrow
-
-        try:
-            import psycopg
-        except ImportError:
-            raise ImportError(_MISSING) from None
-        rows, written, closing = 0, None, ExitStack()
-        try:
-            for batch in batches:
-                if batch.num_rows == 0:
-                    continue
-                columns = [_without_zone(column) for column in batch.columns]
-                columns.append(pyarrow.repeat(pyarrow.scalar(part, pyarrow.int64()), batch.num_rows))
-                if numbers_rows:
-                    columns.append(pyarrow.array(range(rows, rows + batch.num_rows), pyarrow.int64()))
-                if written is None:
-                    written = _form(columns, arrow_types, known)
-                    connection = psycopg.connect(**conninfo, prepare_threshold=None)
-                    closing.callback(connection.close)  # uncommitted rows are rolled back
-                    server = closing.enter_context(StatementWatchdog(connection, patience))
-                    cursor = connection.cursor()
-                    with server.answered():
-                        for statement in statements[:-1]:
-                            cursor.execute(statement.encode())
-                        copy = cursor.copy(f"{statements[-1]} (FORMAT {written.form})".encode())
-                        writer = copy.__enter__()
-                        writer.write(written.begin)
-                text = written.write(columns)
-                with server.answered():
-                    writer.write(text)
-                rows += batch.num_rows
-            if written is not None:
-                with server.answered():
-                    writer.write(written.end)
-                    copy.__exit__(None, None, None)
-                    connection.commit()
-        except psycopg.Error as error:
-            return {"part": part, "rows": 0, "error": _told(error)}
-        except _Unwritable as unwritable:
-            return {"part": part, "rows": 0, "error": unwritable.told}
-        finally:
-            closing.close()
-        return {"part": part, "rows": rows, **({} if written is None else {"form": written.form})}
-
-    return copy_partition
-
-
-def _form(columns: Sequence[Any], arrow_types: Sequence[str] | None, known: tuple[Any, bytes]) -> Any:
+def _encoder_for(columns: Sequence[Any], arrow_types: Sequence[str] | None, sample: tuple[Any, bytes]) -> Any:
     # With another type, the bytes of a value would be read as another value.
-    found = [str(column.type).removeprefix("large_") for column in columns]
-    if arrow_types is not None and all(map(str.startswith, found, arrow_types)):
+    type_names = [str(column.type).removeprefix("large_") for column in columns]
+    if arrow_types is not None and all(map(str.startswith, type_names, arrow_types)):
         try:
-            return _Binary(columns, known)
+            return _BinaryEncoder(columns, sample)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException:  # pgpq is missing or another release; Rust's panics are BaseExceptions
             pass
-    return _Text()
+    return _TextEncoder()
 
 
 def _numbered(columns: Sequence[Any]) -> list[str]:
     return [str(number) for number in range(len(columns))]
 
 
-def _told(error: Any) -> dict[str, Any]:
+def _error_report(error: Any) -> dict[str, Any]:
     """Return the codes of an error, without the values in PostgreSQL's messages and details.
 
     The end of the error's context names the column.
@@ -245,8 +243,8 @@ def _told(error: Any) -> dict[str, Any]:
 
     column = error.diag.column_name
     if column is None:
-        found = re.search(r"COPY [^,]+, line \d+, column ([^:]+)", error.diag.context or "")
-        column = found[1] if found else None
+        match = re.search(r"COPY [^,]+, line \d+, column ([^:]+)", error.diag.context or "")
+        column = match[1] if match else None
     return {
         "sqlstate": error.sqlstate,
         "error": type(error).__name__,
@@ -273,7 +271,7 @@ def _as_text(column: Any) -> Any:
 
     if pyarrow.types.is_binary(column.type) or pyarrow.types.is_large_binary(column.type):
         return pyarrow.array(
-            [None if one is None else "\\x" + one.hex() for one in column.to_pylist()], pyarrow.string()
+            [None if value is None else "\\x" + value.hex() for value in column.to_pylist()], pyarrow.string()
         )
     if not pyarrow.types.is_list(column.type) and not pyarrow.types.is_large_list(column.type):
         return column
@@ -283,7 +281,7 @@ def _as_text(column: Any) -> Any:
         raise _Unwritable("22021", "an array holds a text that is not UTF-8") from None
     except (OverflowError, ValueError):
         raise _Unwritable("22008", "an array holds a date after the year 9999, or before 1") from None
-    return pyarrow.array([None if one is None else _literal(one) for one in values], pyarrow.string())
+    return pyarrow.array([None if value is None else _literal(value) for value in values], pyarrow.string())
 
 
 def _literal(value: Any) -> str:

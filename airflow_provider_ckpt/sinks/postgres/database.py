@@ -16,13 +16,13 @@ from airflow_provider_ckpt.sinks.postgres.copying import StatementWatchdog
 from airflow_provider_ckpt.sinks.postgres.refusals import codes
 
 OLDEST = 140000
-_PASSING = ("08", "40", "53", "55", "57", "58", "25", "XX")
+_TRANSIENT = ("08", "40", "53", "55", "57", "58", "25", "XX")
 """Classes of SQLSTATEs of errors that may pass.
 
 They stand for connection, conflict, locks, resources, an operator's intervention, the system, an idle session or a
 server that is a standby for now.
 """
-SETTLE = (
+TRANSACTION_SETTINGS = (
     # a commit that a server's crash undoes would lose a release ('off' did lose one in a test)
     "SELECT set_config('synchronous_commit', 'on', true)",
     # a process that hangs in its transaction frees the others after a minute; a dead one, within a second
@@ -36,57 +36,55 @@ Connection = psycopg.Connection[Any]
 Connect = Callable[..., Connection]
 
 
-def is_passing(sqlstate: str | None) -> bool:
+def is_transient(sqlstate: str | None) -> bool:
     """Return True if another try may help. ``sqlstate`` is None if there was no answer."""
-    return sqlstate is None or sqlstate[:2] in _PASSING
+    return sqlstate is None or sqlstate[:2] in _TRANSIENT
 
 
-_DEAD = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_count": 6, "tcp_user_timeout": 120_000}
+_KEEPALIVE = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_count": 6, "tcp_user_timeout": 120_000}
 """Settings of libpq, by which a lost machine is noticed within two minutes, however long a statement may take."""
 
 
-def _cursors(server: StatementWatchdog) -> type[psycopg.Cursor[Any]]:
+def _cursors(watchdog: StatementWatchdog) -> type[psycopg.Cursor[Any]]:
     """Return a class of cursors whose statements are limited by the watchdog."""
 
-    class Patient(psycopg.Cursor[Any]):
-        def execute(self, *given: Any, **more: Any) -> Any:
-            with server.answered():
-                return super().execute(*given, **more)
+    class TimedCursor(psycopg.Cursor[Any]):
+        def execute(self, *args: Any, **kwargs: Any) -> Any:
+            with watchdog.limit_time():
+                return super().execute(*args, **kwargs)
 
-        def executemany(self, *given: Any, **more: Any) -> None:
-            with server.answered():
-                super().executemany(*given, **more)
+        def executemany(self, *args: Any, **kwargs: Any) -> None:
+            with watchdog.limit_time():
+                super().executemany(*args, **kwargs)
 
-    return Patient
+    return TimedCursor
 
 
 class Database:
     """The sink's database, with a new connection for each transaction. None is held while Spark works.
 
     Args:
-        address: the server.
-        connect: psycopg's function.
-        patience: seconds that the server may take for one statement.
+        timeout: seconds that the server may take for one statement.
     """
 
     def __init__(
-        self, address: Address, connect: Connect = psycopg.connect, patience: float = STATEMENT_TIMEOUT
+        self, address: Address, connect: Connect = psycopg.connect, timeout: float = STATEMENT_TIMEOUT
     ) -> None:
-        self.address, self.patience, self._connect = address, patience, connect
+        self.address, self.timeout, self._connect = address, timeout, connect
 
     def __repr__(self) -> str:
         return "Database(***)"
 
     @contextmanager
-    def transaction(self, doing: str, failures: Failures, refused: Callable[[Any], Exception]) -> Iterator[Connection]:
+    def transaction(
+        self, doing: str, failures: Failures, refusal_of: Callable[[Any], Exception]
+    ) -> Iterator[Connection]:
         """Commit at the end of the block, and roll back if it raises.
 
         If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
 
         Args:
-            doing: the work, for error texts.
-            failures: makes the sink's errors.
-            refused: returns the error for a psycopg error that would persist.
+            refusal_of: returns the error for a psycopg error that would persist.
 
         Raises SinkUnavailableError for errors that may pass.
         """
@@ -94,18 +92,18 @@ class Database:
             connection = self._connect(**self.parameters("ckpt"), prepare_threshold=None)
             with (
                 closing(connection),
-                StatementWatchdog(connection, self.patience) as server,
+                StatementWatchdog(connection, self.timeout) as watchdog,
             ):  # uncommitted work is rolled back
-                connection.cursor_factory = _cursors(server)
+                connection.cursor_factory = _cursors(watchdog)
                 connection.isolation_level = IsolationLevel.READ_COMMITTED  # others' commits are visible after a lock
                 self._check_version(connection, failures)
-                for statement in SETTLE:
+                for statement in TRANSACTION_SETTINGS:
                     connection.execute(statement)
                 yield connection
-                with server.answered():
+                with watchdog.limit_time():
                     connection.commit()
         except psycopg.Error as error:
-            failure = self._failure(error, doing, failures, refused)
+            failure = self._failure(error, doing, failures, refusal_of)
         else:
             return
         raise failure from None  # the error of psycopg holds values of rows
@@ -113,7 +111,7 @@ class Database:
     def read_catalog(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Return the rows of a query in a separate connection, and no rows if it fails."""
         with suppress(psycopg.Error), closing(self._connect(**self.parameters("ckpt"))) as connection:
-            with StatementWatchdog(connection, self.patience) as server, server.answered():
+            with StatementWatchdog(connection, self.timeout) as watchdog, watchdog.limit_time():
                 return connection.execute(statement.encode(), values).fetchall()
         return []
 
@@ -121,19 +119,19 @@ class Database:
         """Return the parameters of a connection. ``pg_stat_activity`` shows its ``name``."""
         # The URL or environment may name another encoding, in which texts would be misread.
         always = {"application_name": name, "client_encoding": "UTF8"}
-        return {"connect_timeout": 10, **_DEAD, **self.address.parameters, **always}
+        return {"connect_timeout": 10, **_KEEPALIVE, **self.address.parameters, **always}
 
     def _check_version(self, connection: Connection, failures: Failures) -> None:
         version = connection.info.server_version
         if version < OLDEST:
             problem = f"its server is PostgreSQL {version // 10000}; 14 is the oldest that the sink works with"
-            raise failures.unfit(problem)
+            raise failures.database_refused(problem)
 
     def _failure(
-        self, error: psycopg.Error, doing: str, failures: Failures, refused: Callable[[Any], Exception]
+        self, error: psycopg.Error, doing: str, failures: Failures, refusal_of: Callable[[Any], Exception]
     ) -> Exception:
         if error.sqlstate is not None:
-            return failures.unreachable(doing, codes(error)) if is_passing(error.sqlstate) else refused(error)
+            return failures.unreachable(doing, codes(error)) if is_transient(error.sqlstate) else refusal_of(error)
         if isinstance(error, errors.OperationalError | errors.InterfaceError):  # the server did not answer completely
             return failures.unreachable(doing, self.address.redact(str(error) or type(error).__name__))
-        return refused(error)
+        return refusal_of(error)

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from airflow_provider_ckpt.sinks.database.failures import ledger_version
+from airflow_provider_ckpt.sinks.database.failures import ledger_version_error
 from airflow_provider_ckpt.sinks.database.ledger import Ledger
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
@@ -48,81 +48,89 @@ class PostgresLedger(Ledger[Connection]):
     mode: str
 
     @property
-    def _who(self) -> tuple[str, str]:
+    def _sink_key(self) -> tuple[str, str]:
         return self.context.job_id, self.context.uid
 
-    def make(self, connection: Connection, born: str) -> None:
+    def create(self, connection: Connection, born: str) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
         if not self.exists(connection):
-            if not _one(connection.execute("SELECT to_regnamespace(quote_ident(%s)) IS NOT NULL", (self.schema,))):
+            if not _single_value(
+                connection.execute("SELECT to_regnamespace(quote_ident(%s)) IS NOT NULL", (self.schema,))
+            ):
                 connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(self.schema)))
             for statement in _TABLES:
                 connection.execute(sql.SQL(statement).format(schema=sql.Identifier(self.schema)))
-            connection.execute(self._in("INSERT INTO {}.format VALUES (%s, %s)"), (FORMAT, VERSION))
+            connection.execute(self._statement("INSERT INTO {}.format VALUES (%s, %s)"), (FORMAT, VERSION))
         self._check_version(connection)
         connection.execute(
-            self._in(
+            self._statement(
                 "INSERT INTO {0}.ledger AS known (job, sink, target, mode, born, last, rows) "
                 "VALUES (%s, %s, %s, %s, %s, 0, 0) "
                 "ON CONFLICT (job, sink) DO UPDATE SET target = excluded.target, mode = excluded.mode "
                 "WHERE known.last = 0 AND (known.target, known.mode) <> (excluded.target, excluded.mode)"
             ),
-            (*self._who, str(self.target), self.mode, born),
+            (*self._sink_key, str(self.target), self.mode, born),
         )
 
     def exists(self, connection: Connection) -> bool:
-        asked = "SELECT to_regclass(format('%%I.ledger', %s::text)) IS NOT NULL"
-        return bool(_one(connection.execute(asked, (self.schema,))))
+        query = "SELECT to_regclass(format('%%I.ledger', %s::text)) IS NOT NULL"
+        return bool(_single_value(connection.execute(query, (self.schema,))))
 
     def _check_version(self, connection: Connection) -> None:
-        found = _one(connection.execute(self._in("SELECT version FROM {}.format WHERE format = %s"), (FORMAT,)))
-        if found != VERSION:
-            raise ledger_version(f"{self.schema}.ledger", found, VERSION)
+        version = _single_value(
+            connection.execute(self._statement("SELECT version FROM {}.format WHERE format = %s"), (FORMAT,))
+        )
+        if version != VERSION:
+            raise ledger_version_error(f"{self.schema}.ledger", version, VERSION)
 
     def row(self, connection: Connection, *, lock: bool = False) -> LedgerRow | None:
         if not self.exists(connection):
             return None
         self._check_version(connection)
-        asked = "SELECT born, last, rows, superseded_by, target, mode FROM {}.ledger WHERE job = %s AND sink = %s"
+        query = "SELECT born, last, rows, superseded_by, target, mode FROM {}.ledger WHERE job = %s AND sink = %s"
         if lock:
-            asked += " FOR UPDATE"
-        found = connection.execute(self._in(asked), self._who).fetchone()
-        return None if found is None else LedgerRow(*found)
+            query += " FOR UPDATE"
+        row = connection.execute(self._statement(query), self._sink_key).fetchone()
+        return None if row is None else LedgerRow(*row)
 
-    def lock_target(self, connection: Connection, *, alone: bool) -> None:
-        shared = "" if alone else "_shared"
+    def lock_target(self, connection: Connection, *, exclusive: bool) -> None:
+        shared = "" if exclusive else "_shared"
         connection.execute(
             sql.SQL("SELECT pg_advisory_xact_lock{}(hashtextextended(%s, 0))").format(sql.SQL(shared)),
             (str(self.target),),
         )
 
     def released(self, connection: Connection, handles: Sequence[str]) -> set[str]:
-        asked = "SELECT handle FROM {}.released WHERE job = %s AND sink = %s AND handle = ANY(%s)"
-        return {row[0] for row in connection.execute(self._in(asked), (*self._who, list(handles)))}
+        query = "SELECT handle FROM {}.released WHERE job = %s AND sink = %s AND handle = ANY(%s)"
+        return {row[0] for row in connection.execute(self._statement(query), (*self._sink_key, list(handles)))}
 
-    def note_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
+    def record_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
         for handle in handles:
             connection.execute(
-                self._in("INSERT INTO {}.released VALUES (%s, %s, %s, %s)"), (*self._who, handle, checkpoint)
+                self._statement("INSERT INTO {}.released VALUES (%s, %s, %s, %s)"),
+                (*self._sink_key, handle, checkpoint),
             )
             self.forget_staged(connection, handle)
         connection.execute(
-            self._in("UPDATE {}.ledger SET last = %s, rows = %s, target = %s, mode = %s WHERE job = %s AND sink = %s"),
-            (checkpoint, rows, str(self.target), self.mode, *self._who),
+            self._statement(
+                "UPDATE {}.ledger SET last = %s, rows = %s, target = %s, mode = %s WHERE job = %s AND sink = %s"
+            ),
+            (checkpoint, rows, str(self.target), self.mode, *self._sink_key),
         )
 
     def forget_released(self, connection: Connection, upto: int) -> None:
         connection.execute(
-            self._in("DELETE FROM {}.released WHERE job = %s AND sink = %s AND checkpoint <= %s"), (*self._who, upto)
+            self._statement("DELETE FROM {}.released WHERE job = %s AND sink = %s AND checkpoint <= %s"),
+            (*self._sink_key, upto),
         )
 
-    def another_has_released(self, connection: Connection) -> bool:
-        asked = "SELECT EXISTS (SELECT FROM {}.ledger WHERE job = %s AND sink <> %s AND target = %s AND last > 0)"
-        return bool(_one(connection.execute(self._in(asked), (*self._who, str(self.target)))))
+    def has_other_sink_released(self, connection: Connection) -> bool:
+        query = "SELECT EXISTS (SELECT FROM {}.ledger WHERE job = %s AND sink <> %s AND target = %s AND last > 0)"
+        return bool(_single_value(connection.execute(self._statement(query), (*self._sink_key, str(self.target)))))
 
     def supersede(self, connection: Connection) -> None:
         connection.execute(
-            self._in(
+            self._statement(
                 "UPDATE {}.ledger SET superseded_by = %s WHERE target = %s AND job <> %s AND superseded_by IS NULL "
                 "AND (last > 0 OR mode = 'replace')"
             ),
@@ -131,29 +139,32 @@ class PostgresLedger(Ledger[Connection]):
 
     # ---- staged batches
 
-    def note_staged(self, connection: Connection, handle: str, staging: str) -> None:
-        connection.execute(self._in("INSERT INTO {}.staged VALUES (%s, %s, %s, %s)"), (*self._who, handle, staging))
+    def record_staged(self, connection: Connection, handle: str, staging: str) -> None:
+        connection.execute(
+            self._statement("INSERT INTO {}.staged VALUES (%s, %s, %s, %s)"), (*self._sink_key, handle, staging)
+        )
 
     def forget_staged(self, connection: Connection, handle: str) -> None:
         connection.execute(
-            self._in("DELETE FROM {}.staged WHERE job = %s AND sink = %s AND handle = %s"), (*self._who, handle)
+            self._statement("DELETE FROM {}.staged WHERE job = %s AND sink = %s AND handle = %s"),
+            (*self._sink_key, handle),
         )
 
     def staged(self, connection: Connection) -> dict[str, tuple[str, int]]:
         if not self.exists(connection):
             return {}
-        asked = (
+        query = (
             "SELECT handle, staging, coalesce(pg_table_size(to_regclass(format('%%I.%%I', %s::text, staging))), -1) "
             "FROM {}.staged WHERE job = %s AND sink = %s ORDER BY handle"
         )
-        found = connection.execute(self._in(asked), (self.schema, *self._who))
-        return {handle: (staging, size) for handle, staging, size in found}
+        rows = connection.execute(self._statement(query), (self.schema, *self._sink_key))
+        return {handle: (staging, size) for handle, staging, size in rows}
 
-    def _in(self, statement: str) -> sql.Composed:
+    def _statement(self, statement: str) -> sql.Composed:
         """Return a statement for parameters, in which each % of a name is doubled."""
         return sql.SQL(statement).format(sql.Identifier(self.schema.replace("%", "%%")))
 
 
-def _one(cursor: psycopg.Cursor[Any]) -> Any:
-    found = cursor.fetchone()
-    return None if found is None else found[0]
+def _single_value(cursor: psycopg.Cursor[Any]) -> Any:
+    row = cursor.fetchone()
+    return None if row is None else row[0]

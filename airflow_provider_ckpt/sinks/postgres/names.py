@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_provider_ckpt.sinks.database.names import TableName, staging_hash
 from airflow_provider_ckpt.sinks.database.names import parse_table as parse
 
-LONGEST = 63
+MAX_NAME_LENGTH = 63
 """Bytes of a name. PostgreSQL silently cuts a longer one."""
 
 
@@ -22,7 +22,7 @@ def problem_of(name: str) -> str | None:
     if not name or "\0" in name:
         return "is empty or holds a NUL"
     size = len(name.encode())
-    return f"has {size} bytes, and PostgreSQL keeps {LONGEST} of a name" if size > LONGEST else None
+    return f"has {size} bytes, and PostgreSQL keeps {MAX_NAME_LENGTH} of a name" if size > MAX_NAME_LENGTH else None
 
 
 def staging_table(job_id: str, sink: str, handle_id: str) -> str:

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT
 from airflow_provider_ckpt.sinks.database.failures import driver_missing
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.postgres.names import parse_table, problem_of
-from airflow_provider_ckpt.sinks.postgres.type_fit import made_for
+from airflow_provider_ckpt.sinks.postgres.type_fit import column_type_for
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
 
 _MAY_LACK_TLS = (
@@ -52,7 +52,7 @@ class PostgresSink(DatabaseSink):
         return problem_of(name)
 
     def has_type_for(self, kind: Any) -> bool:
-        return made_for(kind) is not None
+        return column_type_for(kind) is not None
 
     def validate_place(self) -> None:
         problem = problem_of(self.staging_schema)
@@ -79,5 +79,5 @@ class PostgresSink(DatabaseSink):
             address = Address.of_connection(read_connection(str(self.conn_id)))
         if address.may_lack_tls:
             warn_once(_MAY_LACK_TLS.format(sink=context.uid))
-        database = Database(address, patience=self.statement_timeout or STATEMENT_TIMEOUT)
+        database = Database(address, timeout=self.statement_timeout or STATEMENT_TIMEOUT)
         return BoundPostgresSink(self.settings, context, database)

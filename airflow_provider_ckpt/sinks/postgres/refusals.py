@@ -15,7 +15,7 @@ Read = Callable[[str, Sequence[Any]], Iterable[tuple[Any, ...]]]
 _RAISED = "exec_stmt_raise"
 """The server's function that runs RAISE. Its message is the user's own, whatever the SQLSTATE."""
 _NO_PARTITION = "ExecFindPartition"
-_OF_NAMES = ("42", "0A")
+_NAME_CODES = ("42", "0A")
 """Classes of SQLSTATEs whose messages contain names but no values."""
 _MEANINGS = {
     "23502": ("a column that is NOT NULL got no value", "Check the triggers and the defaults of the table"),
@@ -68,7 +68,7 @@ def codes(error: psycopg.Error) -> str:
         value = getattr(diag, name)
         if value:
             parts.append(f"{name.partition('_')[0]} {value}")
-    if (error.sqlstate or "").startswith(_OF_NAMES) and diag.message_primary:
+    if (error.sqlstate or "").startswith(_NAME_CODES) and diag.message_primary:
         parts.append(diag.message_primary)
     return ", ".join(parts)
 
@@ -82,25 +82,23 @@ def explain(error: psycopg.Error, table: TableName, read: Read) -> str:
     """Return the problem, the constraint or other part of the catalog that refused the row, and the advice.
 
     Args:
-        error: psycopg's error.
         table: target of the release, because a trigger's message does not name it.
-        read: reads the catalog.
     """
     diag = error.diag
     if diag.source_function == _RAISED:
-        return _raised(error, table, read)
+        return _explain_raise(error, table, read)
     if diag.source_function == _NO_PARTITION:
         return _without_partition(error, read)
-    known = _place(error) if diag.constraint_name is None else _constraint(diag, read)
-    found, shown = meaning(error.sqlstate), ", ".join(filter(None, (codes(error), known)))
-    return shown if found is None else f"{found[0]} ({shown}). {found[1]}"
+    detail = _function_line(error) if diag.constraint_name is None else _constraint(diag, read)
+    problem, details = meaning(error.sqlstate), ", ".join(filter(None, (codes(error), detail)))
+    return details if problem is None else f"{problem[0]} ({details}). {problem[1]}"
 
 
 def _without_partition(error: psycopg.Error, read: Read) -> str:
     table = error.diag.table_name
-    known = _first(read(_PARTITIONS, (error.diag.schema_name, table)))
-    shown = ", ".join(filter(None, (codes(error), known)))
-    return f"no partition of {table} takes a row ({shown}). Create it, or CREATE TABLE … PARTITION OF {table} DEFAULT"
+    partitions = _first(read(_PARTITIONS, (error.diag.schema_name, table)))
+    details = ", ".join(filter(None, (codes(error), partitions)))
+    return f"no partition of {table} takes a row ({details}). Create it, or CREATE TABLE … PARTITION OF {table} DEFAULT"
 
 
 def _constraint(diag: psycopg.errors.Diagnostic, read: Read) -> str:
@@ -108,23 +106,23 @@ def _constraint(diag: psycopg.errors.Diagnostic, read: Read) -> str:
     return _first(read(_CONSTRAINT, (schema, name, schema, diag.table_name, schema, name)))
 
 
-def _raised(error: psycopg.Error, table: TableName, read: Read) -> str:
+def _explain_raise(error: psycopg.Error, table: TableName, read: Read) -> str:
     """Return the problem with the trigger's message, if its function contains the message as a literal.
 
     Only then the message surely contains no values of the row.
     """
-    where = (table.schema, table.name)
-    sources = [source for (source,) in read(_FUNCTIONS, (*where, *where))]
+    names = (table.schema, table.name)
+    sources = [source for (source,) in read(_FUNCTIONS, (*names, *names))]
     texts = {text.replace("''", "'").replace("%%", "%") for source in sources for text in _TEXT.findall(source)}
-    shown = ", ".join(filter(None, (codes(error), _place(error))))
+    details = ", ".join(filter(None, (codes(error), _function_line(error))))
     if error.diag.message_primary in texts:
-        return f"a trigger refuses a row: {error.diag.message_primary} ({shown})"
-    return f"a trigger refuses a row ({shown}). Its message may hold values of the row: the server's log has it"
+        return f"a trigger refuses a row: {error.diag.message_primary} ({details})"
+    return f"a trigger refuses a row ({details}). Its message may hold values of the row: the server's log has it"
 
 
-def _place(error: psycopg.Error) -> str:
-    found = _PLACE.search(error.diag.context or "")
-    return "" if found is None else f"function {found[1]}, line {found[2]}"
+def _function_line(error: psycopg.Error) -> str:
+    match = _PLACE.search(error.diag.context or "")
+    return "" if match is None else f"function {match[1]}, line {match[2]}"
 
 
 def _first(rows: Iterable[tuple[Any, ...]]) -> str:

@@ -24,7 +24,7 @@ which loses no row.
 
 
 @dataclass(frozen=True)
-class PostgresReleasing:
+class PostgresReleaseStatements:
     connection: psycopg.Connection[Any]
     table: TableName
     schema: str
@@ -37,14 +37,16 @@ class PostgresReleasing:
 
     def without_table(self, handles: Sequence[Handle]) -> list[Handle]:
         """Return the handles whose staging table is gone."""
-        asked = (
+        query = (
             "SELECT staging FROM unnest(%s::text[]) staging "
             "WHERE to_regclass(format('%%I.%%I', %s::text, staging)) IS NULL"
         )
-        gone = {row[0] for row in self.connection.execute(asked, ([one["staged"] for one in handles], self.schema))}
+        gone = {
+            row[0] for row in self.connection.execute(query, ([handle["staged"] for handle in handles], self.schema))
+        }
         return [handle for handle in handles if handle["staged"] in gone]
 
-    def hold(self) -> None:
+    def lock_definition(self) -> None:
         self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 0").format(self._target))
 
     def empty(self) -> bool:
@@ -62,9 +64,9 @@ class PostgresReleasing:
         """Delete all rows; return True if none is left. The server refuses it if a policy hides rows from the user."""
         self.connection.execute("SELECT set_config('row_security', 'off', true)")
         self.connection.execute(sql.SQL("DELETE FROM {}").format(self._target))
-        left = self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(self._target)).rowcount
+        rows_left = self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(self._target)).rowcount
         self.connection.execute("SELECT set_config('row_security', 'on', true)")
-        return left == 0
+        return rows_left == 0
 
     def move(self, handle: Handle) -> int:
         """Move the rows of the task attempts that count. Return how many reached the target."""
@@ -72,7 +74,7 @@ class PostgresReleasing:
         return self._upsert(handle, staging) if self.mode == "upsert" else self._insert(handle, staging)
 
     def count(self, handle: Handle) -> int:
-        return self._counted(sql.SQL("count(*)"), handle, self._staging(handle))
+        return self._count_rows(sql.SQL("count(*)"), handle, self._staging(handle))
 
     def drop(self, handle: Handle) -> None:
         self.connection.execute(sql.SQL("DROP TABLE {}").format(self._staging(handle)))
@@ -91,11 +93,11 @@ class PostgresReleasing:
 
         Return the number of staged rows, less those that did not reach the target. Batches must come in their order.
         """
-        others = [name for name in handle["columns"] if name not in self.key]
-        leaves_out = self._may_leave_rows_out()
+        other_columns = [name for name in handle["columns"] if name not in self.key]
+        may_skip_rows = self._may_skip_rows()
         # If all columns are key columns, an existing row is set to itself, so that it counts as updated.
-        one = sql.SQL("{0} = EXCLUDED.{0}" if others else "{0} = target.{0}")
-        changed = sql.SQL(", ").join(one.format(sql.Identifier(name)) for name in others or self.key[:1])
+        assignment = sql.SQL("{0} = EXCLUDED.{0}" if other_columns else "{0} = target.{0}")
+        changed = sql.SQL(", ").join(assignment.format(sql.Identifier(name)) for name in other_columns or self.key[:1])
         statement = sql.SQL(
             "INSERT INTO {} AS target ({columns}) "
             "SELECT DISTINCT ON ({key}) {columns} FROM {} WHERE {part} = ANY({parts}) "
@@ -108,27 +110,27 @@ class PostgresReleasing:
             part=sql.Identifier(PART),
             parts=_parts(handle),
             row=sql.Identifier(ROW),
-            action=sql.SQL("UPDATE SET {}").format(changed) if others or leaves_out else sql.SQL("NOTHING"),
+            action=sql.SQL("UPDATE SET {}").format(changed) if other_columns or may_skip_rows else sql.SQL("NOTHING"),
         )
-        came = self.connection.execute(statement).rowcount
+        inserted = self.connection.execute(statement).rowcount
         staged = self.count(handle)
-        if not leaves_out:
+        if not may_skip_rows:
             return staged
         keys = sql.SQL("count(DISTINCT ({}))").format(_names(self.key))
-        return staged - (self._counted(keys, handle, staging) - came)
+        return staged - (self._count_rows(keys, handle, staging) - inserted)
 
-    def _counted(self, what: sql.Composable, handle: Handle, staging: sql.Identifier) -> int:
-        asked = sql.SQL("SELECT {} FROM {} WHERE {} = ANY({})").format(
-            what, staging, sql.Identifier(PART), _parts(handle)
+    def _count_rows(self, selection: sql.Composable, handle: Handle, staging: sql.Identifier) -> int:
+        query = sql.SQL("SELECT {} FROM {} WHERE {} = ANY({})").format(
+            selection, staging, sql.Identifier(PART), _parts(handle)
         )
-        found = self.connection.execute(asked).fetchone()
-        return 0 if found is None else int(found[0])
+        row = self.connection.execute(query).fetchone()
+        return 0 if row is None else int(row[0])
 
-    def _may_leave_rows_out(self) -> bool:
+    def _may_skip_rows(self) -> bool:
         """Return whether a trigger may skip rows. Only then keys are counted, which takes as long as sorting them."""
         target = self._target.as_string(self.connection)
-        found = self.connection.execute(_ROW_TRIGGERS, (target, target)).fetchone()
-        return found is not None
+        trigger = self.connection.execute(_ROW_TRIGGERS, (target, target)).fetchone()
+        return trigger is not None
 
 
 def _parts(handle: Handle) -> sql.Composable:

@@ -18,10 +18,10 @@ from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.postgres.copying import copier
-from airflow_provider_ckpt.sinks.postgres.database import SETTLE, Connection, Database, is_passing
+from airflow_provider_ckpt.sinks.postgres.database import TRANSACTION_SETTINGS, Connection, Database, is_transient
 from airflow_provider_ckpt.sinks.postgres.refusals import meaning
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable
-from airflow_provider_ckpt.sinks.postgres.type_fit import as_written, as_written_in_binary, made_for
+from airflow_provider_ckpt.sinks.postgres.type_fit import binary_expression, column_type_for, text_expression
 from airflow_provider_ckpt.sinks.sink import StageRequest
 
 if TYPE_CHECKING:
@@ -64,17 +64,21 @@ def _column(name: str, values: Sequence[Any]) -> pyarrow.Array:
         numbers = {"date32": pyarrow.int32(), "timestamp[us]": pyarrow.int64()}
         return pyarrow.array(values, numbers.get(name, kind)).view(kind)
     precision, scale = map(int, name[len("decimal128(") : -1].split(","))
-    exact = [None if one is None else decimal.Decimal(one) for one in values]
+    exact = [None if value is None else decimal.Decimal(value) for value in values]
     return pyarrow.array(exact, pyarrow.decimal128(precision, scale))
 
 
 def create_target(connection: Connection, table: TableName, columns: Columns, key: Sequence[str]) -> None:
     """Create the target for rows of these columns. Its key columns are NOT NULL."""
-    parts = [sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(str(made_for(kind)))) for name, kind in columns]
+    parts = [
+        sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(str(column_type_for(kind)))) for name, kind in columns
+    ]
     if key:
         parts.append(sql.SQL("PRIMARY KEY ({})").format(_names(key)))
-    made = sql.SQL("CREATE TABLE {} ({})").format(sql.Identifier(table.schema, table.name), sql.SQL(", ").join(parts))
-    connection.execute(made)
+    statement = sql.SQL("CREATE TABLE {} ({})").format(
+        sql.Identifier(table.schema, table.name), sql.SQL(", ").join(parts)
+    )
+    connection.execute(statement)
 
 
 def own_columns(mode: str) -> tuple[str, ...]:
@@ -91,7 +95,7 @@ def create_staging(
     table: TableName,
     target: TargetTable,
     columns: Columns,
-    own: Sequence[str],
+    extra_columns: Sequence[str],
 ) -> None:
     """Create a logged staging table with the target's own types, CHECKs and NOT NULLs.
 
@@ -99,17 +103,13 @@ def create_staging(
 
     Args:
         connection: in a transaction.
-        staging: name of the staging table.
-        table: name of the target.
-        target: the target in the catalog.
-        columns: columns of the rows.
-        own: see :func:`own_columns`.
+        extra_columns: see :func:`own_columns`.
     """
-    given = {name for name, _ in columns}
+    names = {name for name, _ in columns}
     like = sql.Identifier(table.schema, table.name)
     connection.execute(sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING CONSTRAINTS)").format(staging, like))
-    changes = [sql.SQL("DROP COLUMN {}").format(sql.Identifier(name)) for name in target.columns if name not in given]
-    changes += [sql.SQL("ADD COLUMN {} bigint NOT NULL").format(sql.Identifier(name)) for name in own]
+    changes = [sql.SQL("DROP COLUMN {}").format(sql.Identifier(name)) for name in target.columns if name not in names]
+    changes += [sql.SQL("ADD COLUMN {} bigint NOT NULL").format(sql.Identifier(name)) for name in extra_columns]
     connection.execute(sql.SQL("ALTER TABLE {} {}").format(staging, sql.SQL(", ").join(changes)))
 
 
@@ -120,7 +120,7 @@ def copy_rows(
     staging: sql.Identifier,
     columns: Columns,
     types: Mapping[str, str],
-    own: Sequence[str],
+    extra_columns: Sequence[str],
     failures: Failures,
 ) -> list[dict[str, Any]]:
     """Copy the rows and return (part, rows) of each partition that Spark counts. Reads the frame once (R18).
@@ -131,33 +131,41 @@ def copy_rows(
     """
     names = [name for name, _ in columns]
     typed = [(name, kind, types[name]) for name, kind in columns]
-    binary = [one for column in typed if (one := as_written_in_binary(*column)) is not None]
+    binary = [expression for column in typed if (expression := binary_expression(*column)) is not None]
     is_binary = len(binary) == len(typed)
-    written = frame.selectExpr(*([one for one, _ in binary] if is_binary else [as_written(*one) for one in typed]))
-    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(staging, _names([*names, *own])).as_string(None)
+    written = frame.selectExpr(
+        *(
+            [expression for expression, _ in binary]
+            if is_binary
+            else [text_expression(*expression) for expression in typed]
+        )
+    )
+    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(staging, _names([*names, *extra_columns])).as_string(None)
     run = copier(
         database.parameters("ckpt stage"),
-        [*SETTLE, copy],
-        database.patience,
+        [*TRANSACTION_SETTINGS, copy],
+        database.timeout,
         arrow_types=[arrow for _, arrow in binary] if is_binary else None,
-        known=known_rows(),
-        numbers_rows=ROW in own,
+        sample=known_rows(),
+        numbers_rows=ROW in extra_columns,
     )
-    answers: list[dict[str, Any]] = request.over_partitions(written, run)
-    failed = [answer["error"] for answer in answers if "error" in answer]
-    for error in failed:
-        if not is_passing(error["sqlstate"]):
-            found = meaning(error["sqlstate"])
-            raise failures.rows_refused(_told(error) if found is None else f"{found[0]} ({_told(error)})")
-    for error in failed:
-        raise failures.unreachable("stage a batch from an executor", _told(error))
-    return answers
+    results: list[dict[str, Any]] = request.over_partitions(written, run)
+    errors = [result["error"] for result in results if "error" in result]
+    for error in errors:
+        if not is_transient(error["sqlstate"]):
+            explanation = meaning(error["sqlstate"])
+            raise failures.rows_refused(
+                _error_text(error) if explanation is None else f"{explanation[0]} ({_error_text(error)})"
+            )
+    for error in errors:
+        raise failures.unreachable("stage a batch from an executor", _error_text(error))
+    return results
 
 
-def _told(error: dict[str, Any]) -> str:
+def _error_text(error: dict[str, Any]) -> str:
     state = "no answer" if error["sqlstate"] is None else f"SQLSTATE {error['sqlstate']}"
-    more = [f"{name} {error[name]}" for name in ("column", "constraint") if error[name]]
-    return ", ".join([state, error["error"], *more])
+    details = [f"{name} {error[name]}" for name in ("column", "constraint") if error[name]]
+    return ", ".join([state, error["error"], *details])
 
 
 def _names(names: Sequence[str]) -> sql.Composed:

@@ -29,7 +29,7 @@ def problems(columns: Columns, table: TargetTable, mode: str, key: Collection[st
     if not table.is_logged:
         problem = "it, or a partition of it, is UNLOGGED or temporary, and a crash of the server empties it"
         yield problem, "ALTER TABLE … SET LOGGED"
-    if table.is_elsewhere:
+    if table.has_foreign_partition:
         problem = "a partition of it is a foreign table, and no transaction commits here and there at once"
         yield problem, "Name a table whose partitions are all of this server"
     if table.hides_rows and mode == "replace":
@@ -37,7 +37,7 @@ def problems(columns: Columns, table: TargetTable, mode: str, key: Collection[st
             "its row-level security may hide rows from the user of the connection, and those would not be replaced"
         )
         yield problem, "ALTER ROLE … BYPASSRLS, or connect as the owner of the table"
-    lacking = [one for one in rights_needed(mode) if one not in table.may]
+    lacking = [right for right in rights_needed(mode) if right not in table.privileges]
     if lacking:
         yield f"the user of the connection lacks {', '.join(lacking)} on it", f"GRANT {', '.join(lacking)}"
     yield from _rule_problems(table, mode)
@@ -80,14 +80,14 @@ def lacking_on_schema(connection: Connection, schema: str) -> list[str] | None:
 
     Each right is queried alone. For several at once PostgreSQL returns whether the user has *one* of them.
     """
-    asked = (
+    query = (
         "SELECT has_schema_privilege(oid, 'CREATE'), has_schema_privilege(oid, 'USAGE') "
         "FROM pg_catalog.pg_namespace WHERE nspname = %s"
     )
-    found = connection.execute(asked, (schema,)).fetchone()
-    if found is None:
+    flags = connection.execute(query, (schema,)).fetchone()
+    if flags is None:
         return None
-    return [right for right, has in zip(("CREATE", "USAGE"), found, strict=True) if not has]
+    return [right for right, has in zip(("CREATE", "USAGE"), flags, strict=True) if not has]
 
 
 def lacking_on_ledger(connection: Connection, schema: str) -> Iterator[tuple[str, str]]:
@@ -99,9 +99,9 @@ def lacking_on_ledger(connection: Connection, schema: str) -> Iterator[tuple[str
 
 
 def _lacking(connection: Connection, schema: str, table: str, needed: Sequence[str]) -> list[str]:
-    asked = (
+    query = (
         "SELECT needed FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = relnamespace, "
         "unnest(%s::text[]) AS needed "
         "WHERE nspname = %s AND relname = %s AND NOT has_table_privilege(c.oid, needed)"
     )
-    return [row[0] for row in connection.execute(asked, (list(needed), schema, table))]
+    return [row[0] for row in connection.execute(query, (list(needed), schema, table))]

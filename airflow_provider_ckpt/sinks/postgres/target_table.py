@@ -79,7 +79,6 @@ class Rule:
     """A rule of a table.
 
     Args:
-        name: its name.
         event: INSERT, UPDATE or DELETE.
         is_instead: it acts instead of the statement.
     """
@@ -97,18 +96,16 @@ class TargetTable:
         kind: ``relkind``.
         hides_rows: row-level security may hide rows from this user.
         is_logged: the table, with all partitions, survives a crash of the server.
-        is_elsewhere: a partition is on another server.
-        may: the rights of this user.
-        columns: columns by name.
+        has_foreign_partition: a partition is on another server.
+        privileges: the rights of this user.
         keys: sets of columns by which ON CONFLICT finds a row.
-        rules: its rules.
     """
 
     kind: str
     hides_rows: bool
     is_logged: bool
-    is_elsewhere: bool
-    may: frozenset[str]
+    has_foreign_partition: bool
+    privileges: frozenset[str]
     columns: dict[str, TargetColumn]
     keys: frozenset[frozenset[str]]
     rules: tuple[Rule, ...] = ()
@@ -124,15 +121,17 @@ def types_of(connection: psycopg.Connection[Any], name: TableName) -> dict[str, 
 
 def read_table(connection: psycopg.Connection[Any], name: TableName) -> TargetTable | None:
     """Return the table; None if there is no such table."""
-    found = connection.execute(_TABLE, (name.schema, name.name)).fetchone()
-    if found is None:
+    row = connection.execute(_TABLE, (name.schema, name.name)).fetchone()
+    if row is None:
         return None
-    oid, kind, hides_rows, is_logged, is_elsewhere, *may = found
+    oid, kind, hides_rows, is_logged, has_foreign_partition, *may_use = row
     columns = {row[0]: TargetColumn(*row[1:]) for row in connection.execute(_COLUMNS, {"table": oid})}
-    keys, unfit = set[frozenset[str]](), set[frozenset[str]]()
+    keys, unusable = set[frozenset[str]](), set[frozenset[str]]()
     for names, is_fit in connection.execute(_KEYS, (oid,)):
-        (keys if is_fit else unfit).add(frozenset(names))
+        (keys if is_fit else unusable).add(frozenset(names))
     rights = ("SELECT", "INSERT", "UPDATE", "DELETE")
-    allowed = frozenset(one for one, is_allowed in zip(rights, may, strict=True) if is_allowed)
+    allowed = frozenset(right for right, is_allowed in zip(rights, may_use, strict=True) if is_allowed)
     rules = tuple(Rule(*row) for row in connection.execute(_RULES, (oid,)))
-    return TargetTable(kind, hides_rows, is_logged, is_elsewhere, allowed, columns, frozenset(keys - unfit), rules)
+    return TargetTable(
+        kind, hides_rows, is_logged, has_foreign_partition, allowed, columns, frozenset(keys - unusable), rules
+    )

@@ -33,7 +33,7 @@ _NOT_TEXT = re.compile(
     # silently cut or rounded: at 63 bytes, at one byte, at the declared precision of the interval
     r'|name|"char"|interval .*|interval\([0-5]\)'
 )
-_AT_MOST = re.compile(r"character varying\((\d+)\)(?:\[\])?")
+_LIMITED_TEXT = re.compile(r"character varying\((\d+)\)(?:\[\])?")
 _MADE = {
     "boolean": "boolean",
     "byte": "smallint",
@@ -74,12 +74,12 @@ def fits(kind: Any, column: str) -> bool:
     if kind in _KEEP and column in _KEEP[kind]:
         return True
     if kind in ("timestamp", "timestamp_ntz"):
-        found = _TIMESTAMP.fullmatch(column)
+        match = _TIMESTAMP.fullmatch(column)
         zone = "with" if kind == "timestamp" else "without"
-        return found is not None and found[1] == "timestamp" and found[3] == zone and found[2] in (None, "6")
+        return match is not None and match[1] == "timestamp" and match[3] == zone and match[2] in (None, "6")
     if is_text(kind):
         return not _NOT_TEXT.fullmatch(column)
-    return _is_whole(kind, column)
+    return _is_wide_enough(kind, column)
 
 
 def fits_element(kind: Any, column: str) -> bool:
@@ -90,20 +90,20 @@ def fits_element(kind: Any, column: str) -> bool:
     return fits(kind, column)
 
 
-def _is_whole(kind: str, column: str) -> bool:
-    found, wanted = _NUMERIC.fullmatch(column), digits_of(kind)
-    if found is None or wanted is None:
+def _is_wide_enough(kind: str, column: str) -> bool:
+    match, needed = _NUMERIC.fullmatch(column), digits_of(kind)
+    if match is None or needed is None:
         return False
-    digits, scale = wanted
-    return found[1] is None or (int(found[2]) >= scale and int(found[1]) - int(found[2]) >= digits - scale)
+    digits, scale = needed
+    return match[1] is None or (int(match[2]) >= scale and int(match[1]) - int(match[2]) >= digits - scale)
 
 
-def made_for(kind: Any) -> str | None:
+def column_type_for(kind: Any) -> str | None:
     """Return the type of a new column for such values; None if there is none."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if kind["type"] == "array" and not isinstance(plain(kind["elementType"]), dict):
-            element = made_for(kind["elementType"])
+            element = column_type_for(kind["elementType"])
             return None if element is None else f"{element}[]"
         return "jsonb" if fits_in_json(kind) else None
     if is_text(kind):
@@ -112,20 +112,20 @@ def made_for(kind: Any) -> str | None:
     return f"numeric({decimal[0]},{decimal[1]})" if decimal else _MADE.get(kind)
 
 
-def as_written(name: str, kind: Any, column: str) -> str:
+def text_expression(name: str, kind: Any, column: str) -> str:
     """Return the Spark expression that writes a column as text for PostgreSQL. Arrays become text later."""
     kind = plain(kind)
     if isinstance(kind, dict) and column in JSON:
         return as_json(name)
     if kind == "binary":
         return f"concat(char(92), 'x', hex({quoted(name)})) AS {quoted(name)}"
-    found = _AT_MOST.fullmatch(column)
-    if found is not None:
-        return f"{_not_cut(quoted(name), kind, found[1])} AS {quoted(name)}"
+    match = _LIMITED_TEXT.fullmatch(column)
+    if match is not None:
+        return f"{_mark_too_long(quoted(name), kind, match[1])} AS {quoted(name)}"
     return quoted(name)
 
 
-def as_written_in_binary(name: str, kind: Any, column: str) -> tuple[str, str] | None:
+def binary_expression(name: str, kind: Any, column: str) -> tuple[str, str] | None:
     """Return the Spark expression for PostgreSQL's binary form, and the resulting Arrow type; None if it must be text.
 
     The binary form has a layout for each column type. A column that is wider than Spark's type is filled by a cast that
@@ -144,17 +144,19 @@ def as_written_in_binary(name: str, kind: Any, column: str) -> tuple[str, str] |
         return value, "decimal128("
     if _NUMERIC.fullmatch(column) and (digits := digits_of(kind)) is not None:
         return f"CAST({value} AS DECIMAL({digits[0]},0)) AS {value}", "decimal128("
-    is_plain = column in ("text", "character varying") or (_AT_MOST.fullmatch(column) and not column.endswith("[]"))
-    return (as_written(name, kind, column), "string") if is_plain and is_text(kind) else None
+    is_plain = column in ("text", "character varying") or (
+        _LIMITED_TEXT.fullmatch(column) and not column.endswith("[]")
+    )
+    return (text_expression(name, kind, column), "string") if is_plain and is_text(kind) else None
 
 
-def _not_cut(value: str, kind: Any, most: str, depth: int = 0) -> str:
+def _mark_too_long(value: str, kind: Any, max_length: str, depth: int = 0) -> str:
     """Return an expression that gives a longer value an end that PostgreSQL refuses.
 
     Otherwise PostgreSQL silently cuts off blanks after the last place.
     """
     kind = plain(kind)
     if isinstance(kind, dict):
-        one = f"e{depth}"
-        return f"transform({value}, {one} -> {_not_cut(one, kind['elementType'], most, depth + 1)})"
-    return f"CASE WHEN char_length({value}) > {most} THEN concat({value}, '.') ELSE {value} END"
+        element = f"e{depth}"
+        return f"transform({value}, {element} -> {_mark_too_long(element, kind['elementType'], max_length, depth + 1)})"
+    return f"CASE WHEN char_length({value}) > {max_length} THEN concat({value}, '.') ELSE {value} END"

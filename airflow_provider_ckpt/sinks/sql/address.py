@@ -23,7 +23,7 @@ _NUMBERS = ("connect_timeout", "read_timeout", "write_timeout")
 _SWITCHES = ("ssl_disabled", "ssl_verify_cert", "ssl_verify_identity")
 _TLS = frozenset({"ca", "capath", "cert", "key", "password", "cipher", "check_hostname", "verify_mode"})
 """The keys of ``ssl`` that the driver reads; it silently ignores others."""
-_AIRFLOWS = frozenset({"ssl", "charset", "cursor", "local_infile", "allow_local_infile", "client"})
+_AIRFLOW_KEYS = frozenset({"ssl", "charset", "cursor", "local_infile", "allow_local_infile", "client"})
 """The other keys of a connection's extra that Airflow's own hook reads."""
 
 
@@ -48,14 +48,14 @@ class Address:
             return None
         if kind == "sqlite":
             return cls._of_file("url", parsed.database, parsed.query)
-        given = {
+        values = {
             "host": parsed.host,
             "port": parsed.port,
             "user": parsed.username,
             "password": parsed.password,
             "database": parsed.database,
         }
-        return cls("mysql", {**_given("url", given), **_settings("url", parsed.query)})
+        return cls("mysql", {**_without_empty("url", values), **_settings("url", parsed.query)})
 
     @classmethod
     def of_connection(cls, connection: Connection) -> Address:
@@ -63,36 +63,36 @@ class Address:
 
         Raises InvalidSinkError, BadConnectionError.
         """
-        where = f"connection {connection.conn_id!r}"
+        source = f"connection {connection.conn_id!r}"
         kind = kind_of(connection.conn_type)
         if kind is None:
-            raise refused_dialect(where, connection.conn_type)
+            raise refused_dialect(source, connection.conn_type)
         if connection.extra.get("iam"):
             problem = "its extra asks for an IAM token (iam), which expires while a job runs; give it a password"
             raise BadConnectionError(conn_id=connection.conn_id, problem=problem)
         if kind == "sqlite":
-            return cls._of_file(where, connection.host or connection.schema, {})
-        given = {
+            return cls._of_file(source, connection.host or connection.schema, {})
+        values = {
             "host": connection.host,
             "port": connection.port,
             "user": connection.login,
             "password": connection.password,
             "database": connection.schema,
-            "ssl": _tls(where, connection.extra.get("ssl")),
+            "ssl": _tls(source, connection.extra.get("ssl")),
         }
-        extra = {name: value for name, value in connection.extra.items() if name not in _AIRFLOWS}
-        return cls("mysql", {**_given(where, given), **_settings(where, extra)})
+        extra = {name: value for name, value in connection.extra.items() if name not in _AIRFLOW_KEYS}
+        return cls("mysql", {**_without_empty(source, values), **_settings(source, extra)})
 
     @classmethod
-    def _of_file(cls, where: str, path: str | None, settings: Iterable[str]) -> Address:
+    def _of_file(cls, source: str, path: str | None, settings: Iterable[str]) -> Address:
         for name in settings:
-            raise _refused(where, name, "is none for a file of SQLite")
+            raise _refused(source, name, "is none for a file of SQLite")
         if not path or path == ":memory:" or path.startswith("file:"):
             problem = "names no file: a database in memory exists in one process only, and is lost with it"
-            raise _refused(where, "path", problem)
+            raise _refused(source, "path", problem)
         if not Path(path).is_absolute():
             problem = "is relative, and each process would search its own folder; write sqlite:////folder/file.db"
-            raise _refused(where, "path", problem)
+            raise _refused(source, "path", problem)
         return cls("sqlite", {"path": path})
 
     @property
@@ -103,8 +103,8 @@ class Address:
     @property
     def may_lack_tls(self) -> bool:
         """Return True if the driver may connect over a network without TLS and the user has not asked for that."""
-        is_said = any(name.startswith("ssl") or name == "unix_socket" for name in self.parameters)
-        return self.kind == "mysql" and not is_said and not is_on_this_machine(self.parameters.get("host"))
+        is_chosen = any(name.startswith("ssl") or name == "unix_socket" for name in self.parameters)
+        return self.kind == "mysql" and not is_chosen and not is_on_this_machine(self.parameters.get("host"))
 
     def with_statement_timeout(self, seconds: float) -> Address:
         return self if self.kind == "sqlite" else replace(self, parameters={**self.parameters, "read_timeout": seconds})
@@ -126,21 +126,21 @@ def _parsed(url: str) -> URL | None:
         return None
 
 
-def _given(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(source: str, values: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("host", "user", "password", "database"):
-        if any("\ud800" <= one <= "\udfff" for one in values[name] or ""):
+        if any("\ud800" <= char <= "\udfff" for char in values[name] or ""):
             problem = "has half of a character (a surrogate), which cannot be sent to a server"
-            raise _refused(where, name, problem)
+            raise _refused(source, name, problem)
     return {name: value for name, value in values.items() if value not in (None, "")}
 
 
-def _tls(where: str, given: Any) -> dict[str, Any] | None:
+def _tls(source: str, value: Any) -> dict[str, Any] | None:
     """Return ``ssl`` of an extra. In a connection URI it is JSON text, as for Airflow's own hook."""
-    found = _read_json(given) if isinstance(given, str) and given else given or None
-    if found is None or (isinstance(found, dict) and set(found) <= _TLS):
-        return found
+    settings = _read_json(value) if isinstance(value, str) and value else value or None
+    if settings is None or (isinstance(settings, dict) and set(settings) <= _TLS):
+        return settings
     problem = f"is no JSON object of {', '.join(sorted(_TLS))}"
-    raise _refused(where, "ssl", problem)
+    raise _refused(source, "ssl", problem)
 
 
 def _read_json(text: str) -> Any:
@@ -150,35 +150,35 @@ def _read_json(text: str) -> Any:
         return text
 
 
-def _settings(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(source: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the driver's settings. An error names an unknown setting, never its value."""
-    found: dict[str, Any] = {}
-    for name, value in given.items():
+    settings: dict[str, Any] = {}
+    for name, value in values.items():
         if name == "charset" and value == "utf8mb4":
             continue
         if name in _TEXTS:
-            found[name] = str(value)
+            settings[name] = str(value)
         elif name in _NUMBERS and str(value).isdigit():
-            found[name] = int(str(value))
+            settings[name] = int(str(value))
         elif name in _SWITCHES and str(value).lower() in ("true", "false", "1", "0"):
-            found[name] = str(value).lower() in ("true", "1")
+            settings[name] = str(value).lower() in ("true", "1")
         else:
-            known = ", ".join((*_TEXTS, *_NUMBERS, *_SWITCHES))
-            problem = f"is unknown here, or not of its kind; it takes {known} (charset is utf8mb4)"
-            raise _refused(where, name, problem)
-    if found.get("ssl_verify_identity") and "ssl_ca" not in found:
+            known_settings = ", ".join((*_TEXTS, *_NUMBERS, *_SWITCHES))
+            problem = f"is unknown here, or not of its kind; it takes {known_settings} (charset is utf8mb4)"
+            raise _refused(source, name, problem)
+    if settings.get("ssl_verify_identity") and "ssl_ca" not in settings:
         problem = "needs ssl_ca, without which the driver compares no host"
-        raise _refused(where, "ssl_verify_identity", problem)
-    if "ssl_ca" in found:
+        raise _refused(source, "ssl_verify_identity", problem)
+    if "ssl_ca" in settings:
         # without it PyMySQL would ask for TLS and accept any certificate
-        found.setdefault("ssl_verify_cert", True)
-    return found
+        settings.setdefault("ssl_verify_cert", True)
+    return settings
 
 
-def _refused(where: str, setting: str, problem: str) -> InvalidSinkError:
+def _refused(source: str, setting: str, problem: str) -> InvalidSinkError:
     return InvalidSinkError(
         "{where} cannot be used by a SqlSink: its setting {setting!r} {problem}",
-        where=where,
+        where=source,
         setting=setting,
         problem=problem,
     )

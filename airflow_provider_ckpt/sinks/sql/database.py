@@ -13,7 +13,7 @@ from sqlalchemy.pool import NullPool
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.sql.address import Address
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
-from airflow_provider_ckpt.sinks.sql.inserting import code_of, told
+from airflow_provider_ckpt.sinks.sql.inserting import code_of, error_text
 
 _IDLE = "SET SESSION wait_timeout = 60"
 """A process that hangs in its transaction frees the others after a minute."""
@@ -37,8 +37,10 @@ class Database:
         self.address, self.dialect = address, dialect
         self._connect = connect or dialect.connect
         # so its URL holds no secrets, and its errors no values of rows
-        self._engine = create_engine(dialect.url, creator=self._connected, poolclass=NullPool, hide_parameters=True)
-        dialect.attend(self._engine)
+        self._engine = create_engine(
+            dialect.url, creator=self._connect_session, poolclass=NullPool, hide_parameters=True
+        )
+        dialect.configure_transactions(self._engine)
 
     def __repr__(self) -> str:
         return "Database(***)"
@@ -47,30 +49,30 @@ class Database:
     def parameters(self) -> dict[str, Any]:
         return self.dialect.connect_parameters(self.address.parameters)
 
-    def _connected(self) -> Any:
+    def _connect_session(self) -> Any:
         try:
-            return self._settled()
+            return self._new_session()
         except self._engine.dialect.loaded_dbapi.Error as error:
             raise _NotConnectedError(error) from None
 
-    def _settled(self) -> Any:
-        connection = self.dialect.connected(self._connect, self.parameters)
+    def _new_session(self) -> Any:
+        connection = self.dialect.open_connection(self._connect, self.parameters)
         cursor = connection.cursor()
-        for statement in (*self.dialect.settle(), *((_IDLE,) if self.dialect.ddl_commits else ())):
+        for statement in (*self.dialect.session_statements(), *((_IDLE,) if self.dialect.ddl_commits else ())):
             cursor.execute(statement)
         cursor.close()
         return connection
 
     @contextmanager
-    def transaction(self, doing: str, failures: Failures, refused: Callable[[Any], Exception]) -> Iterator[Connection]:
+    def transaction(
+        self, doing: str, failures: Failures, refusal_of: Callable[[Any], Exception]
+    ) -> Iterator[Connection]:
         """Commit at the end of the block, and roll back if it raises.
 
         If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
 
         Args:
-            doing: the work, for error texts.
-            failures: makes the sink's errors.
-            refused: returns the error for a driver's error that would persist.
+            refusal_of: returns the error for a driver's error that would persist.
 
         Raises SinkUnavailableError for errors that may pass.
         """
@@ -79,23 +81,25 @@ class Database:
                 yield connection
                 connection.commit()
         except DBAPIError as error:
-            failure = self._failure(error.orig, doing, failures, refused)
+            failure = self._failure(error.orig, doing, failures, refusal_of)
         except _NotConnectedError as error:
-            failure = self._failure(error.error, doing, failures, refused, is_connected=False)
+            failure = self._failure(error.error, doing, failures, refusal_of, is_connected=False)
         except OSError as error:  # raised for certificates; network errors are the driver's own
-            failure = failures.unfit(f"its TLS settings cannot be used here: {error.strerror or type(error).__name__}")
+            failure = failures.database_refused(
+                f"its TLS settings cannot be used here: {error.strerror or type(error).__name__}"
+            )
         else:
             return
         raise failure from None  # the driver's error holds values of rows
 
     @contextmanager
-    def apart(self, connection: Connection) -> Iterator[Connection]:
+    def separate_connection(self, connection: Connection) -> Iterator[Connection]:
         """Yield a connection for one CREATE or DROP, which commits, while ``connection`` keeps its transaction."""
         if not self.dialect.ddl_commits:
             yield connection
             return
-        with self._engine.connect() as other:
-            yield other
+        with self._engine.connect() as ddl_connection:
+            yield ddl_connection
 
     def read_catalog(self, statement: TextClause, values: Mapping[str, Any]) -> list[Any]:
         """Return the rows of a query in a separate connection, and no rows if it fails."""
@@ -108,17 +112,17 @@ class Database:
         error: Any,
         doing: str,
         failures: Failures,
-        refused: Callable[[Any], Exception],
+        refusal_of: Callable[[Any], Exception],
         *,
         is_connected: bool = True,
     ) -> Exception:
         code = code_of(error)
         if code == 0 or 2000 <= code < 2100:  # the server did not answer completely, so the text holds no values
-            said = " ".join(map(str, error.args[1:])) or type(error).__name__
-            if "timed out" in said and "read_timeout" in self.parameters:
-                said += f" (statement_timeout is {self.parameters['read_timeout']:g} s)"
-            return failures.unreachable(doing, self.address.redact(f"error {code}, {said}"))
-        if not self.dialect.is_passing(code, is_connected=is_connected):
-            return refused(error)
+            message = " ".join(map(str, error.args[1:])) or type(error).__name__
+            if "timed out" in message and "read_timeout" in self.parameters:
+                message += f" (statement_timeout is {self.parameters['read_timeout']:g} s)"
+            return failures.unreachable(doing, self.address.redact(f"error {code}, {message}"))
+        if not self.dialect.is_transient(code, is_connected=is_connected):
+            return refusal_of(error)
         absence = self.dialect.absence(self.address.parameters)
-        return failures.unreachable(doing, absence or self.address.redact(told(error)))
+        return failures.unreachable(doing, absence or self.address.redact(error_text(error)))

@@ -46,19 +46,19 @@ class Dialect(ABC):
         """Return the reason why there is no database at this address; None if the dialect knows of none."""
 
     @abstractmethod
-    def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+    def open_connection(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
         """Return the connection that ``connect`` makes, with a limit for a silent server."""
 
     @abstractmethod
-    def settle(self) -> Sequence[str]:
+    def session_statements(self) -> Sequence[str]:
         """Return the first statements of every session, here and on executors."""
 
     @abstractmethod
-    def attend(self, engine: Engine) -> None:
+    def configure_transactions(self, engine: Engine) -> None:
         """Configure how the engine's transactions begin."""
 
     @abstractmethod
-    def is_passing(self, code: int, *, is_connected: bool) -> bool:
+    def is_transient(self, code: int, *, is_connected: bool) -> bool:
         """Return True if another try may help.
 
         Args:
@@ -77,16 +77,13 @@ class Dialect(ABC):
         """Return the problem that an error reports, and the advice, without values of rows.
 
         Args:
-            error: the driver's error.
-            table: the target.
             key: the key of an upsert, else empty.
-            read: reads the catalog.
         """
 
     # ---- the server, and its catalog
 
     @abstractmethod
-    def unfitness(self, connection: Connection) -> str | None:
+    def server_problem(self, connection: Connection) -> str | None:
         """Return why the server or file cannot keep the sink's promises; None if it can."""
 
     @abstractmethod
@@ -116,7 +113,7 @@ class Dialect(ABC):
         """Return the key columns of the staging table, compared as the target's index compares them."""
 
     @abstractmethod
-    def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
+    def may_skip_rows(self, connection: Connection, name: TableName) -> bool:
         """Return whether the table has a trigger that can silently skip a row that is inserted."""
 
     @abstractmethod
@@ -124,7 +121,7 @@ class Dialect(ABC):
         """Return the tables that the target's triggers of these events (INSERT, UPDATE, DELETE) write to."""
 
     @abstractmethod
-    def passes_over_conflicts(self, connection: Connection, name: TableName) -> bool:
+    def skips_conflicts(self, connection: Connection, name: TableName) -> bool:
         """Return whether a constraint of the table skips a conflicting row, or replaces the existing one."""
 
     @abstractmethod
@@ -143,15 +140,15 @@ class Dialect(ABC):
     def fits(self, kind: Any, column: str) -> bool: ...
 
     @abstractmethod
-    def made_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
+    def column_type_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
         """Return the type of a new column for such values; None if there is none."""
 
     @abstractmethod
     def insert(self, table: Table) -> Insert: ...
 
     @abstractmethod
-    def overruling(self, insert: Insert) -> Insert:
-        """Return an insert that fails on a conflict, even if the table :meth:`passes_over_conflicts`."""
+    def failing_on_conflict(self, insert: Insert) -> Insert:
+        """Return an insert that fails on a conflict, even if the table :meth:`skips_conflicts`."""
 
     @abstractmethod
     def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:
@@ -162,10 +159,7 @@ class Dialect(ABC):
         """Return an upsert.
 
         Args:
-            table: the target.
-            columns: names of the columns that the rows have.
             rows: a SELECT in which each key occurs once.
-            key: names of the key columns.
             guard: a key column that cannot be set to NULL; None if there is none, or if the dialect ``names_key``.
         """
 

@@ -25,13 +25,13 @@ def kind_of(name: str) -> Kind | None:
     return _KINDS.get(name)
 
 
-def refused_dialect(where: str, dialect: str) -> InvalidSinkError:
+def refused_dialect(source: str, dialect: str) -> InvalidSinkError:
     is_postgres = dialect.partition("+")[0] in ("postgres", "postgresql")
     advice = "For PostgreSQL there is PostgresSink." if is_postgres else "A sink of your own can do it (docs/sinks.md)."
     return InvalidSinkError(
         "{where} leads to a database of kind {dialect!r}, for which a SqlSink is not known to be right: it releases "
         "to MySQL and MariaDB (mysql, mariadb; driver pymysql) and to SQLite (sqlite). {advice}",
-        where=where,
+        where=source,
         dialect=dialect,
         advice=advice,
     )

@@ -17,11 +17,11 @@ _LARGEST = 1_000_000
 """Bytes of one INSERT, if the server takes so many."""
 NO_TLS = 2026
 """MySQL's code for a missing TLS connection."""
-OF_LOGIN = (1045, 1130, 1698, 1820, 1862, 3118, 3955, 4151)
+LOGIN_CODES = (1045, 1130, 1698, 1820, 1862, 3118, 3955, 4151)
 """Codes of MySQL and MariaDB for a refused login: user, password, host, an expired password, a locked account."""
-OF_DATABASE = (1044, 1049)
+DATABASE_CODES = (1044, 1049)
 """Codes for a refused database, which the session begins in or a statement names."""
-_OF_NAMES = (*OF_LOGIN, *OF_DATABASE, 1050, 1051, 1054, 1091, 1109, 1142, 1143, 1146, 1286, 1364, 1370)
+_NAME_CODES = (*LOGIN_CODES, *DATABASE_CODES, 1050, 1051, 1054, 1091, 1109, 1142, 1143, 1146, 1286, 1364, 1370)
 """Codes of MySQL's errors whose messages contain names but no values."""
 _NAMES = re.compile(
     r"Column '([^']+)' cannot be null|.* for key '([^']*)'|.* for column (?:`[^`]*`\.)*[`']([^`']+)[`'] at row \d+|"
@@ -31,9 +31,9 @@ _NAMES = re.compile(
 """The places in a message where it names a column, a key or a constraint."""
 
 
-_PASSING_OF_SQLITE = (5, 6, 9, 10, 13, 14, 15)
+_TRANSIENT_SQLITE_CODES = (5, 6, 9, 10, 13, 14, 15)
 """BUSY, LOCKED, INTERRUPT, IOERR, FULL, CANTOPEN, PROTOCOL."""
-_PASSING_TEXTS = (
+_TRANSIENT_SQLITE_TEXTS = (
     *("database is locked", "database table is locked", "database schema is locked", "interrupted", "disk I/O error"),
     *("database or disk is full", "unable to open database file", "locking protocol"),
 )
@@ -41,22 +41,20 @@ _PASSING_TEXTS = (
 
 
 class _Refused(Exception):
-    """A value that the column would change. ``column`` and ``what`` do not contain the value."""
+    """A value that the column would change. ``column`` and ``problem`` do not contain the value."""
 
-    def __init__(self, column: str, what: str) -> None:
-        super().__init__(column, what)
-        self.told = {"code": -1, "text": f"column {column}: {what}", "is_connected": True}
+    def __init__(self, column: str, problem: str) -> None:
+        super().__init__(column, problem)
+        self.report = {"code": -1, "text": f"column {column}: {problem}", "is_connected": True}
 
 
 def inserter(
-    kind: str, parameters: Mapping[str, Any], settle: Sequence[str], insert: str, limits: Sequence[Any]
+    kind: str, parameters: Mapping[str, Any], session_statements: Sequence[str], insert: str, limits: Sequence[Any]
 ) -> Any:
     """Return a function that inserts a partition on an executor.
 
     Args:
         kind: mysql or sqlite.
-        parameters: arguments of the driver's ``connect``.
-        settle: first statements of a session.
         insert: the INSERT for the frame's columns, the part and the row's number in it; for MySQL up to ``VALUES``.
         limits: for each column its name, whether it refuses NULL, and its most characters and bytes (None: no limit).
     """
@@ -75,7 +73,7 @@ def inserter(
                 if batch.num_rows == 0:
                     continue
                 if session is None:
-                    session = _connect(kind, parameters, settle)
+                    session = _connect(kind, parameters, session_statements)
                 columns = [_values(kind, column, limit) for column, limit in zip(batch.columns, limits, strict=True)]
                 columns.append([part] * batch.num_rows)
                 columns.append(list(range(rows, rows + batch.num_rows)))
@@ -83,10 +81,10 @@ def inserter(
                 session.commit()
                 rows += batch.num_rows
         except _Refused as error:
-            return {"part": part, "rows": 0, "error": error.told}
+            return {"part": part, "rows": 0, "error": error.report}
         except errors as error:
-            found = {"code": code_of(error), "text": told(error), "is_connected": session is not None}
-            return {"part": part, "rows": 0, "error": found}
+            refusal = {"code": code_of(error), "text": error_text(error), "is_connected": session is not None}
+            return {"part": part, "rows": 0, "error": refusal}
         finally:
             if session is not None:
                 session.close()  # uncommitted rows are rolled back
@@ -107,7 +105,7 @@ def _driver_errors(kind: str) -> Any:
     return pymysql.Error
 
 
-def connected(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+def open_session(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
     """Return a session of PyMySQL, with a limit for a server that accepts the connection and stays silent.
 
     Such a server is abandoned after ``connect_timeout``, like an unreachable one. A statement may take
@@ -116,7 +114,7 @@ def connected(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any
 
     Raises OperationalError (2026) if the server has no TLS and the parameters demand it.
     """
-    session = _in_time(connect, parameters)
+    session = _connect_with_timeout(connect, parameters)
     if _wants_tls(parameters) and not session._secure:
         # Older versions of the driver ignore that the server has no TLS, and send everything unencrypted.
         from pymysql.err import OperationalError
@@ -127,42 +125,42 @@ def connected(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any
 
 
 def _wants_tls(parameters: Mapping[str, Any]) -> bool:
-    named = ("ssl", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert", "ssl_verify_identity")
-    return not parameters.get("ssl_disabled") and any(parameters.get(name) for name in named)
+    settings = ("ssl", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert", "ssl_verify_identity")
+    return not parameters.get("ssl_disabled") and any(parameters.get(name) for name in settings)
 
 
-def _in_time(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+def _connect_with_timeout(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
     import socket
     import threading
 
-    patience = parameters["connect_timeout"]
+    timeout = parameters["connect_timeout"]
     if parameters.get("unix_socket"):  # the driver counts a Unix socket as safe only if it has opened it itself
-        session = connect(**{**parameters, "read_timeout": min(patience, parameters["read_timeout"])})
+        session = connect(**{**parameters, "read_timeout": min(timeout, parameters["read_timeout"])})
         # There is no public way. All versions so far read this value for each answer.
         session._read_timeout = parameters["read_timeout"]
         return session
     session = connect(**parameters, defer_connect=True)
-    line = _line(session, patience)
-    watched = line.dup()  # TLS takes over the other descriptor
+    sock = _open_socket(session, timeout)
+    watched = sock.dup()  # TLS takes over the other descriptor
 
-    def give_up() -> None:
+    def shut_down() -> None:
         try:
             watched.shutdown(socket.SHUT_RDWR)
         except OSError:  # it connected, or was lost, in this very moment
             pass
 
-    timer = threading.Timer(patience, give_up)
+    timer = threading.Timer(timeout, shut_down)
     timer.daemon = True
     timer.start()
     try:
-        session.connect(line)
+        session.connect(sock)
     finally:
         timer.cancel()
         watched.close()
     return session
 
 
-def _line(session: Any, patience: float) -> Any:
+def _open_socket(session: Any, timeout: float) -> Any:
     """Return a socket to the server, with the driver's own settings and keepalives.
 
     So a lost machine is noticed within two minutes, however long a statement may take.
@@ -172,19 +170,19 @@ def _line(session: Any, patience: float) -> Any:
     from pymysql.err import OperationalError
 
     try:
-        line = socket.create_connection((session.host, session.port), patience)
+        sock = socket.create_connection((session.host, session.port), timeout)
     except OSError as error:
         raise OperationalError(2003, f"Can't connect to MySQL server on {session.host!r} ({error})") from None
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     wanted = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 120_000}
     for name, value in wanted.items():
         if hasattr(socket, name):  # exists on Linux only
-            line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return line
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return sock
 
 
-def _connect(kind: str, parameters: Mapping[str, Any], settle: Sequence[str]) -> Any:
+def _connect(kind: str, parameters: Mapping[str, Any], session_statements: Sequence[str]) -> Any:
     if kind == "sqlite":
         import sqlite3
 
@@ -192,9 +190,9 @@ def _connect(kind: str, parameters: Mapping[str, Any], settle: Sequence[str]) ->
     else:
         import pymysql
 
-        session = connected(pymysql.connect, parameters)
+        session = open_session(pymysql.connect, parameters)
     cursor = session.cursor()
-    for statement in settle:
+    for statement in session_statements:
         cursor.execute(statement)
     return session
 
@@ -245,40 +243,40 @@ def _write(kind: str, session: Any, insert: str, columns: Sequence[list[Any]]) -
         cursor.executemany(insert, zip(*(_for_sqlite(values) for values in columns), strict=True))
         return
     cursor.execute("SELECT @@max_allowed_packet")
-    most = int(cursor.fetchone()[0]) - 1024
-    for statement, size in _statements(insert, _literals(session, columns), min(_LARGEST, most)):
-        if size > most:
-            raise _Refused("*", f"a row of {size} bytes, and the server's max_allowed_packet is {most + 1024}")
+    max_bytes = int(cursor.fetchone()[0]) - 1024
+    for statement, size in _statements(insert, _row_literals(session, columns), min(_LARGEST, max_bytes)):
+        if size > max_bytes:
+            raise _Refused("*", f"a row of {size} bytes, and the server's max_allowed_packet is {max_bytes + 1024}")
         cursor.execute(statement)
 
 
-def _statements(insert: str, rows: Iterable[str], most: int) -> Iterator[tuple[str, int]]:
-    """Yield INSERTs of many rows each, and their bytes. An INSERT above ``most`` has one row."""
-    waiting: list[str] = []
+def _statements(insert: str, rows: Iterable[str], max_bytes: int) -> Iterator[tuple[str, int]]:
+    """Yield INSERTs of many rows each, and their bytes. An INSERT above ``max_bytes`` has one row."""
+    rows_to_write: list[str] = []
     size = head = len(insert.encode())
     for row in rows:
-        more = len(row.encode("utf-8", "surrogateescape")) + 1
-        if waiting and size + more > most:
-            yield insert + ",".join(waiting), size
-            waiting, size = [], head
-        waiting.append(row)
-        size += more
-    if waiting:
-        yield insert + ",".join(waiting), size
+        row_size = len(row.encode("utf-8", "surrogateescape")) + 1
+        if rows_to_write and size + row_size > max_bytes:
+            yield insert + ",".join(rows_to_write), size
+            rows_to_write, size = [], head
+        rows_to_write.append(row)
+        size += row_size
+    if rows_to_write:
+        yield insert + ",".join(rows_to_write), size
 
 
-def _literals(session: Any, columns: Sequence[list[Any]]) -> Iterator[str]:
+def _row_literals(session: Any, columns: Sequence[list[Any]]) -> Iterator[str]:
     """Yield each row as an SQL literal.
 
     The driver writes the values for this server, but not the plain types: it would take as long over a row as the
     server does.
     """
     cursor = session.cursor()
-    for row in zip(*(_written(cursor, values) for values in columns), strict=True):
+    for row in zip(*(_value_literals(cursor, values) for values in columns), strict=True):
         yield f"({','.join(row)})"
 
 
-def _written(cursor: Any, values: Sequence[Any]) -> Iterator[str]:
+def _value_literals(cursor: Any, values: Sequence[Any]) -> Iterator[str]:
     """Write values as SQL. ``values`` have one type, or are None."""
     import datetime
     import decimal
@@ -286,28 +284,28 @@ def _written(cursor: Any, values: Sequence[Any]) -> Iterator[str]:
     plain: dict[type, Callable[[Any], str]] = {
         int: str,
         # without the exponent it would be a DECIMAL
-        float: lambda one: f"{one!r}e0" if "e" not in repr(one) else repr(one),
-        decimal.Decimal: lambda one: format(one, "f"),
-        datetime.datetime: lambda one: f"'{one.isoformat(' ')}'",
+        float: lambda value: f"{value!r}e0" if "e" not in repr(value) else repr(value),
+        decimal.Decimal: lambda value: format(value, "f"),
+        datetime.datetime: lambda value: f"'{value.isoformat(' ')}'",
     }
-    write = plain.get(type(next((one for one in values if one is not None), None)))
-    if write is None:
-        return (cursor.mogrify("%s", (one,)) for one in values)
-    return ("NULL" if one is None else write(one) for one in values)
+    to_sql = plain.get(type(next((value for value in values if value is not None), None)))
+    if to_sql is None:
+        return (cursor.mogrify("%s", (value,)) for value in values)
+    return ("NULL" if value is None else to_sql(value) for value in values)
 
 
 def _for_sqlite(values: list[Any]) -> list[Any]:
     import datetime
     import decimal
 
-    def written(value: Any) -> Any:
+    def as_sqlite(value: Any) -> Any:
         if isinstance(value, datetime.datetime):
             return value.isoformat(" ", "microseconds")
         if isinstance(value, datetime.date):
             return value.isoformat()
         return format(value, "f") if isinstance(value, decimal.Decimal) else value
 
-    return [written(value) for value in values]
+    return [as_sqlite(value) for value in values]
 
 
 # ---- errors
@@ -319,14 +317,14 @@ def code_of(error: Any) -> int:
     For SQLite return 5 if another session holds a lock or the disk failed, and 1 for all other errors.
     """
     if type(error).__module__.startswith("sqlite3"):
-        return 5 if _is_passing_of_sqlite(error) else 1
+        return 5 if _is_transient_in_sqlite(error) else 1
     first = error.args[0] if error.args else None
     if isinstance(first, int):
         return first
     return 0 if type(error).__name__ in ("OperationalError", "InterfaceError") else 1
 
 
-def _is_passing_of_sqlite(error: Any) -> bool:
+def _is_transient_in_sqlite(error: Any) -> bool:
     """Return whether an error of SQLite may pass, by the lowest byte of its code.
 
     Python before 3.11 does not provide the code, so the whole text before a colon is compared. A single word in the
@@ -334,21 +332,21 @@ def _is_passing_of_sqlite(error: Any) -> bool:
     """
     number = getattr(error, "sqlite_errorcode", None)
     if number is not None:
-        return number & 0xFF in _PASSING_OF_SQLITE
-    return type(error).__name__ == "OperationalError" and str(error).partition(":")[0] in _PASSING_TEXTS
+        return number & 0xFF in _TRANSIENT_SQLITE_CODES
+    return type(error).__name__ == "OperationalError" and str(error).partition(":")[0] in _TRANSIENT_SQLITE_TEXTS
 
 
-def told(error: Any) -> str:
+def error_text(error: Any) -> str:
     """Return the text of an error without values of rows. MySQL's messages contain values, SQLite's only names."""
     if type(error).__module__.startswith("sqlite3"):
         return f"{type(error).__name__}: {error}"
     code, name = code_of(error), name_in(error)
-    if code in _OF_NAMES:
+    if code in _NAME_CODES:
         return f"error {code}, {error.args[1]}"
     return f"error {code}, {type(error).__name__}" + (f", {name}" if name else "")
 
 
 def name_in(error: Any) -> str:
     """Return the column, key or constraint that a message of MySQL names; empty if it names none."""
-    found = _NAMES.fullmatch(str(error.args[1])) if len(error.args) > 1 else None
-    return "" if found is None else next((group for group in found.groups() if group), "")
+    match = _NAMES.fullmatch(str(error.args[1])) if len(error.args) > 1 else None
+    return "" if match is None else next((group for group in match.groups() if group), "")

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, or_, select, update
 from sqlalchemy.schema import CreateTable
 
-from airflow_provider_ckpt.sinks.database.failures import ledger_version
+from airflow_provider_ckpt.sinks.database.failures import ledger_version_error
 from airflow_provider_ckpt.sinks.database.ledger import Ledger
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
@@ -42,28 +42,28 @@ class SqlLedger(Ledger[Connection]):
         return LedgerTables(self.schema)
 
     @property
-    def _who(self) -> dict[str, str]:
+    def _sink_key(self) -> dict[str, str]:
         return {"job": self.context.job_id, "sink": self.context.uid}
 
-    def _mine(self, table: Table) -> ColumnElement[bool]:
+    def _own_rows(self, table: Table) -> ColumnElement[bool]:
         return and_(table.c.job == self.context.job_id, table.c.sink == self.context.uid)
 
     # ---- making
 
-    def make(self, connection: Connection, born: str) -> None:
+    def create(self, connection: Connection, born: str) -> None:
         """Make the tables one by one, because MySQL keeps each one. A row in ``ckpt_format`` marks that all exist."""
         if not self.exists(connection):
             for table in self.tables.all.values():
                 connection.execute(CreateTable(table, if_not_exists=True))
-            made = {"format": FORMAT, "version": VERSION}
-            connection.execute(self.dialect.insert_absent(self.tables.format, made))
+            format_row = {"format": FORMAT, "version": VERSION}
+            connection.execute(self.dialect.insert_absent(self.tables.format, format_row))
         self._check_version(connection)
         connection.execute(self.dialect.insert_absent(self.tables.targets, {"target": str(self.target)}))
         row = {"target": str(self.target), "mode": self.mode, "born": born, "last": 0, "rows": 0}
         ledger = self.tables.ledger
-        connection.execute(self.dialect.insert_absent(ledger, {**self._who, **row}))
-        another = or_(ledger.c.target != row["target"], ledger.c.mode != self.mode)
-        moved = update(ledger).where(self._mine(ledger), ledger.c.last == 0, another)
+        connection.execute(self.dialect.insert_absent(ledger, {**self._sink_key, **row}))
+        differs = or_(ledger.c.target != row["target"], ledger.c.mode != self.mode)
+        moved = update(ledger).where(self._own_rows(ledger), ledger.c.last == 0, differs)
         connection.execute(moved.values(target=row["target"], mode=self.mode))
 
     def exists(self, connection: Connection) -> bool:
@@ -78,11 +78,11 @@ class SqlLedger(Ledger[Connection]):
         return connection.execute(select(table.c.version).where(table.c.format == FORMAT)).scalar()
 
     def _check_version(self, connection: Connection) -> None:
-        found = self._version(connection)
-        if found != VERSION:
-            raise ledger_version(f"{self.schema}.{self.tables.ledger.name}", found, VERSION)
+        version = self._version(connection)
+        if version != VERSION:
+            raise ledger_version_error(f"{self.schema}.{self.tables.ledger.name}", version, VERSION)
 
-    def unsafe(self, connection: Connection) -> list[str]:
+    def unsafe_tables(self, connection: Connection) -> list[str]:
         """Return the ledger's tables that have an engine without transactions."""
         return self.dialect.unsafe_tables(connection, self.schema, list(self.tables.all))
 
@@ -93,34 +93,34 @@ class SqlLedger(Ledger[Connection]):
             return None
         self._check_version(connection)
         table = self.tables.ledger
-        told = [table.c[name] for name in ("born", "last", "rows", "superseded_by", "target", "mode")]
-        asked = select(*told).where(self._mine(table))
+        columns = [table.c[name] for name in ("born", "last", "rows", "superseded_by", "target", "mode")]
+        query = select(*columns).where(self._own_rows(table))
         if lock:
-            asked = asked.with_for_update()
-        found = connection.execute(asked).one_or_none()
-        return None if found is None else LedgerRow(*found)
+            query = query.with_for_update()
+        row = connection.execute(query).one_or_none()
+        return None if row is None else LedgerRow(*row)
 
-    def lock_target(self, connection: Connection, *, alone: bool) -> None:
+    def lock_target(self, connection: Connection, *, exclusive: bool) -> None:
         table = self.tables.targets
-        asked = select(table.c.target).where(table.c.target == str(self.target))
-        connection.execute(asked.with_for_update(read=not alone)).all()
+        query = select(table.c.target).where(table.c.target == str(self.target))
+        connection.execute(query.with_for_update(read=not exclusive)).all()
 
     def released(self, connection: Connection, handles: Sequence[str]) -> set[str]:
-        table, found = self.tables.released, set[str]()
-        for some in portions(handles):
-            asked = select(table.c.handle).where(self._mine(table), table.c.handle.in_(some))
-            found |= set(connection.execute(asked).scalars())
-        return found
+        table, handles_found = self.tables.released, set[str]()
+        for portion in portions(handles):
+            query = select(table.c.handle).where(self._own_rows(table), table.c.handle.in_(portion))
+            handles_found |= set(connection.execute(query).scalars())
+        return handles_found
 
-    def note_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
+    def record_release(self, connection: Connection, handles: Collection[str], checkpoint: int, rows: int) -> None:
         if handles:
-            noted: list[dict[str, Any]] = [
-                {**self._who, "handle": handle, "checkpoint": checkpoint} for handle in handles
+            records: list[dict[str, Any]] = [
+                {**self._sink_key, "handle": handle, "checkpoint": checkpoint} for handle in handles
             ]
-            connection.execute(self.dialect.insert(self.tables.released), noted)
+            connection.execute(self.dialect.insert(self.tables.released), records)
         table = self.tables.ledger
-        told = {"last": checkpoint, "rows": rows, "target": str(self.target), "mode": self.mode}
-        connection.execute(update(table).where(self._mine(table)).values(told))
+        values = {"last": checkpoint, "rows": rows, "target": str(self.target), "mode": self.mode}
+        connection.execute(update(table).where(self._own_rows(table)).values(values))
 
     def forget_released(self, connection: Connection, upto: int) -> None:
         """Forget old handles whose staging tables are dropped.
@@ -128,28 +128,28 @@ class SqlLedger(Ledger[Connection]):
         As long as the table exists, only this record shows that its rows were released.
         """
         table, staged = self.tables.released, self.tables.staged
-        waiting = select(staged.c.handle).where(self._mine(staged))
-        old = and_(self._mine(table), table.c.checkpoint <= upto, table.c.handle.not_in(waiting))
+        undropped = select(staged.c.handle).where(self._own_rows(staged))
+        old = and_(self._own_rows(table), table.c.checkpoint <= upto, table.c.handle.not_in(undropped))
         connection.execute(delete(table).where(old))
 
-    def another_has_released(self, connection: Connection) -> bool:
+    def has_other_sink_released(self, connection: Connection) -> bool:
         table = self.tables.ledger
-        others = and_(table.c.job == self.context.job_id, table.c.sink != self.context.uid)
-        asked = select(exists().where(others, table.c.target == str(self.target), table.c.last > 0))
-        return bool(connection.execute(asked).scalar_one())
+        other_sinks = and_(table.c.job == self.context.job_id, table.c.sink != self.context.uid)
+        query = select(exists().where(other_sinks, table.c.target == str(self.target), table.c.last > 0))
+        return bool(connection.execute(query).scalar_one())
 
     def supersede(self, connection: Connection) -> None:
         table = self.tables.ledger
-        others = and_(table.c.job != self.context.job_id, table.c.target == str(self.target))
+        other_jobs = and_(table.c.job != self.context.job_id, table.c.target == str(self.target))
         released = or_(table.c.last > 0, table.c.mode == "replace")
-        changed = update(table).where(others, table.c.superseded_by.is_(None), released)
+        changed = update(table).where(other_jobs, table.c.superseded_by.is_(None), released)
         connection.execute(changed.values(superseded_by=self.context.job_id))
 
     # ---- staged batches
 
-    def note_staged(self, connection: Connection, handle: str, staging: str) -> None:
-        noted = {**self._who, "handle": handle, "staging": staging}
-        connection.execute(self.dialect.insert(self.tables.staged).values(noted))
+    def record_staged(self, connection: Connection, handle: str, staging: str) -> None:
+        record = {**self._sink_key, "handle": handle, "staging": staging}
+        connection.execute(self.dialect.insert(self.tables.staged).values(record))
 
     def lock_staged(self, connection: Connection, handle: str) -> bool:
         """Return whether the batch is recorded, and lock its record until the end of the transaction.
@@ -157,27 +157,27 @@ class SqlLedger(Ledger[Connection]):
         Meanwhile no other process makes or drops its table.
         """
         table = self.tables.staged
-        asked = select(table.c.handle).where(self._mine(table), table.c.handle == handle).with_for_update()
-        return connection.execute(asked).one_or_none() is not None
+        query = select(table.c.handle).where(self._own_rows(table), table.c.handle == handle).with_for_update()
+        return connection.execute(query).one_or_none() is not None
 
     def forget_staged(self, connection: Connection, handle: str) -> None:
         table = self.tables.staged
-        connection.execute(delete(table).where(self._mine(table), table.c.handle == handle))
+        connection.execute(delete(table).where(self._own_rows(table), table.c.handle == handle))
 
     def staged(self, connection: Connection) -> dict[str, tuple[str, int]]:
         if not self.exists(connection):
             return {}
         table = self.tables.staged
-        asked = select(table.c.handle, table.c.staging).where(self._mine(table)).order_by(table.c.handle)
-        found = {row.handle: row.staging for row in connection.execute(asked)}
-        sizes = self.dialect.sizes(connection, self.schema, list(found.values()))
-        return {handle: (staging, sizes.get(staging, -1)) for handle, staging in found.items()}
+        query = select(table.c.handle, table.c.staging).where(self._own_rows(table)).order_by(table.c.handle)
+        tables = {row.handle: row.staging for row in connection.execute(query)}
+        sizes = self.dialect.sizes(connection, self.schema, list(tables.values()))
+        return {handle: (staging, sizes.get(staging, -1)) for handle, staging in tables.items()}
 
-    def left(self, connection: Connection) -> list[str]:
+    def undropped(self, connection: Connection) -> list[str]:
         """Return the released handles whose staging tables still exist."""
         if not self.exists(connection):
             return []
         staged, released = self.tables.staged, self.tables.released
         same = and_(*(staged.c[name] == released.c[name] for name in ("job", "sink", "handle")))
-        asked = select(staged.c.handle).select_from(staged.join(released, same)).where(self._mine(staged))
-        return list(connection.execute(asked).scalars())
+        query = select(staged.c.handle).select_from(staged.join(released, same)).where(self._own_rows(staged))
+        return list(connection.execute(query).scalars())

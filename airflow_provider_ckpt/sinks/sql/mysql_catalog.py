@@ -46,21 +46,21 @@ _KINDS = {"VIEW": "a view", "SYSTEM VIEW": "a view", "SEQUENCE": "a sequence"}
 
 
 class MySQLCatalog:
-    def unfitness(self, connection: Connection) -> str | None:
+    def server_problem(self, connection: Connection) -> str | None:
         is_maria = bool(getattr(connection.dialect, "is_mariadb", False))
         version = tuple(connection.dialect.server_version_info or ())
         name = "MariaDB" if is_maria else "MySQL"
         if version < _OLDEST[is_maria]:
-            found, oldest = (".".join(map(str, one)) for one in (version, _OLDEST[is_maria]))
-            return f"its server is {name} {found}; {oldest} is the oldest that the sink works with"
-        asked = "SELECT @@innodb_flush_log_at_trx_commit, @@log_bin, @@binlog_format"
-        flushes, logs, form = connection.execute(text(asked)).one()
+            shown, oldest = (".".join(map(str, number)) for number in (version, _OLDEST[is_maria]))
+            return f"its server is {name} {shown}; {oldest} is the oldest that the sink works with"
+        query = "SELECT @@innodb_flush_log_at_trx_commit, @@log_bin, @@binlog_format"
+        flushes, logs, binlog_format = connection.execute(text(query)).one()
         if int(flushes) not in _DURABLE:
             return (
                 f"its server has innodb_flush_log_at_trx_commit = {flushes}: a crash undoes commits, and with them "
                 "reported releases; set it to 1"
             )
-        if int(logs) and form == "STATEMENT":
+        if int(logs) and binlog_format == "STATEMENT":
             return "its server has binlog_format = STATEMENT, which refuses READ COMMITTED; set it to ROW or MIXED"
         return None
 
@@ -72,8 +72,8 @@ class MySQLCatalog:
     def schema_problem(self, connection: Connection, schema: str) -> Problem | None:
         if not schema:
             return "neither its connection nor its table names a database", "Write table='database.table'"
-        asked = text("SELECT count(*) FROM information_schema.schemata WHERE schema_name = :s")
-        if connection.execute(asked, {"s": schema}).scalar_one():
+        query = text("SELECT count(*) FROM information_schema.schemata WHERE schema_name = :s")
+        if connection.execute(query, {"s": schema}).scalar_one():
             return None
         return f"there is no database {schema!r}, or none that its user may see", f"CREATE DATABASE {schema}, or GRANT"
 
@@ -84,10 +84,10 @@ class MySQLCatalog:
         return "its server ignores upper and lower case in names of tables", "Write the name in lower case"
 
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
-        found = dict[str, int]()
-        for some in portions(list(names)):
-            found |= {name: int(size) for name, size in connection.execute(_SIZES, {"s": schema, "n": some})}
-        return found
+        sizes = dict[str, int]()
+        for portion in portions(list(names)):
+            sizes |= {name: int(size) for name, size in connection.execute(_SIZES, {"s": schema, "n": portion})}
+        return sizes
 
     def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
         return sorted(row[0] for row in connection.execute(_ENGINES, {"s": schema, "n": list(names)}))
@@ -96,22 +96,22 @@ class MySQLCatalog:
         self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
     ) -> list[ColumnElement[Any]]:
         """Return the key columns as they are, because the staging table has the target's collations."""
-        return [staging.c[one] for one in key]
+        return [staging.c[column] for column in key]
 
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
-        which = {"s": name.schema, "n": name.name}
-        found = [row for row in connection.execute(text(_TABLE), which) if row[0] == name.name]
-        if not found:
+        names = {"s": name.schema, "n": name.name}
+        parts = [row for row in connection.execute(text(_TABLE), names) if row[0] == name.name]
+        if not parts:
             return None
-        [(_, kind, engine)] = found
-        columns = {row[0]: _column(row) for row in connection.execute(text(_COLUMNS), which)}
+        [(_, kind, engine)] = parts
+        columns = {row[0]: _column(row) for row in connection.execute(text(_COLUMNS), names)}
         is_maria = bool(getattr(connection.dialect, "is_mariadb", False))
         uniques: dict[str, list[str]] = {}
-        for index, column, part in connection.execute(text(_INDEXES), which):
+        for index, column, part in connection.execute(text(_INDEXES), names):
             # an index on a part of a column, or on an expression, has no set of columns
             uniques.setdefault(index, []).append("" if column is None or part is not None else column)
-        checks = tuple(row[0] for row in connection.execute(text(_CHECKS), which)) if is_maria else ()
-        by_columns = {index: frozenset() if "" in found else frozenset(found) for index, found in uniques.items()}
+        checks = tuple(row[0] for row in connection.execute(text(_CHECKS), names)) if is_maria else ()
+        by_columns = {index: frozenset() if "" in parts else frozenset(parts) for index, parts in uniques.items()}
         return SqlTable(_refusal(kind, engine), columns, by_columns, checks)
 
 
@@ -127,15 +127,15 @@ def _column(row: Any) -> SqlColumn:
     _, kind, nullable, default, extra, charset, collation, characters, octets, base = row
     extra = (extra or "").upper()
     # MariaDB writes a default of NULL as text. MySQL writes DEFAULT_GENERATED for a computed default.
-    is_given = "AUTO_INCREMENT" in extra or (default is not None and default != "NULL")
-    is_always = re.search(r"\b(STORED|VIRTUAL|PERSISTENT) GENERATED|^(VIRTUAL|PERSISTENT|STORED)$", extra) is not None
+    has_default = "AUTO_INCREMENT" in extra or (default is not None and default != "NULL")
+    is_computed = re.search(r"\b(STORED|VIRTUAL|PERSISTENT) GENERATED|^(VIRTUAL|PERSISTENT|STORED)$", extra) is not None
     text_of = f" CHARACTER SET {charset} COLLATE {collation}" if charset is not None else ""
     is_text = base in ("varchar", "char")
     return SqlColumn(
         type=str(kind),
         not_null=nullable == "NO",
-        is_given=is_given,
-        is_always=is_always,
+        has_default=has_default,
+        is_computed=is_computed,
         definition=NOT_NULL_TIMESTAMP if kind == "timestamp(6)" and nullable == "NO" else f"{kind}{text_of}",
         charset=charset,
         characters=int(characters) if is_text and characters is not None else None,

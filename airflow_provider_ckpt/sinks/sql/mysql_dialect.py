@@ -15,12 +15,12 @@ from sqlalchemy.sql.dml import Insert
 from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
-from airflow_provider_ckpt.sinks.sql.inserting import NO_TLS, OF_DATABASE, OF_LOGIN, code_of, connected
+from airflow_provider_ckpt.sinks.sql.inserting import DATABASE_CODES, LOGIN_CODES, NO_TLS, code_of, open_session
 from airflow_provider_ckpt.sinks.sql.mysql_catalog import MySQLCatalog
 from airflow_provider_ckpt.sinks.sql.mysql_refusals import Read, explain
 from airflow_provider_ckpt.sinks.sql.mysql_triggers import read_trigger_writes
-from airflow_provider_ckpt.sinks.sql.mysql_types import fits, made_for
-from airflow_provider_ckpt.sinks.sql.tables import known_table
+from airflow_provider_ckpt.sinks.sql.mysql_types import column_type_for, fits
+from airflow_provider_ckpt.sinks.sql.tables import existing_table
 from airflow_provider_ckpt.sinks.sql.target_table import TriggerWrites
 
 _MODE = (
@@ -53,7 +53,7 @@ _LOCKS = (1205, 1213, 1614, 3572, 1020, 1412)
 _RESOURCES = (1021, 1030, 1037, 1038, 1041, 1114, 1135, 1203, 1226)
 _OPERATOR = (1290, 1317, 1792, 1836, 1969, 3024)
 """Codes for a server that is read-only for now, a statement that an operator ended, and a time limit."""
-_PASSING = frozenset((*OF_LOGIN, *_UNANSWERED, *_GOING_AWAY, *_NETWORK, *_LOCKS, *_RESOURCES, *_OPERATOR))
+_TRANSIENT = frozenset((*LOGIN_CODES, *_UNANSWERED, *_GOING_AWAY, *_NETWORK, *_LOCKS, *_RESOURCES, *_OPERATOR))
 _DENIED, _ABSENT = (1142, 1143), (1146,)
 
 
@@ -65,12 +65,12 @@ class MySQLDialect(MySQLCatalog, Dialect):
     names_key = False
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        given = {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}
-        given["write_timeout"] = min(given["write_timeout"], given["read_timeout"])
-        if isinstance(given.get("password"), str):
+        settings = {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}
+        settings["write_timeout"] = min(settings["write_timeout"], settings["read_timeout"])
+        if isinstance(settings.get("password"), str):
             # servers expect UTF-8; the driver would encode a text as latin1
-            given["password"] = given["password"].encode()
-        return given
+            settings["password"] = settings["password"].encode()
+        return settings
 
     def connect(self, **parameters: Any) -> Any:
         return pymysql.connect(**parameters)
@@ -78,33 +78,33 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def absence(self, parameters: Mapping[str, Any]) -> str | None:
         return None  # a server may be back in a moment
 
-    def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-        return connected(connect, parameters)
+    def open_connection(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+        return open_session(connect, parameters)
 
-    def settle(self) -> Sequence[str]:
+    def session_statements(self) -> Sequence[str]:
         return _SETTLE
 
-    def attend(self, engine: Engine) -> None:
+    def configure_transactions(self, engine: Engine) -> None:
         """Do nothing, because a transaction begins with its first statement."""
 
-    def is_passing(self, code: int, *, is_connected: bool) -> bool:
+    def is_transient(self, code: int, *, is_connected: bool) -> bool:
         """Return True also for a refused login, because a password may be changing just now.
 
         A session with an expired password may begin, and the server then refuses its statements.
         """
-        return code in _PASSING or (not is_connected and code in OF_DATABASE)
+        return code in _TRANSIENT or (not is_connected and code in DATABASE_CODES)
 
     def explain(self, error: Any, table: TableName, key: Collection[str], read: Read) -> str:
         return explain(error, table, key, read)
 
-    def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
+    def may_skip_rows(self, connection: Connection, name: TableName) -> bool:
         """Return False. A trigger can change a row or refuse it, but not skip it."""
         return False
 
     def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
         return read_trigger_writes(connection, name, events)
 
-    def passes_over_conflicts(self, connection: Connection, name: TableName) -> bool:
+    def skips_conflicts(self, connection: Connection, name: TableName) -> bool:
         return False
 
     def lacking_rights(
@@ -113,42 +113,42 @@ class MySQLDialect(MySQLCatalog, Dialect):
         """Yield the missing rights. Statements that find no row show them; the catalog does not, because of roles."""
         rows = select(*(table.c[name] for name in columns)).where(false())
         changed = {name: table.c[name] for name in columns}
-        tried = {
+        statements = {
             "SELECT": rows,
             "INSERT": mysql.insert(table).from_select(list(columns), rows),
             "UPDATE": update(table).values(changed).where(false()),
             "DELETE": delete(table).where(false()),
         }
-        for right, statement in tried.items():
+        for right, statement in statements.items():
             if right in needed and not _is_allowed(connection, statement):
                 yield right
 
     def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
         """Yield the missing rights by statements on an absent table. The server checks rights before tables."""
-        table = known_table(name, ["id"])
-        tried: dict[str, Executable] = {
+        table = existing_table(name, ["id"])
+        statements: dict[str, Executable] = {
             "SELECT": select(table.c.id).where(false()),
             "INSERT": mysql.insert(table).values(id=0),
             "UPDATE": update(table).values(id=0).where(false()),
             "DELETE": delete(table).where(false()),
             "DROP": DropTable(table, if_exists=True),
         }
-        lacking = [right for right, statement in tried.items() if not _is_allowed(connection, statement)]
+        lacking = [right for right, statement in statements.items() if not _is_allowed(connection, statement)]
         # LIKE needs SELECT, too, and would be refused without it. A missing SELECT is reported first.
-        if "SELECT" not in lacking and not _is_allowed(connection, _made_like_none(name)):
+        if "SELECT" not in lacking and not _is_allowed(connection, _create_like_absent(name)):
             lacking.append("CREATE")
         yield from lacking
 
     def fits(self, kind: Any, column: str) -> bool:
         return fits(kind, column)
 
-    def made_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
-        return made_for(kind, self.exact_collation(connection), is_key=is_key)
+    def column_type_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
+        return column_type_for(kind, self.exact_collation(connection), is_key=is_key)
 
     def insert(self, table: Table) -> Insert:
         return mysql.insert(table)
 
-    def overruling(self, insert: Insert) -> Insert:
+    def failing_on_conflict(self, insert: Insert) -> Insert:
         return insert
 
     def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:
@@ -180,9 +180,9 @@ class MySQLDialect(MySQLCatalog, Dialect):
         return f"INSERT INTO {quote.format_table(table)} ({names}) VALUES "
 
 
-def _made_like_none(name: TableName) -> Executable:
+def _create_like_absent(name: TableName) -> Executable:
     quote = mysql.dialect().identifier_preparer.format_table
-    new, none = (quote(known_table(one, [])) for one in (name, TableName(name.schema, f"{name.name}_none")))
+    new, none = (quote(existing_table(table, [])) for table in (name, TableName(name.schema, f"{name.name}_none")))
     return text(f"CREATE TABLE {new} LIKE {none}".replace(":", "\\:"))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import TextClause, text
 
 from airflow_provider_ckpt.sinks.database.names import TableName
-from airflow_provider_ckpt.sinks.sql.inserting import code_of, name_in, told
+from airflow_provider_ckpt.sinks.sql.inserting import code_of, error_text, name_in
 
 Read = Callable[[TextClause, Mapping[str, Any]], list[Any]]
 """A function that reads the catalog, and returns no rows if that fails."""
@@ -78,45 +78,42 @@ def explain(error: Any, table: TableName, key: Collection[str], read: Read) -> s
     """Return the problem, the index or other part of the catalog that refused the row, and the advice.
 
     Args:
-        error: the driver's error.
-        table: the target.
         key: the key of an upsert, else empty.
-        read: reads the catalog.
     """
-    code, where = code_of(error), {"s": table.schema, "n": table.name}
+    code, names = code_of(error), {"s": table.schema, "n": table.name}
     if code == _SIGNAL:
-        return _signalled(error, read(_TRIGGERS, where))
+        return _explain_signal(error, read(_TRIGGERS, names))
     name = name_in(error)
     # the upsert assigns NULL to the column if it would replace a row of another key
     if code == _IS_NULL and name in key:
-        indexes = ", ".join(str(row[0]) for row in read(_OTHERS, where))
+        indexes = ", ".join(str(row[0]) for row in read(_OTHERS, names))
         return f"{_OTHER_KEY[0]} (unique indexes: {indexes}). {_OTHER_KEY[1]}"
-    shown, found = told(error), _MEANINGS.get(code)
+    details, meaning = error_text(error), _MEANINGS.get(code)
     if code == _NO_PARTITION:
-        shown += _partitions(read(_PARTITIONS, where))
+        details += _partitions(read(_PARTITIONS, names))
     elif code in _DEFINITIONS and name:
         # MySQL puts the table's name before an index's name
-        defined = read(_DEFINITIONS[code], {**where, "name": name.rpartition(".")[2]})
-        shown += "".join(f", {row[0]}" for row in defined if row[0])
-    return shown if found is None else f"{found[0]} ({shown}). {found[1]}"
+        definitions = read(_DEFINITIONS[code], {**names, "name": name.rpartition(".")[2]})
+        details += "".join(f", {row[0]}" for row in definitions if row[0])
+    return details if meaning is None else f"{meaning[0]} ({details}). {meaning[1]}"
 
 
-def _signalled(error: Any, triggers: list[Any]) -> str:
+def _explain_signal(error: Any, triggers: list[Any]) -> str:
     """Return the problem with the trigger's message, if a trigger contains the message as a literal.
 
     Only then the message surely contains no values of the row.
     """
-    message, shown = str(error.args[1]) if len(error.args) > 1 else "", told(error)
+    message, details = str(error.args[1]) if len(error.args) > 1 else "", error_text(error)
     names = ", ".join(str(name) for name, _ in triggers)
     for name, statement in triggers:
-        if message in [one.replace("''", "'") for one in _TEXT.findall(statement or "")]:
-            return f"the trigger {name} refuses a row: {message} ({shown})"
-    shown += f", triggers of the table: {names}" if names else ""
-    return f"a trigger refuses a row ({shown}). Its message is not shown, because it may hold values of the row"
+        if message in [literal.replace("''", "'") for literal in _TEXT.findall(statement or "")]:
+            return f"the trigger {name} refuses a row: {message} ({details})"
+    details += f", triggers of the table: {names}" if names else ""
+    return f"a trigger refuses a row ({details}). Its message is not shown, because it may hold values of the row"
 
 
-def _partitions(found: list[Any]) -> str:
+def _partitions(rows: list[Any]) -> str:
     """Return the partitions of the table as text. Their limits are no values of rows."""
-    names = [str(name) for _, name in found]
+    names = [str(name) for _, name in rows]
     shown = names if len(names) < 5 else [*names[:2], "…", *names[-2:]]
-    return f", {found[0][0]}, partitions: {', '.join(shown)}" if found else ""
+    return f", {rows[0][0]}, partitions: {', '.join(shown)}" if rows else ""

@@ -37,6 +37,70 @@ _ENDS = ("SET", "VALUES", "VALUE", "SELECT", "WHERE", "LIMIT")
 """The words that end the list of a statement's target tables."""
 
 
+def read_trigger_writes(connection: Connection, table: TableName, events: Collection[str]) -> TriggerWrites:
+    """Return the tables that the table's triggers of these events write to."""
+    return _TriggerReader(connection).read(table, events)
+
+
+class _TriggerReader:
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._seen = connection, set[tuple[str, TableName]]()
+        self._unsafe, self._unknown = list[tuple[str, TableName, str]](), set[str]()
+
+    def read(self, table: TableName, events: Collection[str]) -> TriggerWrites:
+        for trigger, statement, event in self._rows(_TRIGGERS, table):
+            if event in events:
+                self._add_writes(trigger, statement, table.schema)
+        return TriggerWrites(tuple(self._unsafe), tuple(sorted(self._unknown)))
+
+    def _add_writes(self, trigger: str, statement: str | None, schema: str) -> None:
+        """Add the writes of a statement. ``statement`` is None if the user may not see it."""
+        if not statement:
+            self._unknown.add(trigger)
+            return
+        words = read_words(statement, schema)
+        for names in words.writes:
+            are_tables = [self._is_table(trigger, name) for name in names]
+            if not any(are_tables):
+                self._unknown.add(trigger)
+        for name in words.calls | words.called:
+            for (definition,) in self._unseen_rows("routine", name, _ROUTINE):
+                self._add_writes(trigger, definition, name.schema)
+        if any(("routine", name) not in self._seen for name in words.called):
+            self._unknown.add(trigger)
+
+    def _is_table(self, trigger: str, name: TableName) -> bool:
+        """Add the effects of a write to that table. Return False if there is no such table."""
+        for (engine,) in self._unseen_rows("table", name, _TABLE):
+            for (definition,) in self._rows(_VIEW, name) if engine is None else ():
+                self._follow_view(trigger, definition)
+            if engine is not None and engine not in self._transactional:
+                self._unsafe.append((trigger, name, engine))
+            for _, statement, _ in self._rows(_TRIGGERS, name):
+                self._add_writes(trigger, statement, name.schema)
+        return ("table", name) in self._seen
+
+    def _follow_view(self, trigger: str, definition: str | None) -> None:
+        """Add the writes to the tables of a view, in whose definition the catalog qualifies each name."""
+        if not definition:
+            self._unknown.add(trigger)
+        for name in set(_names(_tokens(definition or ""), "")):
+            self._is_table(trigger, name)
+
+    def _unseen_rows(self, kind: str, name: TableName, query: Any) -> list[Any]:
+        """Return the catalog's rows for a name that was not read before."""
+        rows = [] if (kind, name) in self._seen else self._rows(query, name)
+        self._seen |= {(kind, name)} if rows else set()
+        return rows
+
+    @cached_property
+    def _transactional(self) -> frozenset[str]:
+        return frozenset(self._connection.execute(_TRANSACTIONAL).scalars())
+
+    def _rows(self, query: Any, name: TableName) -> list[Any]:
+        return list(self._connection.execute(query, {"s": name.schema, "n": name.name}))
+
+
 @dataclass(frozen=True)
 class Words:
     """The tables and routines that a statement of a trigger or routine names.
@@ -56,30 +120,30 @@ def read_words(statement: str, schema: str) -> Words:
     """Return the names in a statement. Unqualified names are in ``schema``."""
     tokens = list(_tokens(statement))
     writes, calls, called = [], set[TableName](), set[TableName]()
-    for at, token in enumerate(tokens):
-        before = tokens[at - 1] if at else ""
-        if token in _VERBS and before not in ("KEY", "FOR", "."):
-            names = tuple(_names(_until_end(tokens[at + 1 :], is_insert=token in ("INSERT", "REPLACE")), schema))
+    for index, token in enumerate(tokens):
+        previous = tokens[index - 1] if index else ""
+        if token in _VERBS and previous not in ("KEY", "FOR", "."):
+            names = tuple(_names(_until_end(tokens[index + 1 :], is_insert=token in ("INSERT", "REPLACE")), schema))
             writes += [names] if names else []
         elif token == "CALL":
-            called |= set(list(_names(tokens[at + 1 : at + 4], schema))[:1])
-        elif token == "(" and at:
-            qualified = tokens[at - 3 : at] if at > 2 and tokens[at - 2] == "." else [before]
+            called |= set(list(_names(tokens[index + 1 : index + 4], schema))[:1])
+        elif token == "(" and index:
+            qualified = tokens[index - 3 : index] if index > 2 and tokens[index - 2] == "." else [previous]
             calls |= set(_names(qualified, schema))
     return Words(tuple(writes), frozenset(calls), frozenset(called))
 
 
 def _tokens(statement: str) -> Iterator[str]:
     """Yield the words of a statement. Verbs and end words are in upper case, and quoted names begin with a backtick."""
-    for found in _TOKEN.finditer(statement):
-        if found["quoted"]:
-            quote = found["quoted"][0]
-            yield "`" + found["quoted"][1:-1].replace(2 * quote, quote)
-        elif found["word"]:
-            upper = found["word"].upper()
-            yield upper if upper in (*_VERBS, *_ENDS, "CALL", "KEY", "FOR") else found["word"]
-        elif found["mark"]:
-            yield found["mark"]
+    for match in _TOKEN.finditer(statement):
+        if match["quoted"]:
+            quote = match["quoted"][0]
+            yield "`" + match["quoted"][1:-1].replace(2 * quote, quote)
+        elif match["word"]:
+            upper = match["word"].upper()
+            yield upper if upper in (*_VERBS, *_ENDS, "CALL", "KEY", "FOR") else match["word"]
+        elif match["mark"]:
+            yield match["mark"]
 
 
 def _until_end(tokens: list[str], *, is_insert: bool) -> Iterator[str]:
@@ -108,67 +172,3 @@ def _names(tokens: Any, schema: str) -> Iterator[TableName]:
 
 def _name(parts: list[str], schema: str) -> TableName:
     return TableName(parts[0], parts[1]) if len(parts) > 1 else TableName(schema, parts[0])
-
-
-def read_trigger_writes(connection: Connection, table: TableName, events: Collection[str]) -> TriggerWrites:
-    """Return the tables that the table's triggers of these events write to."""
-    return _Reading(connection).read(table, events)
-
-
-class _Reading:
-    def __init__(self, connection: Connection) -> None:
-        self._connection, self._seen = connection, set[tuple[str, TableName]]()
-        self._unsafe, self._unknown = list[tuple[str, TableName, str]](), set[str]()
-
-    def read(self, table: TableName, events: Collection[str]) -> TriggerWrites:
-        for trigger, statement, event in self._rows(_TRIGGERS, table):
-            if event in events:
-                self._follow(trigger, statement, table.schema)
-        return TriggerWrites(tuple(self._unsafe), tuple(sorted(self._unknown)))
-
-    def _follow(self, trigger: str, statement: str | None, schema: str) -> None:
-        """Add the writes of a statement. ``statement`` is None if the user may not see it."""
-        if not statement:
-            self._unknown.add(trigger)
-            return
-        words = read_words(statement, schema)
-        for names in words.writes:
-            are_tables = [self._is_table(trigger, name) for name in names]
-            if not any(are_tables):
-                self._unknown.add(trigger)
-        for name in words.calls | words.called:
-            for (definition,) in self._new("routine", name, _ROUTINE):
-                self._follow(trigger, definition, name.schema)
-        if any(("routine", name) not in self._seen for name in words.called):
-            self._unknown.add(trigger)
-
-    def _is_table(self, trigger: str, name: TableName) -> bool:
-        """Add the effects of a write to that table. Return False if there is no such table."""
-        for (engine,) in self._new("table", name, _TABLE):
-            for (definition,) in self._rows(_VIEW, name) if engine is None else ():
-                self._follow_view(trigger, definition)
-            if engine is not None and engine not in self._transactional:
-                self._unsafe.append((trigger, name, engine))
-            for _, statement, _ in self._rows(_TRIGGERS, name):
-                self._follow(trigger, statement, name.schema)
-        return ("table", name) in self._seen
-
-    def _follow_view(self, trigger: str, definition: str | None) -> None:
-        """Add the writes to the tables of a view, in whose definition the catalog qualifies each name."""
-        if not definition:
-            self._unknown.add(trigger)
-        for name in set(_names(_tokens(definition or ""), "")):
-            self._is_table(trigger, name)
-
-    def _new(self, kind: str, name: TableName, asked: Any) -> list[Any]:
-        """Return the catalog's rows for a name that was not read before."""
-        found = [] if (kind, name) in self._seen else self._rows(asked, name)
-        self._seen |= {(kind, name)} if found else set()
-        return found
-
-    @cached_property
-    def _transactional(self) -> frozenset[str]:
-        return frozenset(self._connection.execute(_TRANSACTIONAL).scalars())
-
-    def _rows(self, asked: Any, name: TableName) -> list[Any]:
-        return list(self._connection.execute(asked, {"s": name.schema, "n": name.name}))

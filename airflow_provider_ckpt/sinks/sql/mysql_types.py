@@ -40,7 +40,7 @@ _MADE = {
     "timestamp": "timestamp(6)",
     "timestamp_ntz": "datetime(6)",
 }
-_MOST_SCALE = 30
+_MAX_SCALE = 30
 _JSON_DIGITS = 15
 """MySQL's JSON turns a number with a point into a double. MariaDB's JSON is a LONGTEXT."""
 NOT_NULL_TIMESTAMP = "timestamp(6) DEFAULT current_timestamp(6)"
@@ -60,10 +60,10 @@ def fits(kind: Any, column: str) -> bool:
         kind: the type, spelled as in Spark's schema JSON.
         column: ``COLUMN_TYPE`` of the catalog.
     """
-    kind, found = plain(kind), _TYPE.fullmatch(column)
-    if found is None or "unsigned" in found[3] or "zerofill" in found[3]:
+    kind, match = plain(kind), _TYPE.fullmatch(column)
+    if match is None or "unsigned" in match[3] or "zerofill" in match[3]:
         return False
-    base, size = found[1], found[2]
+    base, size = match[1], match[2]
     if isinstance(kind, dict):
         return fits_in_json(kind) and (base == "longtext" or (base == "json" and digits_in(kind) <= _JSON_DIGITS))
     if base in _KEEP.get(kind, ()):
@@ -74,18 +74,18 @@ def fits(kind: Any, column: str) -> bool:
         return base == _INSTANTS[kind] and size == "6"
     if is_text(kind):
         return base in _TEXTS or (base == "char" and kind.startswith("char("))  # CHAR removes blanks at the end
-    return _is_whole(kind, base, size)
+    return _is_wide_enough(kind, base, size)
 
 
-def _is_whole(kind: str, base: str, size: str | None) -> bool:
-    wanted = digits_of(kind)
-    if wanted is None or base != "decimal" or size is None:
+def _is_wide_enough(kind: str, base: str, size: str | None) -> bool:
+    needed = digits_of(kind)
+    if needed is None or base != "decimal" or size is None:
         return False
-    digits, scale = (int(one) for one in size.split(","))
-    return scale >= wanted[1] and digits - scale >= wanted[0] - wanted[1]
+    digits, scale = (int(number) for number in size.split(","))
+    return scale >= needed[1] and digits - scale >= needed[0] - needed[1]
 
 
-def made_for(kind: Any, collation: str, *, is_key: bool) -> str | None:
+def column_type_for(kind: Any, collation: str, *, is_key: bool) -> str | None:
     """Return the type of a new column for such values; None if there is none. ``collation`` is for texts."""
     kind = plain(kind)
     if isinstance(kind, dict):
@@ -101,5 +101,5 @@ def made_for(kind: Any, collation: str, *, is_key: bool) -> str | None:
         return NOT_NULL_TIMESTAMP
     decimal = decimal_of(kind)
     if decimal is not None:
-        return f"decimal({decimal[0]},{decimal[1]})" if decimal[1] <= _MOST_SCALE else None
+        return f"decimal({decimal[0]},{decimal[1]})" if decimal[1] <= _MAX_SCALE else None
     return _MADE.get(kind)

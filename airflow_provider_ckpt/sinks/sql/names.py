@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_provider_ckpt.sinks.database.names import TableName, staging_hash
 from airflow_provider_ckpt.sinks.database.names import parse_table as parse
 
-LONGEST = 64
+MAX_NAME_LENGTH = 64
 """Characters of a name in MySQL."""
 
 
@@ -25,8 +25,8 @@ def problem_of(name: str) -> str | None:
     """
     if not name or "\0" in name:
         return "is empty or holds a NUL"
-    if len(name) > LONGEST:
-        return f"has {len(name)} characters, and MySQL takes {LONGEST}"
+    if len(name) > MAX_NAME_LENGTH:
+        return f"has {len(name)} characters, and MySQL takes {MAX_NAME_LENGTH}"
     # MariaDB removes a blank at the start of an alias, and a release would miss the column.
     if name[0] <= " " or name.endswith(" ") or max(name) > "\uffff":
         return "begins or ends with a blank, or has a character beyond the Basic Multilingual Plane, which is refused"

@@ -13,13 +13,13 @@ from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.sink import Handle
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
-from airflow_provider_ckpt.sinks.sql.tables import known_table
+from airflow_provider_ckpt.sinks.sql.tables import existing_table
 
-_PLACE = "_ckpt_place"
+_RANK = "_ckpt_place"
 
 
 @dataclass(frozen=True)
-class SqlReleasing:
+class SqlReleaseStatements:
     """The statements of a release. ``settings`` has the table and schema as they are in the database."""
 
     connection: Connection
@@ -27,15 +27,15 @@ class SqlReleasing:
     settings: Settings
 
     def without_table(self, handles: Sequence[Handle]) -> list[Handle]:
-        there = self.dialect.sizes(self.connection, self.settings.schema, [one["staged"] for one in handles])
-        return [handle for handle in handles if handle["staged"] not in there]
+        existing = self.dialect.sizes(self.connection, self.settings.schema, [handle["staged"] for handle in handles])
+        return [handle for handle in handles if handle["staged"] not in existing]
 
-    def hold(self) -> None:
-        self.connection.execute(select(literal(1)).select_from(known_table(self.settings.table, [])).limit(0))
+    def lock_definition(self) -> None:
+        self.connection.execute(select(literal(1)).select_from(existing_table(self.settings.table, [])).limit(0))
 
     def empty(self) -> bool:
         """Delete all rows of the target. TRUNCATE is not used, because it commits."""
-        target = known_table(self.settings.table, [])
+        target = existing_table(self.settings.table, [])
         self.connection.execute(delete(target))
         if not self.dialect.triggers_skip_rows:
             return True
@@ -45,22 +45,22 @@ class SqlReleasing:
         staging = self._staging(handle)
         if self.settings.mode == "upsert":
             return self._upsert(handle, staging)
-        target = known_table(self.settings.table, handle["columns"])
+        target = existing_table(self.settings.table, handle["columns"])
         rows = select(*(staging.c[name] for name in handle["columns"])).where(staging.c[PART].in_(handle["parts"]))
-        return self._came(self.dialect.insert(target).from_select(handle["columns"], rows))
+        return self._inserted_rows(self.dialect.insert(target).from_select(handle["columns"], rows))
 
     def count(self, handle: Handle) -> int:
-        return self._counted(_parts_of(self._staging(handle), handle))
+        return self._count_rows(_parts_of(self._staging(handle), handle))
 
     def drop(self, handle: Handle) -> None:
         """Do nothing, because a DROP would commit. The sink drops the table after the release."""
 
     def _staging(self, handle: Handle) -> Table:
-        return known_table(TableName(self.settings.schema, handle["staged"]), [*handle["columns"], PART, ROW])
+        return existing_table(TableName(self.settings.schema, handle["staged"]), [*handle["columns"], PART, ROW])
 
-    def _came(self, insert: Insert) -> int:
-        if self.dialect.passes_over_conflicts(self.connection, self.settings.table):
-            insert = self.dialect.overruling(insert)
+    def _inserted_rows(self, insert: Insert) -> int:
+        if self.dialect.skips_conflicts(self.connection, self.settings.table):
+            insert = self.dialect.failing_on_conflict(insert)
         return self.connection.execute(insert).rowcount
 
     def _upsert(self, handle: Handle, staging: Table) -> int:
@@ -69,21 +69,25 @@ class SqlReleasing:
         Return the number of staged rows, less those that did not reach the target. Batches must come in their order.
         """
         table, names = self.settings.table, self.settings.key
-        target = known_table(table, handle["columns"])
+        target = existing_table(table, handle["columns"])
         key = self.dialect.compared_key(self.connection, table, staging, names)
         newest = _newest(staging, handle, key)
-        came = self._came(self.dialect.upsert(target, handle["columns"], newest, names, _guard(handle, names)))
+        inserted = self._inserted_rows(
+            self.dialect.upsert(target, handle["columns"], newest, names, _guard(handle, names))
+        )
         staged = _parts_of(staging, handle)
-        found = self._counted(staged)
-        if not self.dialect.may_leave_rows_out(self.connection, table):
-            return found
+        staged_rows = self._count_rows(staged)
+        if not self.dialect.may_skip_rows(self.connection, table):
+            return staged_rows
         if set(handle["columns"]) > set(names):
-            return found - (self._counted(newest) - came)
+            return staged_rows - (self._count_rows(newest) - inserted)
         # if all columns are key columns, rows that existed before are not written
-        is_there = exists().where(*(target.c[name] == one for name, one in zip(names, key, strict=True)))
-        return found - self._counted(staged.where(~is_there))
+        is_existing = exists().where(
+            *(target.c[name] == key_column for name, key_column in zip(names, key, strict=True))
+        )
+        return staged_rows - self._count_rows(staged.where(~is_existing))
 
-    def _counted(self, rows: Select[Any]) -> int:
+    def _count_rows(self, rows: Select[Any]) -> int:
         return int(self.connection.execute(select(func.count()).select_from(rows.subquery())).scalar_one())
 
 
@@ -100,6 +104,6 @@ def _guard(handle: Handle, key: Sequence[str]) -> str | None:
 def _newest(staging: Table, handle: Handle, key: Sequence[ColumnElement[Any]]) -> Select[Any]:
     columns = [staging.c[name] for name in handle["columns"]]
     order = (staging.c[PART].desc(), staging.c[ROW].desc())
-    place = func.row_number().over(partition_by=key, order_by=order).label(_PLACE)
-    ranked = select(*columns, place).where(staging.c[PART].in_(handle["parts"])).subquery("_ckpt_ranked")
-    return select(*(ranked.c[name] for name in handle["columns"])).where(ranked.c[_PLACE] == 1)
+    rank = func.row_number().over(partition_by=key, order_by=order).label(_RANK)
+    ranked = select(*columns, rank).where(staging.c[PART].in_(handle["parts"])).subquery("_ckpt_ranked")
+    return select(*(ranked.c[name] for name in handle["columns"])).where(ranked.c[_RANK] == 1)

@@ -79,7 +79,7 @@ class SqlSink(DatabaseSink):
         self.validate()
         try:
             from airflow_provider_ckpt.sinks.sql.address import Address
-            from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink, opened
+            from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink, open_database
         except ModuleNotFoundError as error:
             if error.name not in ("sqlalchemy", "pymysql"):
                 raise
@@ -94,4 +94,4 @@ class SqlSink(DatabaseSink):
             address = address.with_statement_timeout(self.statement_timeout)
         if address.may_lack_tls:
             warn_once(_MAY_LACK_TLS.format(sink=context.uid))
-        return BoundSqlSink(self.settings, context, opened(address))
+        return BoundSqlSink(self.settings, context, open_database(address))

@@ -23,15 +23,15 @@ _NO_WORDS = re.compile(
 _EVENT = re.compile(r"\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 """An unquoted name cannot be one of these words."""
 _IGNORE = re.compile(r"\bRAISE\s*\(\s*IGNORE\b", re.IGNORECASE)
-_PASSES_OVER = re.compile(r"\bON\s+CONFLICT\s+(?:IGNORE|REPLACE)\b", re.IGNORECASE)
+_SKIPS_CONFLICTS = re.compile(r"\bON\s+CONFLICT\s+(?:IGNORE|REPLACE)\b", re.IGNORECASE)
 
 
-def passes_over_conflicts(table: str) -> bool:
+def skips_conflicts(table: str) -> bool:
     """Return whether a constraint of a CREATE TABLE skips a conflicting row or replaces the existing one."""
-    return _PASSES_OVER.search(_NO_WORDS.sub(" ", table)) is not None
+    return _SKIPS_CONFLICTS.search(_NO_WORDS.sub(" ", table)) is not None
 
 
-def leaves_rows_out(trigger: str) -> bool:
+def trigger_skips_rows(trigger: str) -> bool:
     """Return whether the trigger may skip a row that is inserted.
 
     A trigger of an UPDATE may keep the existing row instead of the new one, which loses no row.
@@ -47,7 +47,7 @@ _GENERATED = (2, 3)
 
 
 class SQLiteCatalog:
-    def unfitness(self, connection: Connection) -> str | None:
+    def server_problem(self, connection: Connection) -> str | None:
         version = tuple(connection.dialect.server_version_info or ())
         if version < _OLDEST:
             return f"its SQLite is {'.'.join(map(str, version))}; 3.31 is the oldest that the sink works with"
@@ -60,19 +60,21 @@ class SQLiteCatalog:
         return problem, "Write the table without a schema, and no staging_schema"
 
     def name_problem(self, connection: Connection, table: TableName) -> Problem | None:
-        asked = text("SELECT name FROM main.sqlite_master WHERE lower(name) = lower(:n) AND type IN ('table', 'view')")
-        found = connection.execute(asked, {"n": table.name}).scalars().all()
-        if not found or table.name in found:
+        query = text("SELECT name FROM main.sqlite_master WHERE lower(name) = lower(:n) AND type IN ('table', 'view')")
+        names = connection.execute(query, {"n": table.name}).scalars().all()
+        if not names or table.name in names:
             return None
-        return f"its file has a table {found[0]!r}, and ignores upper and lower case", "Write it like that"
+        return f"its file has a table {names[0]!r}, and ignores upper and lower case", "Write it like that"
 
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
-        known = set(connection.execute(text("SELECT name FROM main.sqlite_master WHERE type = 'table'")).scalars())
+        existing_tables = set(
+            connection.execute(text("SELECT name FROM main.sqlite_master WHERE type = 'table'")).scalars()
+        )
         page = int(connection.execute(text("PRAGMA page_size")).scalar_one())
-        can_tell = connection.execute(text("SELECT sqlite_compileoption_used('ENABLE_DBSTAT_VTAB')")).scalar_one()
-        asked = text("SELECT sum(pgsize) FROM dbstat WHERE name = :n" if can_tell else "SELECT NULL WHERE :n = :n")
-        there = [name for name in names if name in known]
-        return {name: int(connection.execute(asked, {"n": name}).scalar() or page) for name in there}
+        has_sizes = connection.execute(text("SELECT sqlite_compileoption_used('ENABLE_DBSTAT_VTAB')")).scalar_one()
+        query = text("SELECT sum(pgsize) FROM dbstat WHERE name = :n" if has_sizes else "SELECT NULL WHERE :n = :n")
+        existing = [name for name in names if name in existing_tables]
+        return {name: int(connection.execute(query, {"n": name}).scalar() or page) for name in existing}
 
     def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
         return []
@@ -85,24 +87,27 @@ class SQLiteCatalog:
         A staging table has no collations, and an index may have other ones than its columns.
         """
         indexes = _indexes(connection, name.name).values()
-        found = next((index for index in indexes if index.keys() == set(key)), {})
-        return [collate(staging.c[one], found[one]) if one in found else staging.c[one] for one in key]
+        collations = next((index for index in indexes if index.keys() == set(key)), {})
+        return [
+            collate(staging.c[column], collations[column]) if column in collations else staging.c[column]
+            for column in key
+        ]
 
-    def may_leave_rows_out(self, connection: Connection, name: TableName) -> bool:
-        asked = text("SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = lower(:n)")
-        return any(map(leaves_rows_out, connection.execute(asked, {"n": name.name}).scalars()))
+    def may_skip_rows(self, connection: Connection, name: TableName) -> bool:
+        query = text("SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = lower(:n)")
+        return any(map(trigger_skips_rows, connection.execute(query, {"n": name.name}).scalars()))
 
-    def passes_over_conflicts(self, connection: Connection, name: TableName) -> bool:
-        asked = text("SELECT sql FROM main.sqlite_master WHERE type = 'table' AND lower(name) = lower(:n)")
-        return any(map(passes_over_conflicts, connection.execute(asked, {"n": name.name}).scalars()))
+    def skips_conflicts(self, connection: Connection, name: TableName) -> bool:
+        query = text("SELECT sql FROM main.sqlite_master WHERE type = 'table' AND lower(name) = lower(:n)")
+        return any(map(skips_conflicts, connection.execute(query, {"n": name.name}).scalars()))
 
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
-        asked = text("SELECT type, sql FROM main.sqlite_master WHERE name = :n AND type IN ('table', 'view')")
-        found = connection.execute(asked, {"n": name.name}).one_or_none()
-        if found is None:
+        query = text("SELECT type, sql FROM main.sqlite_master WHERE name = :n AND type IN ('table', 'view')")
+        entry = connection.execute(query, {"n": name.name}).one_or_none()
+        if entry is None:
             return None
-        refusal = None if found[0] == "table" else "it is a view"
-        if refusal is None and str(found[1]).upper().startswith("CREATE VIRTUAL"):
+        refusal = None if entry[0] == "table" else "it is a view"
+        if refusal is None and str(entry[1]).upper().startswith("CREATE VIRTUAL"):
             refusal = "it is a virtual table"
         rows = _pragma(connection, "table_xinfo", name.name)
         keys = [row for row in rows if row[5]]
@@ -114,22 +119,22 @@ class SQLiteCatalog:
 def _uniques(connection: Connection, table: str, rowid: list[str]) -> dict[str, frozenset[str]]:
     uniques = {"PRIMARY KEY": frozenset(rowid)} if rowid else {}
     compared: dict[frozenset[str], dict[str, str]] = {}
-    unfit = set[frozenset[str]]()
+    ambiguous = set[frozenset[str]]()
     for index, collations in _indexes(connection, table).items():
         uniques[index] = names = frozenset(collations)
         if compared.setdefault(names, collations) != collations:
-            unfit.add(names)  # the two indexes compare texts differently, and ON CONFLICT may use either
-    return {index: frozenset() if names in unfit else names for index, names in uniques.items()}
+            ambiguous.add(names)  # the two indexes compare texts differently, and ON CONFLICT may use either
+    return {index: frozenset() if names in ambiguous else names for index, names in uniques.items()}
 
 
 def _indexes(connection: Connection, table: str) -> dict[str, dict[str, str]]:
     """Return unique index -> (column -> collation). It has no columns if it covers an expression or some rows only."""
-    found = {}
+    indexes = {}
     for _, index, is_unique, _, is_partial in _pragma(connection, "index_list", table):
         if is_unique:
             columns = {row[2]: row[4] for row in _pragma(connection, "index_xinfo", index) if row[5]}
-            found[index] = {} if is_partial or None in columns else columns
-    return found
+            indexes[index] = {} if is_partial or None in columns else columns
+    return indexes
 
 
 def _column(row: Any, *, is_rowid: bool) -> SqlColumn:
@@ -137,11 +142,11 @@ def _column(row: Any, *, is_rowid: bool) -> SqlColumn:
     return SqlColumn(
         type=row[2],
         not_null=bool(row[3]) or is_rowid,
-        is_given=row[4] is not None or is_rowid,
-        is_always=row[6] in _GENERATED,
+        has_default=row[4] is not None or is_rowid,
+        is_computed=row[6] in _GENERATED,
         definition=row[2],
     )
 
 
-def _pragma(connection: Connection, name: str, of: str) -> list[Any]:
-    return list(connection.execute(text(f"SELECT * FROM pragma_{name}(:n)"), {"n": of}))
+def _pragma(connection: Connection, name: str, table: str) -> list[Any]:
+    return list(connection.execute(text(f"SELECT * FROM pragma_{name}(:n)"), {"n": table}))

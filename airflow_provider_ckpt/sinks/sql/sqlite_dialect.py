@@ -21,7 +21,7 @@ from sqlalchemy.sql.dml import Insert
 from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.database.spark_types import decimal_of, fits_in_json, is_text, plain
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
-from airflow_provider_ckpt.sinks.sql.inserting import told
+from airflow_provider_ckpt.sinks.sql.inserting import error_text
 from airflow_provider_ckpt.sinks.sql.sqlite_catalog import SQLiteCatalog
 from airflow_provider_ckpt.sinks.sql.target_table import TriggerWrites
 
@@ -52,11 +52,11 @@ def affinity(declared: str) -> str:
     text = declared.upper()
     if "INT" in text:
         return "INTEGER"
-    if any(one in text for one in ("CHAR", "CLOB", "TEXT")):
+    if any(part in text for part in ("CHAR", "CLOB", "TEXT")):
         return "TEXT"
     if "BLOB" in text or not text:
         return "BLOB"
-    return "REAL" if any(one in text for one in ("REAL", "FLOA", "DOUB")) else "NUMERIC"
+    return "REAL" if any(part in text for part in ("REAL", "FLOA", "DOUB")) else "NUMERIC"
 
 
 def fits(kind: Any, column: str) -> bool:
@@ -68,15 +68,15 @@ def fits(kind: Any, column: str) -> bool:
         kind: the type, spelled as in Spark's schema JSON.
         column: its declared type.
     """
-    kind, found = plain(kind), affinity(column)
+    kind, column_affinity = plain(kind), affinity(column)
     if isinstance(kind, dict):
-        return fits_in_json(kind) and (found == "TEXT" or column.upper() == "JSON")
+        return fits_in_json(kind) and (column_affinity == "TEXT" or column.upper() == "JSON")
     if is_text(kind) or decimal_of(kind) is not None:
-        return found == "TEXT"
-    return found == _AFFINITIES.get(kind) or column.upper() in _DECLARED.get(kind, ())
+        return column_affinity == "TEXT"
+    return column_affinity == _AFFINITIES.get(kind) or column.upper() in _DECLARED.get(kind, ())
 
 
-def made_for(kind: Any) -> str | None:
+def column_type_for(kind: Any) -> str | None:
     """Return the type of a new column for such values; None if there is none."""
     kind = plain(kind)
     if isinstance(kind, dict):
@@ -88,7 +88,7 @@ _BUSY = 30.0
 """Seconds that a session waits for others, because only one session writes at a time."""
 
 
-class RollingBack(sqlite3.Connection):
+class RollbackOnClose(sqlite3.Connection):
     """A connection that rolls back before it closes.
 
     An exception's traceback may keep a cursor alive. Without the rollback, the closed connection would hold its lock
@@ -111,13 +111,13 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments by which a missing file is not created, because a missing file is not an empty database.
 
-        SQLite's driver begins no transactions by itself; :meth:`attend` does.
+        SQLite's driver begins no transactions by itself; :meth:`configure_transactions` does.
         """
-        place = f"file:{quote(parameters['path'])}?mode=rw"
-        return {"database": place, "uri": True, "timeout": _BUSY, "isolation_level": None, "check_same_thread": False}
+        uri = f"file:{quote(parameters['path'])}?mode=rw"
+        return {"database": uri, "uri": True, "timeout": _BUSY, "isolation_level": None, "check_same_thread": False}
 
     def connect(self, **parameters: Any) -> Any:
-        return sqlite3.connect(**parameters, factory=RollingBack)
+        return sqlite3.connect(**parameters, factory=RollbackOnClose)
 
     def absence(self, parameters: Mapping[str, Any]) -> str | None:
         path = Path(parameters["path"])
@@ -125,21 +125,21 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
             return None
         if path.exists():
             return f"{path} is no file; give the path of a file"
-        make = f"touch {shlex.quote(str(path))}"
-        make = make if path.parent.is_dir() else f"mkdir -p {shlex.quote(str(path.parent))} && {make}"
-        return f"there is no file {path}, and the sink makes none. Correct its path, or make an empty file: `{make}`"
+        command = f"touch {shlex.quote(str(path))}"
+        command = command if path.parent.is_dir() else f"mkdir -p {shlex.quote(str(path.parent))} && {command}"
+        return f"there is no file {path}, and the sink makes none. Correct its path, or make an empty file: `{command}`"
 
-    def connected(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+    def open_connection(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
         return connect(**parameters)
 
-    def settle(self) -> Sequence[str]:
+    def session_statements(self) -> Sequence[str]:
         return "PRAGMA synchronous = EXTRA", "PRAGMA foreign_keys = ON"
 
-    def attend(self, engine: Engine) -> None:
+    def configure_transactions(self, engine: Engine) -> None:
         """Take the lock before anything is read. Otherwise two sessions that have both read would both write."""
         event.listen(engine, "begin", _begin)
 
-    def is_passing(self, code: int, *, is_connected: bool) -> bool:
+    def is_transient(self, code: int, *, is_connected: bool) -> bool:
         return code == 5
 
     def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
@@ -148,7 +148,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
 
     def explain(self, error: Any, table: TableName, key: Collection[str], read: Any) -> str:
         """Return the error's text. SQLite's messages contain names and texts of triggers, but no values."""
-        return told(error)
+        return error_text(error)
 
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
@@ -161,13 +161,13 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     def fits(self, kind: Any, column: str) -> bool:
         return fits(kind, column)
 
-    def made_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
-        return made_for(kind)
+    def column_type_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
+        return column_type_for(kind)
 
     def insert(self, table: Table) -> Insert:
         return sqlite.insert(table)
 
-    def overruling(self, insert: Insert) -> Insert:
+    def failing_on_conflict(self, insert: Insert) -> Insert:
         """Return an insert with OR ABORT. It also overrides the conflict clauses in triggers (INSERT OR IGNORE)."""
         return insert.prefix_with("OR ABORT")
 

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.sink import StageRequest
 from airflow_provider_ckpt.sinks.sql.database import Database
 from airflow_provider_ckpt.sinks.sql.inserting import inserter
-from airflow_provider_ckpt.sinks.sql.tables import made_table, staging_columns
+from airflow_provider_ckpt.sinks.sql.tables import new_table, staging_columns
 from airflow_provider_ckpt.sinks.sql.target_table import SqlTable
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|`((?:[^`]|``)+)`", re.DOTALL)
 
 
-def about(check: str, columns: Collection[str]) -> bool:
+def refers_only_to(check: str, columns: Collection[str]) -> bool:
     """Return whether the CHECK names only these columns; False if it names none, because it is then not understood."""
-    named = {found.replace("``", "`") for found in _QUOTED.findall(check) if found}
+    named = {name.replace("``", "`") for name in _QUOTED.findall(check) if name}
     return bool(named) and named <= set(columns)
 
 
@@ -41,13 +41,10 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
 
     Args:
         connection: in a transaction.
-        table: name of the target.
-        columns: columns of the rows.
-        key: names of the key columns.
         types: column -> type.
     """
-    made = [(name, types[name], name in key) for name, _ in columns]
-    connection.execute(CreateTable(made_table(table, made, key), if_not_exists=True))
+    definitions = [(name, types[name], name in key) for name, _ in columns]
+    connection.execute(CreateTable(new_table(table, definitions, key), if_not_exists=True))
 
 
 def staging_table_of(name: TableName, target: SqlTable, columns: Columns) -> Table:
@@ -55,10 +52,10 @@ def staging_table_of(name: TableName, target: SqlTable, columns: Columns) -> Tab
 
     So a row that the target refuses is refused before its batch is acknowledged.
     """
-    given = [name for name, _ in columns]
-    made = [(one, target.columns[one].definition, target.columns[one].not_null) for one in given]
-    checks = [check for check in target.checks if about(check, given)]
-    return made_table(name, staging_columns(made), (PART, ROW), checks)
+    names = [name for name, _ in columns]
+    definitions = [(name, target.columns[name].definition, target.columns[name].not_null) for name in names]
+    checks = [check for check in target.checks if refers_only_to(check, names)]
+    return new_table(name, staging_columns(definitions), (PART, ROW), checks)
 
 
 def insert_rows(
@@ -74,7 +71,7 @@ def insert_rows(
 
     Raises RowsRefusedError, SinkUnavailableError, and the errors of the frame itself.
     """
-    written = frame.selectExpr(*(_as_written(name, kind) for name, kind in columns))
+    written = frame.selectExpr(*(_expression(name, kind) for name, kind in columns))
     limits = []
     for name, _ in columns:
         column = target.columns[name]
@@ -83,19 +80,19 @@ def insert_rows(
     run = inserter(
         database.address.kind,
         database.parameters,
-        dialect.settle(),
+        dialect.session_statements(),
         dialect.insert_text(staging),
         limits,
     )
-    answers: list[dict[str, Any]] = request.over_partitions(written, run)
-    failed = [answer["error"] for answer in answers if "error" in answer]
-    for error in failed:
-        if not dialect.is_passing(error["code"], is_connected=error["is_connected"]):
+    results: list[dict[str, Any]] = request.over_partitions(written, run)
+    errors = [result["error"] for result in results if "error" in result]
+    for error in errors:
+        if not dialect.is_transient(error["code"], is_connected=error["is_connected"]):
             raise failures.rows_refused(error["text"])
-    for error in failed:
+    for error in errors:
         raise failures.unreachable("stage a batch from an executor", error["text"])
-    return answers
+    return results
 
 
-def _as_written(name: str, kind: Any) -> str:
+def _expression(name: str, kind: Any) -> str:
     return as_json(name) if isinstance(plain(kind), dict) else quoted(name)

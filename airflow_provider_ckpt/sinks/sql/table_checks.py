@@ -50,11 +50,11 @@ def _key_problems(table: SqlTable, key: frozenset[str]) -> Iterator[Problem]:
 
 def _guard_problems(table: SqlTable, key: frozenset[str]) -> Iterator[Problem]:
     """Yield a problem if an upsert could replace a row of another key, because the key has only TIMESTAMP columns."""
-    others = [name for name, found in table.uniques.items() if found != key]
+    other_indexes = [name for name, columns in table.uniques.items() if columns != key]
     kinds = [table.columns[name].type for name in key if name in table.columns]
-    if others and all(kind.startswith("timestamp") for kind in kinds):
+    if other_indexes and all(kind.startswith("timestamp") for kind in kinds):
         problem = (
-            f"its key has only TIMESTAMP columns, and it has another unique index, {others[0]}: a row that meets that "
-            "one would replace a row of another key"
+            f"its key has only TIMESTAMP columns, and it has another unique index, {other_indexes[0]}: a row that "
+            "meets that one would replace a row of another key"
         )
         yield problem, "Add another column to the key, or drop that index"

@@ -34,7 +34,7 @@ def named(text: str) -> quoted_name:
     return quoted_name(text, True)
 
 
-def made_table(
+def new_table(
     name: TableName,
     columns: Sequence[tuple[str, str, bool]],
     key: Sequence[str] = (),
@@ -43,12 +43,10 @@ def made_table(
     """Return a table to create.
 
     Args:
-        name: its name.
         columns: (name, type, whether it is NOT NULL).
-        key: columns of the primary key.
         checks: CHECK constraints, as SQL.
     """
-    made: list[Column[Any]] = [
+    sql_columns: list[Column[Any]] = [
         # NULL is written explicitly, because a TIMESTAMP of older servers is NOT NULL by default and turns NULL into
         # the current time.
         Column(
@@ -63,17 +61,17 @@ def made_table(
     return Table(
         named(name.name),
         MetaData(),
-        *made,
+        *sql_columns,
         *(CheckConstraint(check) for check in checks),
         schema=named(name.schema),
         **_OPTIONS,
     )
 
 
-def known_table(name: TableName, columns: Sequence[str]) -> Table:
+def existing_table(name: TableName, columns: Sequence[str]) -> Table:
     """Return an existing table, with the columns that a statement names."""
-    made: list[Column[Any]] = [Column(named(column)) for column in columns]
-    return Table(named(name.name), MetaData(), *made, schema=named(name.schema))
+    sql_columns: list[Column[Any]] = [Column(named(column)) for column in columns]
+    return Table(named(name.name), MetaData(), *sql_columns, schema=named(name.schema))
 
 
 def staging_columns(columns: Sequence[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
@@ -84,13 +82,13 @@ class LedgerTables:
     """The ledger's tables in one schema. The table ``format`` contains their version."""
 
     def __init__(self, schema: str) -> None:
-        self._schema, self._known = named(schema), MetaData()
-        who = (("job", 200), ("sink", 100))
+        self._schema, self._metadata = named(schema), MetaData()
+        sink_key = (("job", 200), ("sink", 100))
         handle = ("handle", 255)
         self.format = self._table("format", (("format", 100),), Column("version", Integer, nullable=False))
         self.ledger = self._table(
             "ledger",
-            who,
+            sink_key,
             Column("target", _target(), nullable=False),
             Column("mode", _ascii(10), nullable=False),
             Column("born", _ascii(32), nullable=False),
@@ -98,18 +96,20 @@ class LedgerTables:
             Column("rows", BigInteger, nullable=False),
             Column("superseded_by", _ascii(200)),
         )
-        self.released = self._table("released", (*who, handle), Column("checkpoint", BigInteger, nullable=False))
-        self.staged = self._table("staged", (*who, handle), Column("staging", _ascii(64), nullable=False))
+        self.released = self._table("released", (*sink_key, handle), Column("checkpoint", BigInteger, nullable=False))
+        self.staged = self._table("staged", (*sink_key, handle), Column("staging", _ascii(64), nullable=False))
         self.targets = self._table("targets", (), Column("target", _target(), primary_key=True))
 
-    def _table(self, name: str, key: Sequence[tuple[str, int]], *more: Column[Any]) -> Table:
+    def _table(self, name: str, key: Sequence[tuple[str, int]], *other_columns: Column[Any]) -> Table:
         keys = [Column(column, _ascii(size), primary_key=True, autoincrement=False) for column, size in key]
-        return Table(f"ckpt_{name}", self._known, *keys, *more, schema=self._schema, **_OPTIONS)
+        return Table(f"ckpt_{name}", self._metadata, *keys, *other_columns, schema=self._schema, **_OPTIONS)
 
     @property
     def all(self) -> Mapping[str, Table]:
         """Return the tables by name. The last one is ``format``, which marks that all exist."""
-        return {str(one.name): one for one in (self.targets, self.staged, self.released, self.ledger, self.format)}
+        return {
+            str(table.name): table for table in (self.targets, self.staged, self.released, self.ledger, self.format)
+        }
 
 
 def _ascii(size: int) -> String:
@@ -121,7 +121,7 @@ def _target() -> String:
     return String(300)
 
 
-MOST = 900
+MAX_VALUES = 900
 """Values in one statement. SQLite before 3.32 takes 999 parameters.
 
 900 handles are far below MySQL's smallest ``max_allowed_packet``.
@@ -129,5 +129,5 @@ MOST = 900
 
 
 def portions(texts: Sequence[str]) -> Iterator[list[str]]:
-    for at in range(0, len(texts), MOST):
-        yield list(texts[at : at + MOST])
+    for start in range(0, len(texts), MAX_VALUES):
+        yield list(texts[start : start + MAX_VALUES])

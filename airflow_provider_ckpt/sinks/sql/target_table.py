@@ -32,7 +32,6 @@ class SqlTable:
 
     Args:
         refusal: why the table cannot keep rows, for people; None if it can.
-        columns: columns by name.
         uniques: unique index -> its columns; empty if it covers a part of a column, an expression, or some rows only.
         checks: its CHECKs, as SQL.
     """

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.job.loading.loading import parts_of, path_of
 from airflow_provider_ckpt.job.loading.module_origins import is_foreign
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.job.sink_operator import HasSinks
-from airflow_provider_ckpt.sinks.file.file_folders import BESIDE
+from airflow_provider_ckpt.sinks.file.file_folders import BOOKS_PREFIX
 from airflow_provider_ckpt.spark.query.errors import ForeignCodeError
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.storage.location import Location
@@ -133,7 +133,7 @@ class CodePlaces:
             above, name = os.path.split(folder)
             if os.path.lexists(os.path.join(folder, ROOT_MARKER)):
                 return f"{folder}, a checkpoint root"
-            if name.startswith(BESIDE) or os.path.lexists(os.path.join(above, BESIDE + name)):
+            if name.startswith(BOOKS_PREFIX) or os.path.lexists(os.path.join(above, BOOKS_PREFIX + name)):
                 return f"{folder}, the folder of a sink"
             folder = above
         return None

@@ -84,7 +84,7 @@ GARBAGE = (
         "deleted-though-staged-rows-stay",
         "R16",
         "BoundFileSink.collect_garbage",
-        "    if each.failed:\n",
+        "    if errors.failed:\n",
         "    if False:\n",
         (
             "tests/client/test_delete_interrupted.py"

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.sinks.errors import RowsRefusedError
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
 from airflow_provider_ckpt.sinks.postgres.staging import known_rows
-from airflow_provider_ckpt.sinks.postgres.type_fit import as_written_in_binary, fits
+from airflow_provider_ckpt.sinks.postgres.type_fit import binary_expression, fits
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
 from airflow_provider_ckpt.testing.staging import counted, stage
@@ -66,7 +66,7 @@ class Table:
 
     def copied(self, batches: Sequence[pyarrow.RecordBatch], arrow_types: list[str] | None, **given: Any) -> Any:
         copy, conninfo = f"COPY {self.name} FROM STDIN", psycopg.conninfo.conninfo_to_dict(self.world.url)
-        given = {"known": known_rows(), "numbers_rows": False, **given}
+        given = {"sample": known_rows(), "numbers_rows": False, **given}
         settle = ["SET TIME ZONE 'UTC'", f"TRUNCATE {self.name}"]
         return copier(conninfo, [*settle, copy], 60, arrow_types=arrow_types, **given)(7, batches)
 
@@ -127,7 +127,7 @@ def test_an_encoder_that_is_missing_or_wrong_is_not_used(table: Table, monkeypat
     # the encoding of a decimal begins with 50; this makes it 51
     wrong = expected.replace(b"\x00\x32\x00\x00", b"\x00\x33\x00\x00")
     assert wrong != expected
-    assert table.copied([batch], ARROW, known=(rows, wrong)) == {"part": 7, "rows": 1, "form": "csv"}
+    assert table.copied([batch], ARROW, sample=(rows, wrong)) == {"part": 7, "rows": 1, "form": "csv"}
     assert table.bytes() == as_it_should
     for other in (None, Panicking()):
         monkeypatch.setitem(sys.modules, "pgpq", other)
@@ -172,8 +172,8 @@ def test_values_of_a_type_of_the_users_own_and_decimals_of_thousands_are_not_cas
     """Spark cannot cast them, so they are not copied in binary form. The job learns it when the rows are staged."""
     own = {"type": "udt", "class": "shop.Number", "sqlType": "integer"}
     assert fits(own, "bigint")
-    assert as_written_in_binary("c", own, "bigint") is None
-    assert as_written_in_binary("c", "decimal(3,-2)", "numeric") == ("`c`", "decimal128(")
+    assert binary_expression("c", own, "bigint") is None
+    assert binary_expression("c", "decimal(3,-2)", "numeric") == ("`c`", "decimal128(")
 
 
 def test_texts_are_those_of_a_database_of_another_encoding(spark: SparkSession, world: World) -> None:
@@ -221,7 +221,7 @@ FITTING = [(kind, column) for kind in SAMPLES for column in COLUMNS if fits(kind
 
 
 def test_what_is_never_written_in_binary() -> None:
-    needs_text = {(kind, column) for kind, column in FITTING if as_written_in_binary("c", kind, column) is None}
+    needs_text = {(kind, column) for kind, column in FITTING if binary_expression("c", kind, column) is None}
     assert needs_text == {
         ("float", "double precision"),  # the text of a real is shorter than the text of the same double
         *(
@@ -234,7 +234,7 @@ def test_what_is_never_written_in_binary() -> None:
 
 def test_each_type_comes_into_each_column_that_it_fits(spark: SparkSession, world: World) -> None:
     """Spark writes two tables of all pairs of types: one is copied in binary form, the other as text."""
-    pairs = [(kind, column) for kind, column in FITTING if as_written_in_binary("c", kind, column) is not None]
+    pairs = [(kind, column) for kind, column in FITTING if binary_expression("c", kind, column) is not None]
     answers: list[dict[str, Any]] = []
 
     def run(frame: Any, function: Any) -> list[Any]:

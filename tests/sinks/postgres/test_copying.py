@@ -34,7 +34,7 @@ batch = pyarrow.RecordBatch.from_pydict({{"tags": [["a", None]]}})
 
 def on_an_executor(tmp_path: Path, absent: set[str], act: str) -> subprocess.CompletedProcess[str]:
     cloudpickle.register_pickle_by_value(copying)  # type: ignore[no-untyped-call]  # as the driver does
-    settings: Any = {"arrow_types": ["list"], "known": known_rows(), "numbers_rows": False}
+    settings: Any = {"arrow_types": ["list"], "sample": known_rows(), "numbers_rows": False}
     function = copying.copier({"host": "256.0.0.1"}, ["SELECT 1", "COPY"], 60, **settings)
     (tmp_path / "function").write_bytes(cloudpickle.dumps(function))  # type: ignore[no-untyped-call]
     code = _EXECUTOR.format(absent=absent, act=act)

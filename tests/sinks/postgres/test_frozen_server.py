@@ -92,7 +92,7 @@ def test_an_executor_gives_it_up_too(world: World) -> None:
     with cold:
         begun = time.monotonic()
         conninfo = psycopg.conninfo.conninfo_to_dict(world.url)
-        run = copier(conninfo, [copy], 1, arrow_types=["int32", "string"], known=known_rows(), numbers_rows=True)
+        run = copier(conninfo, [copy], 1, arrow_types=["int32", "string"], sample=known_rows(), numbers_rows=True)
         told = run(7, batches())
         assert time.monotonic() - begun < IN_TIME
     assert (told["rows"], told["error"]["sqlstate"]) == (0, None)
@@ -102,7 +102,7 @@ def test_an_executor_gives_it_up_too(world: World) -> None:
 def test_a_long_statement_of_a_server_that_lives_is_not_cut(world: World) -> None:
     address = Address.of_url(world.url)
     assert address is not None
-    database, failures = Database(address, patience=30), world.table().new()._failures
+    database, failures = Database(address, timeout=30), world.table().new()._failures
     with database.transaction("look", failures, AssertionError) as connection:
         connection.execute("SELECT pg_sleep(1.5)")
 
@@ -110,5 +110,5 @@ def test_a_long_statement_of_a_server_that_lives_is_not_cut(world: World) -> Non
 def test_the_option_of_the_sink_is_the_limit_of_a_statement(world: World) -> None:
     bound = world.sink(statement_timeout=90).bind(SinkContext("orders", "lake"))
     assert isinstance(bound, BoundPostgresSink)
-    assert bound._database.patience == 90
+    assert bound._database.timeout == 90
     assert "statement_timeout" not in world.sink(statement_timeout=90).definition(), "it may change"

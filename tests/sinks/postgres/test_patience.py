@@ -28,7 +28,7 @@ def test_who_is_not_answered_is_cut_off_and_says_so(ends: tuple[socket.socket, s
     with (
         StatementWatchdog(line, SECONDS) as server,
         pytest.raises(psycopg.OperationalError, match=r"has not answered for 0.2 s"),
-        server.answered(),
+        server.limit_time(),
     ):
         assert line.recv(1) == b"", "until it is cut"
         raise psycopg.OperationalError("consuming input failed: values of rows")
@@ -39,7 +39,7 @@ def test_many_answers_that_take_longer_together_cut_nothing(ends: tuple[socket.s
     begun, statements = time.monotonic(), 0
     with StatementWatchdog(line, SECONDS) as server:
         while time.monotonic() < begun + 4 * SECONDS:
-            with server.answered():
+            with server.limit_time():
                 other.sendall(b"x")
                 assert line.recv(1) == b"x"
             statements += 1
@@ -50,7 +50,7 @@ def test_nobody_is_cut_off_who_asks_nothing(ends: tuple[socket.socket, socket.so
     """Spark may take any time between two statements."""
     line, other = ends
     with StatementWatchdog(line, SECONDS) as server:
-        with server.answered():
+        with server.limit_time():
             pass
         assert select.select([line], [], [], 4 * SECONDS)[0] == [], "its end would be there to read"
         other.sendall(b"x")
@@ -62,6 +62,6 @@ def test_what_the_server_refuses_in_time_is_raised_as_it_is(ends: tuple[socket.s
     with (
         StatementWatchdog(line, 60.0) as server,
         pytest.raises(psycopg.errors.UniqueViolation, match="twice"),
-        server.answered(),
+        server.limit_time(),
     ):
         raise psycopg.errors.UniqueViolation("twice")

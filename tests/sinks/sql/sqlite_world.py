@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_ckpt.sinks.sql.sqlite_dialect import RollingBack
+from airflow_provider_ckpt.sinks.sql.sqlite_dialect import RollbackOnClose
 from tests.sinks.sql.world import Connect, SqlSteps, Watch, World
 
 
@@ -31,7 +31,7 @@ class SQLiteWorld(World):
             def executemany(self, statement: str, *values: Any) -> Any:
                 return steps.step(statement, lambda: super(Cursor, self).executemany(statement, *values))
 
-        class Dying(RollingBack):
+        class Dying(RollbackOnClose):
             def cursor(self, *given: Any) -> Any:
                 return super().cursor(Cursor)
 
@@ -41,7 +41,7 @@ class SQLiteWorld(World):
         return lambda **parameters: sqlite3.connect(**parameters, factory=Dying)
 
     def losing(self) -> Connect:
-        class Losing(RollingBack):
+        class Losing(RollbackOnClose):
             def commit(self) -> None:
                 super().commit()
                 raise sqlite3.OperationalError("database is locked")
@@ -54,7 +54,7 @@ class SQLiteWorld(World):
                 watch(statement, self.connection)
                 return super().execute(statement, *values)
 
-        class Watched(RollingBack):
+        class Watched(RollbackOnClose):
             def cursor(self, *given: Any) -> Any:
                 return super().cursor(Cursor)
 

@@ -101,7 +101,7 @@ def test_d21_each_refusal_of_a_login_passes_and_shows_the_servers_words(
 ) -> None:
     from airflow_provider_ckpt.sinks.sink import SinkContext
     from airflow_provider_ckpt.sinks.sql.address import Address
-    from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink, opened
+    from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink, open_database
     from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
 
     def refuse(**parameters: Any) -> Any:
@@ -109,7 +109,9 @@ def test_d21_each_refusal_of_a_login_passes_and_shows_the_servers_words(
 
     address = Address.of_url("mysql://shop:theOldPW@127.0.0.1/shop?ssl_disabled=true")
     assert address is not None
-    sink = BoundSqlSink(SqlSink("orders", url="mysql://h/d").settings, SinkContext("j", "s"), opened(address, refuse))
+    sink = BoundSqlSink(
+        SqlSink("orders", url="mysql://h/d").settings, SinkContext("j", "s"), open_database(address, refuse)
+    )
     with pytest.raises(SinkUnavailableError, match=f"error {code}, the server's words"):
         sink.last_released()
 

@@ -49,7 +49,7 @@ class Table(SinkTarget):
             self.world.server.crash()
             self.world.server.launch()
         else:
-            assert "PRAGMA synchronous = EXTRA" in sink._dialect.settle()
+            assert "PRAGMA synchronous = EXTRA" in sink._dialect.session_statements()
         [[found]] = self.world.run(f"SELECT count(*) FROM {self.world.schema}{handle['staged']}")
         return bool(found == handle["rows"] > 0)
 

@@ -13,9 +13,9 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput
 from airflow_provider_ckpt.sinks.sql.address import Address
-from airflow_provider_ckpt.sinks.sql.inserting import told
+from airflow_provider_ckpt.sinks.sql.inserting import error_text
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
-from airflow_provider_ckpt.sinks.sql.staging import about
+from airflow_provider_ckpt.sinks.sql.staging import refers_only_to
 from tests.sinks.databases import COLUMNS, rows_of
 from tests.sinks.sql.mariadb_world import MariaDBWorld
 from tests.sinks.sql.sqlite_world import SQLiteWorld
@@ -163,13 +163,15 @@ class OperationalError(Exception):
     ],
 )
 def test_of_an_error_its_number_and_its_names_are_told_and_no_values(code: int, message: str, expected: str) -> None:
-    assert told(OperationalError(code, message)) == f"error {code}, OperationalError" + (expected and f", {expected}")
+    assert error_text(OperationalError(code, message)) == f"error {code}, OperationalError" + (
+        expected and f", {expected}"
+    )
 
 
 def test_checks_are_taken_along_if_all_their_columns_are_given() -> None:
-    assert about("`a` <> '`b`' and `a` > 1", ["a"])
-    assert not about("`a` <> `b`", ["a"])
-    assert not about("1 = 1", ["a"])
+    assert refers_only_to("`a` <> '`b`' and `a` > 1", ["a"])
+    assert not refers_only_to("`a` <> `b`", ["a"])
+    assert not refers_only_to("1 = 1", ["a"])
 
 
 @pytest.mark.parametrize("remembered", [0, 2])

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.sinks.errors import ReleaseRefusedError, StagedDataDamagedError
 from airflow_provider_ckpt.sinks.sink import SinkInput
-from airflow_provider_ckpt.sinks.sql.sqlite_catalog import leaves_rows_out, passes_over_conflicts
+from airflow_provider_ckpt.sinks.sql.sqlite_catalog import skips_conflicts, trigger_skips_rows
 from tests.sinks.databases import rows_of, stage
 from tests.sinks.sql.sqlite_world import SQLiteWorld
 from tests.sinks.sql.world import Rows, staged
@@ -130,7 +130,7 @@ def test_a_trigger_that_lets_rows_be_deleted_is_no_obstacle(lite: SQLiteWorld) -
     ],
 )
 def test_what_a_constraint_does_is_read_off_its_text(table: str, expected: bool) -> None:
-    assert passes_over_conflicts(table) is expected
+    assert skips_conflicts(table) is expected
 
 
 @pytest.mark.parametrize(
@@ -145,4 +145,4 @@ def test_what_a_constraint_does_is_read_off_its_text(table: str, expected: bool)
     ],
 )
 def test_what_a_trigger_may_do_is_read_off_its_text(trigger: str, expected: bool) -> None:
-    assert leaves_rows_out(trigger) is expected
+    assert trigger_skips_rows(trigger) is expected

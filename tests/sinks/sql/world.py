@@ -12,7 +12,7 @@ import pyarrow
 
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, SinkInput
 from airflow_provider_ckpt.sinks.sql.address import Address
-from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink, opened
+from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink, open_database
 from airflow_provider_ckpt.sinks.sql.sql_sink import SqlSink
 from tests.sinks.databases import COLUMNS, Row, Steps, rows_of, stage
 
@@ -104,7 +104,7 @@ class World(ABC):
         sink.validate()
         address = Address.of_url(sink.url or "")
         assert address is not None
-        return BoundSqlSink(sink.settings, context, opened(address, connect))
+        return BoundSqlSink(sink.settings, context, open_database(address, connect))
 
     def new(self, job: str = "orders", uid: str = "lake", **given: Any) -> BoundSqlSink:
         """Bind and prepare the sink, as a job does that starts for the first time."""
