@@ -51,13 +51,13 @@ def still_wanted(state: JobState, changes: Changes) -> Changes:
     Once all splits of a source are assigned, the same number cannot be decided a second time. A repeated request would
     then be refused, although its change is in effect.
     """
-    wanted = {}
-    for uid, one in changes.items():
-        if one.parallelism is not None and is_rescaled(state, uid, one.parallelism):
-            one = replace(one, parallelism=None)
-        if not one.is_declared:
-            wanted[uid] = one
-    return wanted
+    remaining = {}
+    for uid, change in changes.items():
+        if change.parallelism is not None and is_rescaled(state, uid, change.parallelism):
+            change = replace(change, parallelism=None)
+        if not change.is_declared:
+            remaining[uid] = change
+    return remaining
 
 
 def was_decided(state: JobState, request: JobRequest) -> bool:

@@ -58,8 +58,8 @@ class Upgraded:
 class Upgrades(Protocol):
     """A loader that tries other versions of the job while the current one runs."""
 
-    def submit(self, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
-        """Start a trial in a thread of its own, and return at once. Pass the answer to ``tell`` when it is known."""
+    def submit(self, request: UpgradeRequest, post: Callable[[UpgradeTried], None]) -> None:
+        """Start a trial in a thread of its own, and return at once. Pass the answer to ``post`` when it is known."""
 
     def close(self) -> None:
         """Stop all trials. A running trial may end shortly after this returns."""

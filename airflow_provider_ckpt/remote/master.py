@@ -30,7 +30,7 @@ from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal, open_journal
 from airflow_provider_ckpt.jobmaster.recovery.restored_state import restored
-from airflow_provider_ckpt.jobmaster.recovery.split_progress import splits_left
+from airflow_provider_ckpt.jobmaster.recovery.split_progress import unread_splits
 from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.jobmaster.roll_forward import check_sinks
@@ -250,7 +250,7 @@ class Master:
             attempts={
                 subtask: AttemptId.vacant(deployment) for subtask in graph.subtasks if subtask not in state.finished
             },
-            restored=restored(state, splits_left(storage, self._job_id, state, logs)),
+            restored=restored(state, unread_splits(storage, self._job_id, state, logs)),
             sinks=self._sinks,
             policies=ReleasePolicies.of(self._job.sinks),
             slots=sys.maxsize,  # no limit: every subtask with a worker runs, also one that a rescale adds

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.jobmaster.post_run import post_run, tidy_up
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.recovery import takeover
 from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
-from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_left_logs
+from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_removed_logs
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler, Reconciliation
 from airflow_provider_ckpt.jobmaster.recovery.recovery_point import RecoveryPoint, find_recovery_point, load_logs
@@ -167,14 +167,16 @@ class RunAttempt:
     def _run_claimed(self, journal: OwnedJournal, taken: takeover.TakenOver) -> Ended:
         job_id, mode, graph = self._options.job_id, self._plan.mode, self._plan.graph
         is_anew, asked = self._prepared.anew is not None, self._prepared.base.restore
-        start = find_recovery_point(self._storage, job_id, journal.state, graph, mode, is_anew=is_anew, asked=asked)
+        start = find_recovery_point(
+            self._storage, job_id, journal.state, graph, mode, from_scratch=is_anew, requested=asked
+        )
         self._record(journal, taken, start)
         self._reconcile(journal)
         self._forget_files(journal)
         frozen, splits = self._freeze(journal), self._freeze_splits(journal)
         logs = load_logs(self._storage, job_id, graph)
         attempts = open_logs(journal, logs, taken.epoch, mode, start.restore, self._resets())  # fences earlier attempts
-        void_left_logs(journal, self._storage, taken.epoch)
+        void_removed_logs(journal, self._storage, taken.epoch)
         tidy_up(self._storage, job_id, self._since(taken))
         claimed = ClaimedRun(
             self._prepared, journal, taken, logs, attempts, frozen, splits, start.restore, self._upgraded

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.recovery import takeover
-from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_left_logs
+from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_removed_logs
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recovery.recovery_point import load_logs
 from airflow_provider_ckpt.journal.events import DeploymentPrepared, GraphChange, Reconfigured, Restored, SourceFrozen
@@ -67,7 +67,7 @@ def begins_anew(cluster: Cluster) -> OwnedJournal:
     record_plan(journal, JOB, narrow, definition, {}, {}, {"src": 1})
     journal.write(SourceFrozen("src", frozen.path, frozen.count, time.time()))
     open_logs(journal, load_logs(cluster.world.live, JOB, narrow), epoch, "streaming", None)
-    void_left_logs(journal, cluster.world.live, epoch)
+    void_removed_logs(journal, cluster.world.live, epoch)
     journal.write(DeploymentPrepared(epoch, time.time()))
     return journal
 
@@ -93,7 +93,7 @@ def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
     journal = begins_anew(cluster)
     log = subtask_log_path(JOB, GUEST.vertex, GUEST.number)
     before = TailingLogReader(cluster.world.live, log).position
-    void_left_logs(journal, cluster.world.live, journal.state.epoch)
+    void_removed_logs(journal, cluster.world.live, journal.state.epoch)
     assert TailingLogReader(cluster.world.live, log).position == before
 
 

@@ -82,7 +82,7 @@ def refuse_living_driver(state: JobState, now: float, root: str) -> None:
 
     Raises JobRunsError if another driver has the job and lives.
     """
-    worker, alive, last = state.worker, is_alive(state.worker), _last_sign(state)
+    worker, alive, last = state.worker, is_alive(state.worker), _last_entry_time(state)
     is_planned = 0 < state.deployment == state.epoch
     if not state.is_held or is_planned or (alive and worker.pid == os.getpid()):
         return
@@ -118,8 +118,10 @@ def _wait(now: float, last: float) -> str:
     )
 
 
-def _last_sign(state: JobState) -> float | None:
+def _last_entry_time(state: JobState) -> float | None:
     """Return the time, in epoch seconds, of the newest journal entry whose time the state keeps."""
-    begun = [one.at for one in (state.created, state.plan) if one is not None]
-    checkpoints = [one.at for kept in (state.checkpoints, state.triggered, state.releases) for one in kept.values()]
+    begun = [event.at for event in (state.created, state.plan) if event is not None]
+    checkpoints = [
+        event.at for events in (state.checkpoints, state.triggered, state.releases) for event in events.values()
+    ]
     return max([*begun, *checkpoints], default=None)

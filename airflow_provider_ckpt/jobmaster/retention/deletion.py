@@ -184,14 +184,14 @@ class JobDeletion:
         self._admit(state)
         if self._is_done(journal):
             journal.truncate(journal.state.position)  # the last deletion may have died before this step
-            return DeletedJob(self._job_id, _was(state), already=True)
+            return DeletedJob(self._job_id, _status_before(state), already=True)
         journal.claim(_attempt(state), Worker(), time.time(), self._admit, releases_only=True)
         return self._delete(journal)
 
     def _admit(self, state: JobState) -> None:
         self._terms.check(state, self._storage.uri)
-        wanted = () if state.plan is None else state.graph().vertices
-        uids = {uid for vertex in wanted for uid in vertex.sinks}
+        vertices = () if state.plan is None else state.graph().vertices
+        uids = {uid for vertex in vertices for uid in vertex.sinks}
         self._sinks = {} if self._terms.keep_staged else self._sinks_of(state)
         self._left = tuple(sorted(uids - self._sinks.keys()))
 
@@ -209,7 +209,12 @@ class JobDeletion:
         journal.write(JobDeleted(time.time()))
         journal.compact(time.time())
         return DeletedJob(
-            self._job_id, _was(journal.state), files=len(files), bytes=sum(files), staged=staged, left=self._left
+            self._job_id,
+            _status_before(journal.state),
+            files=len(files),
+            bytes=sum(files),
+            staged=staged,
+            left=self._left,
         )
 
     def _parts(self) -> list[str]:
@@ -249,5 +254,5 @@ def _attempt(state: JobState) -> str:
     return f"{(state.attempt or '').removesuffix(_DELETE)}{_DELETE}"
 
 
-def _was(state: JobState) -> JobStatus | None:
+def _status_before(state: JobState) -> JobStatus | None:
     return state.status if state.deletion is None else state.deletion.was

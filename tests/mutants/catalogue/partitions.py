@@ -625,7 +625,7 @@ _PERSISTED = (
     Mutant(
         "persisted-truncated",
         "R7",
-        "Retention._forget",
+        "Retention._discard",
         "    if self._graph().vertex(subtask.vertex).persist:\n",
         "    if False:\n",
         ("tests/spark/test_retention.py::test_r16_of_a_result_that_is_to_outlive_the_job_neither_data_nor_entries_go",),

@@ -432,7 +432,7 @@ RECONFIGURING = (
     Mutant(
         "trials-stay-with-a-finished-job",
         "R16",
-        "GIVEN_BACK",
+        "DELETED_FOLDERS",
         ', "scratch", "trial")',
         ', "scratch")',
         ("tests/spark/test_reconfiguring_deaths.py",),
