@@ -85,7 +85,7 @@ def test_r21_what_a_subtask_that_comes_back_read_before_is_read_again(cluster: C
     master = cluster.master()
     master.run()
     assert master.job is not None, master.error
-    assert master.job._coordinator._parts.splits.progress("src") == (8, 0, 8)
+    assert master.job._coordinator._state.splits.progress("src") == (8, 0, 8)
 
 
 def test_what_it_has_read_since_stays(cluster: Cluster) -> None:

@@ -361,14 +361,14 @@ class FinishesAtOnce(Coordinator):
     """A coordinator whose sinks do not wait for their final checkpoint."""
 
     def _advance(self, now: float) -> list[Effect]:
-        self._parts.finals.completed(0, frozenset(self.subtask_statuses()))
+        self._state.finals.completed(0, frozenset(self.subtask_statuses()))
         return super()._advance(now)
 
 
 class TellsOnlyTheFirstAttemptToDrain(Coordinator):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._parts.requests.begin_again = lambda subtask: None  # type: ignore[method-assign]
+        self._state.requests.attempt_began = lambda subtask: None  # type: ignore[method-assign]
 
 
 class SnapshotsLate(Publication):
@@ -425,7 +425,7 @@ class BeginsUnannounced(Coordinator):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._parts.rescaling.is_known = lambda: True  # type: ignore[method-assign]
+        self._state.rescaling.is_known = lambda: True  # type: ignore[method-assign]
 
 
 class ChecksNoStatus(Coordinator):
@@ -433,8 +433,8 @@ class ChecksNoStatus(Coordinator):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        table = self._parts.subtasks
-        self._parts.subtasks.add = lambda subtask, before: _added(table, subtask, before)  # type: ignore[method-assign]
+        table = self._state.subtasks
+        self._state.subtasks.add = lambda subtask, before: _added(table, subtask, before)  # type: ignore[method-assign]
 
 
 def _added(table: SubtaskTable, subtask: SubtaskId, before: AttemptId) -> None:
@@ -450,7 +450,7 @@ class LetsTheSourceEnd(Coordinator):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._parts.splits.hold = lambda uid: None  # type: ignore[method-assign]
+        self._state.splits.hold = lambda uid: None  # type: ignore[method-assign]
 
 
 class ReadsOnAsBefore(StreamingRunner):

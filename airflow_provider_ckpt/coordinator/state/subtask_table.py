@@ -102,8 +102,8 @@ class SubtaskTable:
         self._attempt = dict(attempts)
         for vertex in graph.vertices:
             for name in vertex.subtasks:
-                known = name in restored.finished
-                self._status[name] = SubtaskStatus.FINISHED if known else unfinished
+                is_finished = name in restored.finished
+                self._status[name] = SubtaskStatus.FINISHED if is_finished else unfinished
         self._count = Counter(self._status.values())
         self._size = {vertex.uid: vertex.parallelism for vertex in graph.vertices}
         self._ended = Counter(name.vertex for name, status in self._status.items() if status in _ENDED)
@@ -124,11 +124,11 @@ class SubtaskTable:
         return self._status[subtask]
 
     def set_status(self, subtask: SubtaskId, status: SubtaskStatus) -> None:
-        before = self._status[subtask]
-        self._count[before] -= 1
+        previous = self._status[subtask]
+        self._count[previous] -= 1
         self._status[subtask] = status
         self._count[status] += 1
-        self._ended[subtask.vertex] += (status in _ENDED) - (before in _ENDED)
+        self._ended[subtask.vertex] += (status in _ENDED) - (previous in _ENDED)
 
     def statuses(self) -> Mapping[SubtaskId, SubtaskStatus]:
         return dict(self._status)
