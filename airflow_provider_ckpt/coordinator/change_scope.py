@@ -15,7 +15,6 @@ def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[st
     """Collect the changes of operators by the vertex (query) that runs them.
 
     Args:
-        graph: the graph of the running job.
         changes: operator uid -> the settings to change.
 
     Raises ReconfigurationRefusedError if the change is impossible, contradicts itself or is empty.

@@ -43,7 +43,6 @@ class _Watch:
     """The state of one controller.
 
     Attributes:
-        controller: the user's controller.
         next_poll: time of the next poll, or None once the controller is switched off.
         since: start of the time that the next metrics cover.
         measured: vertex -> what was measured since then.

@@ -107,16 +107,12 @@ class Coordinator:
         """Create the coordinator of one epoch.
 
         Args:
-            graph: the graph to run.
-            options: options of checkpoints and restarts.
-            epoch: the epoch that this JobMaster has claimed.
             restored: the state that was replayed after ``epoch`` was claimed.
             attempts: the first attempt in this epoch of each unfinished subtask.
             slots: number of subtasks of a job in BATCH mode that run at a time.
             has_workers: True if workers run the subtasks and begin their attempts themselves. These attempts follow
                 ``attempts``, and each reports SubtaskOpened first (Flink: requested slots). The run ends if one is not
                 opened within the checkpoint timeout. In BATCH mode the timeout counts only while no subtask runs.
-            controllers: the job's controllers, which may change it.
         """
         self._state = make_state(graph, options, epoch, restored, attempts, slots, has_workers=has_workers)
         self._job = JobLifecycle(self._state)

@@ -19,8 +19,6 @@ class _Ending:
     """How the job ends once every completed checkpoint is released.
 
     Attributes:
-        status: the final status.
-        cause: why the job ends, or None.
         at_once: do not wait for sinks whose releases fail, because such a sink is the reason for the end.
         upgrade: the request for which the job resumes at once, or None.
     """

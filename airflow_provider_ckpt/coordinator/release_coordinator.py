@@ -19,7 +19,6 @@ def waiting_message(sink: str, seconds: float, cause: str) -> str:
     """Return the status line about a sink whose target does not accept rows for now.
 
     Args:
-        sink: the sink's uid.
         seconds: how long the target has accepted nothing.
         cause: the error as text. The repeated names of sink and job are cut off.
     """

@@ -44,8 +44,6 @@ class Upgraded:
         since: First epoch of the driver. The JobMaster takes requests from this epoch on.
         left: Last epoch before the upgrade.
         ran: Seconds for which the job had been RUNNING by then.
-        request: Name of the request.
-        outcome: Answer to the request.
     """
 
     since: int

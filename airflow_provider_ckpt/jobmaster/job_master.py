@@ -77,8 +77,6 @@ class Outcome:
     """The outcome of a run.
 
     Args:
-        status: The job's status at the end.
-        cause: Cause of a failure.
         upgrade: Request for which the driver resumes the job at once as another version.
         ran: Seconds for which this driver has run the job.
     """

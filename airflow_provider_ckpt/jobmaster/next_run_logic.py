@@ -34,7 +34,6 @@ class NextRunLogic:
     """One change for the next run of a job. Call :meth:`assign` once.
 
     Args:
-        changes: Changes by operator.
         taken_back: Operator → settings that return to the declared values.
         driver_is_gone: True if the user states that a driver, or workers, that this host cannot see are gone.
     """

@@ -87,7 +87,6 @@ class RequestHandler:
         upgrades: Loader of other versions; None if this kind of run has no upgrades.
         handle: Function that passes a message to the coordinator.
         append: Function that writes an event to the journal.
-        warn: Function that shows a message.
     """
 
     def __init__(

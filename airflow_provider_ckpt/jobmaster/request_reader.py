@@ -36,9 +36,7 @@ class RequestReader:
     """The request poll of one JobMaster.
 
     Args:
-        epoch: Epoch of the JobMaster.
         since: First epoch whose requests it takes.
-        warn: Function that shows a message.
         clock: Function that returns seconds and never goes back.
     """
 

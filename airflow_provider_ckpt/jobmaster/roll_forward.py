@@ -47,7 +47,6 @@ def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks
 
     Args:
         definition: Definition with which the job ran.
-        sinks: Bound sinks of ``job``.
 
     Raises InvalidInputError, DefinitionChangedError or OutputLostError.
     """
@@ -75,8 +74,6 @@ class RollForward:
     """One release from outside. Call :meth:`run` once.
 
     Args:
-        storage: Storage of the root.
-        job: The job as it ran.
         root: Location of the root, for the job's sinks.
         driver_is_gone: True if the user states that a driver, or workers, that this host cannot see are gone.
     """

@@ -114,7 +114,7 @@ def test_every_schedule_in_which_batches_hasten_checkpoints_and_subtasks_begin_a
 @pytest.mark.slow
 def test_subtasks_do_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some restarts happen while a change is requested, and some changes come first."""
-    sent, take, change = list[SubtaskId](), ReplacementState.take, ReplacementState.change
+    sent, take, change = list[SubtaskId](), ReplacementState.take_paused, ReplacementState.change
     put_off = list[SubtaskId]()
 
     def counted(self: ReplacementState) -> list[SubtaskId]:
@@ -127,7 +127,7 @@ def test_subtasks_do_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
             put_off.append(pause.subtask)
         return change(self, pause, batch_id, now)
 
-    monkeypatch.setattr(ReplacementState, "take", counted)
+    monkeypatch.setattr(ReplacementState, "take_paused", counted)
     monkeypatch.setattr(ReplacementState, "change", noted)
     for seed in range(90):
         _run(seed, runner=GrowingRunner, reconfigures=seed % 3 == 0)
@@ -137,7 +137,7 @@ def test_subtasks_do_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_batches_do_hasten_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
-    regular, sooner = CheckpointCycle._regular, set[float]()
+    regular, sooner = CheckpointCycle._regular_trigger, set[float]()
 
     def counted(self: CheckpointCycle, begun: float) -> float:
         due = regular(self, begun)
@@ -145,7 +145,7 @@ def test_batches_do_hasten_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
             sooner.add(begun)
         return due
 
-    monkeypatch.setattr(CheckpointCycle, "_regular", counted)
+    monkeypatch.setattr(CheckpointCycle, "_regular_trigger", counted)
     for seed in range(40):
         _run(seed, runner=HasteningRunner)
     assert len(sooner) > 3

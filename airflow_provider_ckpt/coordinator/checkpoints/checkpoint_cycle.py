@@ -229,8 +229,6 @@ class CheckpointCycle:
         not counted as a failure of the job's checkpoints.
 
         Args:
-            reason: why the checkpoint is aborted.
-            now: current time.
             for_stop: the checkpoint is aborted because a stop that waited for it has timed out. It is not counted
                 either.
         """

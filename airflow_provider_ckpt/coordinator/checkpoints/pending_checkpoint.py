@@ -109,9 +109,7 @@ def completed_event(
 
     Args:
         pending: the checkpoint, acknowledged by all subtasks.
-        graph: the graph that runs.
         previous: the last known snapshot of each subtask.
-        now: current time.
         releasing: the checkpoints whose release is in progress.
     """
     snapshots = dict(pending.acknowledged)

@@ -54,9 +54,6 @@ def check_restore(
     is finished. Here it also waits for the release of its sinks, while a consumer without sinks is finished already.
 
     Args:
-        graph: the graph to resume.
-        operators: operator states in the checkpoint.
-        subtasks: snapshots in the checkpoint.
         allow_non_restored_state: drop the state of operators that are no longer in the graph.
     """
     if not allow_non_restored_state:

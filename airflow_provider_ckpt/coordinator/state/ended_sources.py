@@ -47,8 +47,6 @@ class EndedSources(PlanChanges[DropSource]):
         """Record that a subtask has read a source to its end.
 
         Args:
-            subtask: the subtask that reports.
-            uid: the source.
             batch_id: the batch that read the last of it.
             droppable: whether the subtask's query can leave the source out.
 

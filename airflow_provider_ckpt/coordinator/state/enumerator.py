@@ -174,7 +174,6 @@ class SplitEnumerator:
         be left to read them.
 
         Args:
-            subtask: the subtask that needs splits.
             reader_runs: whether a taker runs and can be assigned the remaining splits.
         """
         if subtask not in self._takers and reader_runs:

@@ -52,9 +52,7 @@ class PlanChanges(ABC, Generic[R]):
         It is called once for each subtask of a round, when all of them are paused.
 
         Args:
-            pause: the pause of one subtask.
             batch_id: the last batch before the pause; -1 before the first batch.
-            now: current time.
         """
 
     @abstractmethod

@@ -31,7 +31,6 @@ class ReconfigurationInProgress:
         request: the request, or None if a controller asked.
         change: vertex -> changed settings.
         affected: subtasks of these vertices.
-        begun: start of the change.
         timeout: seconds in which all subtasks must prepare their queries, and then again in which they must pause.
         trial: name under which the subtasks try their queries. The number is not enough, because a change that the
             previous JobMaster began and did not decide had the same number.
@@ -44,7 +43,6 @@ class ReconfigurationInProgress:
         rescales: source with splits -> its new number of readers.
         by: the controller that asked, or None.
         why: the controller's reason.
-        outcome: the result, once the change is over.
     """
 
     number: int
@@ -111,11 +109,9 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         must not count for it.
 
         Args:
-            subtasks: the table of subtasks.
             rescaling: the part of the current change about sources with splits.
             settings: all settings that were changed so far.
             number: number of the last decided change.
-            epoch: epoch of the JobMaster.
         """
         self._subtasks, self._rescaling = subtasks, rescaling
         self._settings, self._last_begun, self._epoch = dict(settings), number, epoch
@@ -161,10 +157,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         """Record that a subtask has prepared its new query.
 
         Args:
-            subtask: the subtask that reports.
-            trial: the name of the trial.
             digests: digests of the files that it read for the change. They become part of the change.
-            now: current time.
         """
         current = self.current
         if not self._is_of_current(subtask, trial) or current is None:

@@ -53,9 +53,6 @@ class RescaleState(PlanChanges[Rescale]):
     the other.
 
     Args:
-        graph: the running graph.
-        subtasks: the table of subtasks.
-        splits: the sources with splits.
         hosts: see :class:`PlanRecorded`.
         waiting: see :class:`PlanRecorded`.
         has_workers: a worker may know an older graph, so each plan names the number of subtasks of every source.

@@ -41,15 +41,11 @@ class RestoredState:
     """The state of earlier epochs, from the journal and the tails of the logs.
 
     Attributes:
-        last_triggered: the last triggered checkpoint.
-        last_completed: the last completed checkpoint.
         last_released: the last checkpoint that every sink has released.
         unreleased: completed checkpoints above ``last_released``, ascending.
         sinks_released: sink -> the last checkpoint that it has released, if that is above ``last_released``.
         ended: vertex -> uids of its sources (or input edges) that have ended.
         dropped: vertex -> uids of its sources (or input edges) that were left out.
-        end_of_data: subtasks at their end of data.
-        finished: finished subtasks.
         snapshots: the snapshots of ``last_completed``.
         draining: an earlier epoch accepted a drain, which continues.
         splits: source -> its splits, for sources with splits that have not ended.
@@ -83,8 +79,6 @@ class SubtaskTable:
     """The status and the attempt of every subtask. Questions about all subtasks are answered without a loop over them.
 
     Args:
-        graph: the job's graph.
-        restored: the state of earlier epochs.
         attempts: unfinished subtask -> its attempt, the only one whose reports count (R22).
         has_workers: True if the attempts have not begun. Workers begin the attempts that follow the given ones.
     """

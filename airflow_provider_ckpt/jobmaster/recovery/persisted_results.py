@@ -59,9 +59,6 @@ def persisted_operators(state: JobState) -> tuple[str, ...]:
 def read_persisted_result(storage: Storage, job_id: str, operator: str) -> PersistedResult:
     """Return the persisted result of ``operator``. It reads the journal and the logs, and lists the files.
 
-    Args:
-        storage: Storage of the root.
-
     Raises ResultNotPersistedError, NoSuchResultError, SubtaskLogLostError, CorruptJournalError, the storage's
     errors, and PartitionFilesDamagedError if a file is gone or has another size.
     """

@@ -67,7 +67,6 @@ def lost_results(
     The search goes from the sinks upwards, because a lost result is needed only if its reader runs.
 
     Args:
-        graph: the job's graph.
         ended: the subtasks at their end of data.
         gone: returns the positions of the entries in a subtask's log of which a file is gone. It is called at most once
             for each subtask whose result is needed, and for no other.

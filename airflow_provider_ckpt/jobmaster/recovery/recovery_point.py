@@ -82,9 +82,6 @@ def interrupted_restore(
 
     Such a driver died after it had rewound some logs and not others (R4). No checkpoint has completed since. No query
     was started before all logs of that time were rewound, so it is correct to rewind all of them once more.
-
-    Args:
-        logs: Loaded logs.
     """
     from_scratch = state.restored_epoch == state.anew_epoch
     epoch, by_split = state.restored_epoch, {vertex.uid for vertex in graph.vertices if vertex.splits}

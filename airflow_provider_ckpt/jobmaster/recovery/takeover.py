@@ -55,10 +55,6 @@ def claim(
 
     Args:
         attempt: The caller's name for this try, for the journal.
-        admit: See :meth:`Journal.claim`.
-        releases_only: See :meth:`Journal.claim`.
-        deployment: See :meth:`Journal.claim`.
-        upgrades: See :meth:`Journal.claim`.
     """
     now, only = time.time(), releases_only
     mark(worker, journal.root, journal.job_id)
@@ -76,7 +72,6 @@ def refuse_living_driver(state: JobState, now: float, root: str) -> None:
     the last :data:`RECENT` seconds. The process that prepared a job for workers does not count, because it leaves.
 
     Args:
-        state: The journal's current state.
         now: Epoch seconds by the clock of this host.
         root: URI of the root, for display.
 

@@ -22,10 +22,6 @@ class Releaser:
     """Threads that release in sinks. The caller asks for one release of a sink at a time.
 
     Args:
-        graph: See :class:`SinkReleases`.
-        logs: See :class:`SinkReleases`.
-        sinks: See :class:`SinkReleases`.
-        policies: See :class:`SinkReleases`.
         post: Function that receives the answer to each release.
         check_fenced: Function that raises if a later epoch was claimed.
     """

@@ -36,7 +36,6 @@ def summed_counts(checkpoint: int, by_checkpoint: Mapping[int, Counts]) -> dict[
 
     Args:
         checkpoint: The newest of the checkpoints.
-        by_checkpoint: Counts of each release, by its checkpoint.
     """
     names = dict.fromkeys(["rows", *(name for counts in by_checkpoint.values() for name in counts)])
     total = {name: sum(counts.get(name, 0) for counts in by_checkpoint.values()) for name in names}
@@ -65,7 +64,6 @@ class ReleaseCounts:
 
         Args:
             handles: All handles of the call, which are released now.
-            counts: Counts that the sink returned.
         """
         rows = {str(handle["id"]): handle.get("rows") for handle in handles}
         counted = self._counted.get(uid, set())
@@ -121,8 +119,6 @@ class SinkReleases:
     Args:
         graph: Function that returns the graph that the job runs now.
         logs: Loaded logs of every subtask that a checkpoint covers.
-        sinks: Bound sinks by uid.
-        policies: Release rules of the sinks.
     """
 
     def __init__(

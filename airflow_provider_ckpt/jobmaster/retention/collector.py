@@ -60,7 +60,6 @@ def collect_garbage(
     fence check resumes from those logs and folders. So it cannot publish any of the deleted pieces.
 
     Args:
-        epoch: The driver's epoch.
         check_fenced: The journal's fence check. It raises if a later epoch was claimed.
     """
     living = LivingAttempts(epoch, {attempt for log in logs.values() for attempt in fenced(log.records())})

@@ -160,7 +160,6 @@ class JobDeletion:
     """One deletion of a job. Call :meth:`run` once.
 
     Args:
-        storage: Storage of the root.
         terms: Losses that the user accepts.
         sinks_of: Function that returns the reachable sinks of the job. It is called before anything is written.
     """

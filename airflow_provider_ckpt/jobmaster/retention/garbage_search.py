@@ -109,7 +109,6 @@ def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage
     """Return the garbage of a job. Unreadable data raises an error, because it does not count as absent.
 
     Args:
-        storage: Storage of the root.
         sinks_of: Function that returns the reachable sinks of the job.
 
     Raises CorruptJournalError, CorruptLogError, SubtaskLogLostError, PreparedLostError, the

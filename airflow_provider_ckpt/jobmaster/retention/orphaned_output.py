@@ -165,7 +165,6 @@ def old_feeds(producer: SubtaskFiles, path: str, before: Order) -> Iterator[Garb
     """Yield the feeds of a consumer's earlier attempts.
 
     Args:
-        producer: The producer's files.
         path: Path of the edge's feeds, relative to the producer's folder.
         before: The consumer's newest attempt, which is complete. Every later attempt continues its feed, once that
             exists.
@@ -198,9 +197,6 @@ def left_by_finished(
     The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7).
 
     Args:
-        home: The subtask's folder.
-        files: The files in it.
-        opened: The attempts in the subtask's log.
         epoch: Epoch of the state from which this follows. If the operator is removed and comes back, it does so in a
             later epoch.
         is_read: True if every reader has finished, too. Then the partition's data and feeds are also yielded.

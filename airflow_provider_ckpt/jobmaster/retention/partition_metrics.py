@@ -23,7 +23,6 @@ class PartitionWithMetrics:
     Args:
         bytes: Size of the files in storage.
         splits: Number of published splits; None if the subtask reads none.
-        is_finished: True if the producer is at its end of data.
     """
 
     subtask: SubtaskId
