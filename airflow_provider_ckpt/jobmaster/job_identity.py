@@ -41,13 +41,13 @@ class Upgraded:
     could not start.
 
     Args:
-        since: First epoch of the driver. The JobMaster takes requests from this epoch on.
-        left: Last epoch before the upgrade.
+        since_epoch: First epoch of the driver. The JobMaster takes requests from this epoch on.
+        last_epoch: Last epoch before the upgrade.
         ran: Seconds for which the job had been RUNNING by then.
     """
 
-    since: int
-    left: int
+    since_epoch: int
+    last_epoch: int
     ran: float
     request: str
     outcome: RequestOutcome

@@ -207,7 +207,7 @@ class JobMaster:
             case SubtaskFailed():
                 self._note_failed(message)
             case SubtaskOpened():
-                self._gateway.begun(message.subtask, message.attempt)
+                self._gateway.on_restarted(message.subtask, message.attempt)
         self._handle(message)
 
     def _refuse_fenced(self, report: SubtaskFenced) -> None:
@@ -230,7 +230,7 @@ class JobMaster:
     def _housekeep(self, now: float) -> None:
         self._next_poll = now + HOUSEKEEPING
         self._journal.check_fenced()
-        self._gateway.look_around()
+        self._gateway.poll_changes()
         self._retention.snapshot_if_due(now)
         self._note_running(now)
         self._note_counting(now)

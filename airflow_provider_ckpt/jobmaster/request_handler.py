@@ -108,8 +108,10 @@ class RequestHandler:
         """The upgrade that started this version, until its request is answered."""
         self._inbox, self._clock, self._handle, self._append = inbox, clock, handle, append
         self._served = ServedRequests(identity.storage, identity.job_id)
-        since = identity.deployment or (identity.epoch if identity.upgraded is None else identity.upgraded.since)
-        self._reader = RequestReader(identity.storage, identity.job_id, identity.epoch, since, warn, clock.now)
+        since_epoch = identity.deployment or (
+            identity.epoch if identity.upgraded is None else identity.upgraded.since_epoch
+        )
+        self._reader = RequestReader(identity.storage, identity.job_id, identity.epoch, since_epoch, warn, clock.now)
         self._hold_until: float | None = None
 
     def answered(self, event: RequestAnswered) -> None:

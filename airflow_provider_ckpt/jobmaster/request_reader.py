@@ -36,7 +36,7 @@ class RequestReader:
     """The request poll of one JobMaster.
 
     Args:
-        since: First epoch whose requests it takes.
+        since_epoch: First epoch whose requests it takes.
         clock: Function that returns seconds and never goes back.
     """
 
@@ -45,11 +45,11 @@ class RequestReader:
         storage: Storage,
         job_id: str,
         epoch: int,
-        since: int,
+        since_epoch: int,
         warn: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._storage, self._job_id, self._epoch, self._since = storage, job_id, epoch, since
+        self._storage, self._job_id, self._epoch, self._since_epoch = storage, job_id, epoch, since_epoch
         self._warn_once, self._clock = warn, clock
         self._warned: set[str] = set()
         self._warned_of_folder: set[str] = set()
@@ -138,11 +138,11 @@ class RequestReader:
             self._postpone(request.name, now)
             return False
         self._retries.pop(request.name, None)
-        if request.epoch < self._since:
+        if request.epoch < self._since_epoch:
             self._earlier.add(request.name)
         elif request.epoch > self._epoch:
             self._later.add(request.name)
-        return self._since <= request.epoch <= self._epoch
+        return self._since_epoch <= request.epoch <= self._epoch
 
     def _postpone(self, name: str, now: float) -> None:
         waited = self._retries[name][1] if name in self._retries else FIRST_RETRY / 2

@@ -106,7 +106,7 @@ class RunAttempt:
     def run(self) -> Ended:
         self._make_ready()
         attempt = self._options.attempt or new_nonce()
-        before = 0 if self._upgraded is None else self._upgraded.since
+        before = 0 if self._upgraded is None else self._upgraded.since_epoch
         unclaimed, process = self._prepared.run.journal, identify(self._prepared.application)
         taken = takeover.claim(unclaimed, attempt, process, self._admit, upgrades=before)
         journal = OwnedJournal(unclaimed)
@@ -146,13 +146,13 @@ class RunAttempt:
 
     def _refuse_overtaken(self, state: JobState) -> None:
         """Refuse an upgrade if another driver has claimed the job between the two versions. That driver keeps it."""
-        if self._upgraded is not None and state.epoch != self._upgraded.left:
+        if self._upgraded is not None and state.epoch != self._upgraded.last_epoch:
             raise FencedError(
                 job_id=state.job_id,
                 epoch=state.epoch,
                 attempt=state.attempt,
                 worker=str(state.worker),
-                own_epoch=self._upgraded.left,
+                own_epoch=self._upgraded.last_epoch,
             )
 
     def _note_failure(self, journal: OwnedJournal, error: Exception) -> None:
@@ -207,7 +207,7 @@ class RunAttempt:
 
     def _since(self, taken: takeover.TakenOver) -> int:
         """Return the first epoch of this driver. Requests that were made since then are kept."""
-        return taken.epoch if self._upgraded is None else self._upgraded.since
+        return taken.epoch if self._upgraded is None else self._upgraded.since_epoch
 
     def _record(self, journal: OwnedJournal, taken: takeover.TakenOver, start: RecoveryPoint) -> None:
         """Journal the decision: a restore, the plan and the settings. Report the start, and warn of surprises."""
