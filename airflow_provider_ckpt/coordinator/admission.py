@@ -10,7 +10,7 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
-    RunGivenUp,
+    RunAbandoned,
     UpgradeTried,
 )
 from airflow_provider_ckpt.coordinator.protocol.reports import (
@@ -45,7 +45,7 @@ class Admission:
         self._releases = state.releases
 
     def refuse(self, message: Message) -> str | None:
-        if isinstance(message, RunGivenUp):
+        if isinstance(message, RunAbandoned):
             return None
         if isinstance(message, JobRequest):
             return None if self._requests.is_new(message.name) else "stale"

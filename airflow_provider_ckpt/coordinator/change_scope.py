@@ -66,8 +66,8 @@ def _refuse_contradiction(vertex: str, earlier: VertexSettings, change: VertexSe
     for name in (field.name for field in fields(VertexSettings) if field.name not in ("logic", "digests")):
         values = {getattr(earlier, name), getattr(change, name)} - {None}
         if len(values) > 1:
-            shown = " and ".join(sorted(map(str, values)))
-            raise ReconfigurationRefusedError(why=f"{name} of the query {vertex} is given as {shown}")
+            text = " and ".join(sorted(map(str, values)))
+            raise ReconfigurationRefusedError(why=f"{name} of the query {vertex} is given as {text}")
     limits = {name for settings in (earlier, change) for name in LIMITS if getattr(settings, name) is not None}
     if len(limits) > 1:  # the second limit would silently replace the first
         why = f"the query {vertex} is given both {' and '.join(sorted(limits))}: Spark takes only one of them"

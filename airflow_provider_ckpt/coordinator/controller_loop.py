@@ -186,8 +186,8 @@ class ControllerLoop:
             if all(state.subtasks.has_ended(subtask) for subtask in vertex.subtasks):
                 continue
             if vertex.splits:
-                total, done, left = state.splits.progress(vertex.uid)
-                sources[vertex.uid] = SplitMetrics(total, done, left, len(state.rescaling.readers(vertex.uid)))
+                total, done, unassigned = state.splits.progress(vertex.uid)
+                sources[vertex.uid] = SplitMetrics(total, done, unassigned, len(state.rescaling.readers(vertex.uid)))
                 continue
             measured = watch.measured.get(vertex.uid, _Measured())
             declared = settings.get(vertex.uid, VertexSettings())

@@ -21,7 +21,7 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
-    RunGivenUp,
+    RunAbandoned,
     UpgradeTried,
 )
 from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
@@ -315,7 +315,7 @@ class Coordinator:
                 self._upgrader.requested(message, now)
             case UpgradeTried():
                 self._upgrader.tried(message, now)
-            case RunGivenUp():
+            case RunAbandoned():
                 self._state.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
                 self._job.end(JobStatus.RESTARTING, message.cause)
 

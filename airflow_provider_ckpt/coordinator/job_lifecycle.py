@@ -83,7 +83,7 @@ class JobLifecycle:
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:
-            cause = self._as_cause(cause)
+            cause = self._full_cause(cause)
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
@@ -95,7 +95,7 @@ class JobLifecycle:
         if requests.stop is not None and requests.stop.leaves:
             self.end(JobStatus.RESTARTING, cause)
             return
-        why = f"{self._as_cause(cause)}; the job continues"
+        why = f"{self._full_cause(cause)}; the job continues"
         requests.stop = None
         self._answer("stop", RequestOutcome.failed(why), now)
         self._answer(UpgradeRequest.kind, RequestOutcome.failed(why), now)
@@ -159,7 +159,7 @@ class JobLifecycle:
     def _last_completed(self) -> int | str:
         return self._state.cycle.last_completed or "none"
 
-    def _as_cause(self, cause: str) -> str:
+    def _full_cause(self, cause: str) -> str:
         return f"{self._stop_prefix()}{cause.rstrip('.')}; last completed checkpoint: {self._last_completed}"
 
     def _stop_prefix(self) -> str:
@@ -177,8 +177,10 @@ class JobLifecycle:
         """Answer every open request before the final status is written, because no answer can follow it."""
         stop = self._state.requests.stop
         change = self._state.reconfiguration.current
-        held = "later runs apply it" if change is not None and change.decided is not None else "it did not take place"
-        self._answer("reconfigure", RequestOutcome.failed(f"the job became {ending.status} first; {held}"), now)
+        consequence = (
+            "later runs apply it" if change is not None and change.decided is not None else "it did not take place"
+        )
+        self._answer("reconfigure", RequestOutcome.failed(f"the job became {ending.status} first; {consequence}"), now)
         if ending.status is JobStatus.FINISHED:
             self._answer("stop", RequestOutcome.completed("the job has FINISHED"), now)
             self._answer("drain", RequestOutcome.completed("the job has FINISHED"), now)
@@ -194,8 +196,8 @@ class JobLifecycle:
         self._answer(None, RequestOutcome.failed(f"the job became {ending.status} first"), now)
 
     def _held_output(self) -> str:
-        held = self._state.releases.closed_gates
-        return f"; output that the gates of {', '.join(held)} hold stays staged for a later run" if held else ""
+        sinks = self._state.releases.closed_gates
+        return f"; output that the gates of {', '.join(sinks)} hold stays staged for a later run" if sinks else ""
 
     def _answer(self, kind: str | None, outcome: RequestOutcome, now: float) -> None:
         """Answer the open requests of one kind, or of every kind if it is None."""

@@ -22,8 +22,8 @@ def waiting_message(sink: str, seconds: float, cause: str) -> str:
         seconds: how long the target has accepted nothing.
         cause: the error as text. The repeated names of sink and job are cut off.
     """
-    shown = re.sub(rf"\Asink {re.escape(repr(sink))} of job '[^']*' ", "", cause)
-    return f"sink {sink}: has waited {seconds:.0f} s, {shown.rstrip('.')}"
+    text = re.sub(rf"\Asink {re.escape(repr(sink))} of job '[^']*' ", "", cause)
+    return f"sink {sink}: has waited {seconds:.0f} s, {text.rstrip('.')}"
 
 
 class ReleaseCoordinator:
@@ -68,13 +68,13 @@ class ReleaseCoordinator:
 
     def held(self, message: ReleaseHeld, now: float) -> bool:
         queue = self._releases[message.sink]
-        before = queue.held_by
+        previous_gate = queue.held_by
         if not queue.held(message.checkpoint, message.gate_of, now):
             return False
-        if before != message.gate_of:
+        if previous_gate != message.gate_of:
             is_own = message.gate_of == message.sink
-            held = "its releases" if is_own else f"the releases of {message.sink!r}, which shares its transaction"
-            text = f"the gate of {message.gate_of!r} holds {held}, from checkpoint {message.checkpoint} on"
+            releases = "its releases" if is_own else f"the releases of {message.sink!r}, which shares its transaction"
+            text = f"the gate of {message.gate_of!r} holds {releases}, from checkpoint {message.checkpoint} on"
             self._state.out.append(Notice(f"{text}; checkpoints continue, and what they cover stays staged", True))
         return True
 

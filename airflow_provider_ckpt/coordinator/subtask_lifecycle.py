@@ -165,10 +165,10 @@ class SubtaskLifecycle:
         busy = self._state.cycle.pending is not None or bool(pauses.current)
         if busy or requests.stop is not None or (requests.draining and rescaling.current is None):
             return
-        for wanted, changes in pauses.wanted():
-            if all(self._state.subtasks.status(pause.subtask) is SubtaskStatus.RUNNING for pause in wanted):
-                pauses.begin(wanted, changes)
-                for pause in wanted:
+        for wanted_pauses, changes in pauses.wanted():
+            if all(self._state.subtasks.status(pause.subtask) is SubtaskStatus.RUNNING for pause in wanted_pauses):
+                pauses.begin(wanted_pauses, changes)
+                for pause in wanted_pauses:
                     self._state.subtasks.set_status(pause.subtask, SubtaskStatus.PAUSED)
                     self._state.send(PauseSubtask(*self._state.task_id(pause.subtask), pause.reason))
                 return

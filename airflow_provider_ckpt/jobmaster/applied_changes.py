@@ -45,7 +45,7 @@ def is_rescaled(state: JobState, uid: str, parallelism: int) -> bool:
     return state.plan.rescaled.get(uid, declared) == parallelism
 
 
-def still_wanted(state: JobState, changes: Changes) -> Changes:
+def unapplied_changes(state: JobState, changes: Changes) -> Changes:
     """Return ``changes`` without numbers of subtasks that are already in effect.
 
     Once all splits of a source are assigned, the same number cannot be decided a second time. A repeated request would

@@ -254,9 +254,9 @@ class JobMaster:
         """
         if self._running_since is None or self._counting_since is not None:
             return
-        first = self._journal.state.running_since
-        if first is not None:
-            self._counting_since = min(now, first)
+        running_since = self._journal.state.running_since
+        if running_since is not None:
+            self._counting_since = min(now, running_since)
         elif self._is_reading() or now - self._running_since >= self._options.checkpoint_timeout:
             self._counting_since = now
 
@@ -270,14 +270,14 @@ class JobMaster:
     def _take_deadlines(self, now: float) -> None:
         if self._running_since is None or self._coordinator.stopping:
             return
-        ending = due(self._options, ran=self._ran(now), now=self._clock.wall())
+        ending = due(self._options, ran=self._seconds_run(now), now=self._clock.wall())
         if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop wins over a drain
             self._handle(StopRequest(leaves=True) if ending == "stop" else DrainRequest())
 
-    def _ran(self, now: float) -> float:
+    def _seconds_run(self, now: float) -> float:
         """Return the seconds for which this driver has been running the job, in all versions."""
-        before = 0.0 if self._job.upgraded is None else self._job.upgraded.ran
-        return before + (0.0 if self._counting_since is None else now - self._counting_since)
+        earlier = 0.0 if self._job.upgraded is None else self._job.upgraded.ran
+        return earlier + (0.0 if self._counting_since is None else now - self._counting_since)
 
     def _note_failed(self, report: SubtaskFailed) -> None:
         """Report the first failure in full, and later failures in one line, because they follow from the first one."""
@@ -336,7 +336,7 @@ class JobMaster:
         state = self._journal.state
         self._releaser.release(effect.sink, state.checkpoints[effect.checkpoint], state.released_by_sink())
 
-    def _completed(self, effect: NotifyCompleted) -> None:
+    def _notify_completed(self, effect: NotifyCompleted) -> None:
         self._retention.completed(effect.checkpoint)
 
     def _notice(self, effect: Notice) -> None:
@@ -348,13 +348,13 @@ class JobMaster:
         self._status.say(LineKind.WARNING, message, self._journal.state)
 
     def _end(self, effect: EndJob) -> None:
-        self._outcome = Outcome(effect.status, effect.cause, effect.upgrade, self._ran(self._clock.now()))
+        self._outcome = Outcome(effect.status, effect.cause, effect.upgrade, self._seconds_run(self._clock.now()))
 
 
 _EFFECTS: dict[type, Callable[[JobMaster, Any], None]] = {
     Release: JobMaster._release,
     TryUpgrade: lambda master, effect: master._request_handler.try_upgrade(effect),
-    NotifyCompleted: JobMaster._completed,
+    NotifyCompleted: JobMaster._notify_completed,
     EndJob: JobMaster._end,
     Notice: JobMaster._notice,
 }

@@ -86,8 +86,8 @@ class NextRunLogic:
         alive = is_alive(state.worker) if state.is_held else False
         driver = None
         if alive or (alive is None and not self._driver_is_gone):
-            seen = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
-            driver = f"its driver {seen}"
+            driver_state = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
+            driver = f"its driver {driver_state}"
         elif state.deployment and not self._driver_is_gone:
             driver = f"it was prepared for workers in epoch {state.deployment}: those that live would be overtaken"
         if driver is not None:

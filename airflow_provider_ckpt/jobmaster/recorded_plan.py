@@ -74,11 +74,11 @@ def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[
     If the job declares another parallelism, the pairs of that source are dropped, because then each subtask has a task
     of its own.
     """
-    subtasks, before, now = set(graph.subtasks), _declared(state.definition), _declared(definition)
+    subtasks, previous, current = set(graph.subtasks), _declared(state.definition), _declared(definition)
     return {
         guest: host
         for guest, host in state.hosts.items()
-        if subtasks.issuperset((guest, host)) and before.get(guest.vertex) == now.get(guest.vertex)
+        if subtasks.issuperset((guest, host)) and previous.get(guest.vertex) == current.get(guest.vertex)
     }
 
 

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.protocol.effects import TryUpgrade
 from airflow_provider_ckpt.coordinator.protocol.messages import Message
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.jobmaster.applied_changes import still_wanted, was_decided
+from airflow_provider_ckpt.jobmaster.applied_changes import unapplied_changes, was_decided
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.gateway import Inbox
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity, Upgrades
@@ -134,17 +134,17 @@ class RequestHandler:
                 continue
             elif isinstance(request, DrainRequest) and self._coordinator.upgrading is not None:
                 continue  # the new version drains then, or this one if the upgrade fails
-            elif (outcome := self._early_outcome(request := self._still_wanted(request))) is not None:
+            elif (outcome := self._early_outcome(request := self._without_applied(request))) is not None:
                 self._answer(request, outcome)
             else:
                 self._handle(request)
 
-    def _still_wanted(self, request: JobRequest) -> JobRequest:
+    def _without_applied(self, request: JobRequest) -> JobRequest:
         """Drop changes that are already in effect. While another change is in progress none is dropped, because that
         one may still alter them."""
         if not isinstance(request, ReconfigureRequest) or self._coordinator.is_changing:
             return request
-        return replace(request, changes=still_wanted(self._journal.state, request.changes))
+        return replace(request, changes=unapplied_changes(self._journal.state, request.changes))
 
     def _early_outcome(self, request: JobRequest) -> RequestOutcome | None:
         """Return the outcome of a request that the coordinator need not decide; None for any other."""

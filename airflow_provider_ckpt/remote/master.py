@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.protocol.messages import RunGivenUp
+from airflow_provider_ckpt.coordinator.protocol.messages import RunAbandoned
 from airflow_provider_ckpt.errors import CkptError, kind_and_text
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.job.sink_operator import HasSinks
@@ -145,7 +145,7 @@ class Master:
 
         Completed checkpoints are released first.
         """
-        self._inbox.put(RunGivenUp(cause))
+        self._inbox.put(RunAbandoned(cause))
 
     def abandon(self) -> None:
         """Have :meth:`run` raise AbandonedError as soon as possible; any thread.
@@ -201,7 +201,9 @@ class Master:
         journal = OwnedJournal(self._journal)
         assert self._job is not None
         outputs = output_folders(self._job, self._remote.location)
-        self._status.started(journal.state, taken.before, resumed=journal.state.last_completed > 0, outputs=outputs)
+        self._status.started(
+            journal.state, taken.predecessor, resumed=journal.state.last_completed > 0, outputs=outputs
+        )
         return journal
 
     def _find_sinks(self, state: JobState) -> None:

@@ -222,7 +222,7 @@ class RunAttempt:
         code = prepared.job.code
         edited = [] if prepared.anew is not None else [*resumes_with_edited_code(journal.state, plan, code)]
         record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, public, rescaled, settings, code)
-        self._status.started(journal.state, taken.before, taken.resumed, **prepared.places())
+        self._status.started(journal.state, taken.predecessor, taken.resumed, **prepared.places())
         for other in prepared.logic.changed:
             self._status.say(LineKind.WARNING, str(other), journal.state)
         given = not_as_given(before, journal.state.settings)

@@ -120,7 +120,7 @@ class CheckpointCycle:
         """
         regular = start + self._options.interval
         published = max(self._published_at.values(), default=None)
-        return regular if published is None or published < regular - self._options.sooner else published
+        return regular if published is None or published < regular - self._options.max_early else published
 
     def refusal(self) -> CheckpointFailureReason | None:
         """Return why no checkpoint can be triggered now, regardless of the time.

@@ -18,9 +18,9 @@ A job that releases nothing slows down. A single slow sink of several, or a sink
 job.
 """
 
-SOONER = 0.5
+EARLY_FRACTION = 0.5
 """The fraction of the interval by which a checkpoint may come early."""
-LONGEST_SOONER = 1.0
+MAX_EARLY = 1.0
 """Upper limit in seconds for this time, because each checkpoint is a commit in every sink."""
 
 
@@ -37,7 +37,7 @@ class CheckpointOptions:
     """
 
     interval: float = _run_option("checkpoint_interval")
-    """Time between two triggers, or a little less: see :attr:`sooner`. A missed trigger is not made up for."""
+    """Time between two triggers, or a little less: see :attr:`max_early`. A missed trigger is not made up for."""
     min_pause: float = _run_option("min_pause")
     """Time from the end of a checkpoint to the next trigger. A savepoint does not wait for it."""
     timeout: float = _run_option("checkpoint_timeout")
@@ -62,8 +62,8 @@ class CheckpointOptions:
     @classmethod
     def of(cls, options: RunOptions, mode: RuntimeMode) -> CheckpointOptions:
         """Return the checkpoint options of a run."""
-        given = {name: getattr(options, option.name) for name, option in _declared()}
-        return cls(**given, mode=mode)
+        values = {name: getattr(options, option.name) for name, option in _declared()}
+        return cls(**values, mode=mode)
 
     def __post_init__(self) -> None:
         for name, option in _declared():
@@ -73,12 +73,12 @@ class CheckpointOptions:
             option.read(value, name)
 
     @property
-    def sooner(self) -> float:
+    def max_early(self) -> float:
         """Return how many seconds early a checkpoint may come after a micro-batch of a live source.
 
         The output of that micro-batch is then released with this checkpoint and not an interval later.
         """
-        return min(self.interval * SOONER, LONGEST_SOONER)
+        return min(self.interval * EARLY_FRACTION, MAX_EARLY)
 
     @property
     def is_batch(self) -> bool:

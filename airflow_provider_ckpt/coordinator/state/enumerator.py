@@ -183,10 +183,10 @@ class SplitEnumerator:
             return Assignment(subtask, (), is_last=True)
         together = self._together.get(subtask, 1)
         fair, least = self._fair_share(), -(-together // _LEAST)
-        wanted = min(AHEAD * together - self._count(subtask), max(fair, least), len(self._unassigned))
+        count = min(AHEAD * together - self._count(subtask), max(fair, least), len(self._unassigned))
         if self._count(subtask) and fair <= least:
-            wanted = 0  # the last splits go to subtasks that have none
-        numbers = tuple(heapq.heappop(self._unassigned) for _ in range(wanted))
+            count = 0  # the last splits go to subtasks that have none
+        numbers = tuple(heapq.heappop(self._unassigned) for _ in range(count))
         self._assigned.setdefault(subtask, {}).update(dict.fromkeys(numbers))
         is_last = not self._unassigned and not self._count(subtask) and not self._is_held and not self._may_return()
         if is_last:

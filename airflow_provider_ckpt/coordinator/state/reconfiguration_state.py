@@ -87,9 +87,11 @@ class ReconfigurationInProgress:
         for subtask in (subtask for subtask in self.affected if subtask in self.ran and subtask in self.paused):
             decided = self.paused[subtask] if self.decided is None else self.decided
             marks = (self.begun, self.prepared[subtask], self.paused[subtask], decided, self.ran[subtask])
-            took = PhaseTimes(*(round(b - a, 3) for a, b in pairwise(marks)))
-            before = phases.get(subtask.vertex, took)
-            phases[subtask.vertex] = max(before, took, key=lambda phase_times: phase_times.update + phase_times.resume)
+            subtask_times = PhaseTimes(*(round(b - a, 3) for a, b in pairwise(marks)))
+            slowest = phases.get(subtask.vertex, subtask_times)
+            phases[subtask.vertex] = max(
+                slowest, subtask_times, key=lambda phase_times: phase_times.update + phase_times.resume
+            )
         return phases
 
 
@@ -187,11 +189,11 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         current = self.current
         if current is None or not self._all_prepared(current) or current.pause_requested:
             return None
-        seen: dict[str, str] = {}
+        digest_of: dict[str, str] = {}
         for settings in current.change.values():
             for uid, reference in settings.logic.items():
                 digest = settings.digests.get(uid)
-                if digest is not None and seen.setdefault(reference, digest) != digest:
+                if digest is not None and digest_of.setdefault(reference, digest) != digest:
                     return reference
         return None
 

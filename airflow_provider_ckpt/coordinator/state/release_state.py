@@ -169,15 +169,17 @@ class ReleaseState:
     @property
     def under_way(self) -> dict[str, int]:
         """Return the releases in progress: sink -> checkpoint."""
-        return {uid: at for uid, queue in self._queues.items() if (at := queue.under_way) is not None}
+        return {uid: checkpoint for uid, queue in self._queues.items() if (checkpoint := queue.under_way) is not None}
 
     @property
     def closed_gates(self) -> list[str]:
         """Return the sinks whose gates hold back a completed checkpoint, in the sink itself or in others of its
         transaction.
         """
-        held = [queue for queue in self._queues.values() if queue.is_behind and queue.under_way is None]
-        return sorted({queue.held_by for queue in held if queue.held_by is not None})  # one under way polls its gate
+        held_queues = [queue for queue in self._queues.values() if queue.is_behind and queue.under_way is None]
+        return sorted(
+            {queue.held_by for queue in held_queues if queue.held_by is not None}
+        )  # one under way polls its gate
 
     @property
     def next_try(self) -> float | None:

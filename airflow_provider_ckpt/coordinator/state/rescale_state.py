@@ -80,22 +80,22 @@ class RescaleState(PlanChanges[Rescale]):
         run.
         """
 
-    def decide(self, wanted: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
+    def decide(self, reader_counts: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
         """Decide a rescaling. The caller writes it into the journal before any subtask is notified.
 
         Args:
-            wanted: source -> its new number of readers, for which :meth:`Rescaler.refusal_of` returned None.
+            reader_counts: source -> its new number of readers, for which :meth:`Rescaler.refusal_of` returned None.
             aware: subtasks that are paused now, and will resume with the new plan.
         """
-        readers = {uid: self.readers(uid) for uid in wanted}
-        before = {uid: self._graph.now.vertex(uid).parallelism for uid in wanted}
-        added = {uid: number - len(readers[uid]) for uid, number in wanted.items()}
-        wider = {uid: before[uid] + count for uid, count in added.items() if count > 0}
+        readers = {uid: self.readers(uid) for uid in reader_counts}
+        old_parallelism = {uid: self._graph.now.vertex(uid).parallelism for uid in reader_counts}
+        added = {uid: number - len(readers[uid]) for uid, number in reader_counts.items()}
+        wider = {uid: old_parallelism[uid] + count for uid, count in added.items() if count > 0}
         graph = self._graph.now.rescaled(wider)
-        new = tuple(subtask for uid in wider for subtask in graph.vertex(uid).subtasks[before[uid] :])
+        new = tuple(subtask for uid in wider for subtask in graph.vertex(uid).subtasks[old_parallelism[uid] :])
         unaware = {name: uid for uid in wider for name in self._consumers(uid) if name not in aware}
         self._parallelism = {**self._parallelism, **wider}
-        change = GraphChange(graph, wanted, self.place(new, readers) if self.has_workers else {})
+        change = GraphChange(graph, reader_counts, self.place(new, readers) if self.has_workers else {})
         self.current = RescaleInProgress(change, new, unaware)
         return change
 

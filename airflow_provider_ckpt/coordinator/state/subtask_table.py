@@ -108,9 +108,9 @@ class SubtaskTable:
     def __len__(self) -> int:
         return len(self._status)
 
-    def add(self, subtask: SubtaskId, before: AttemptId) -> None:
-        """Add a subtask that is new in the graph. Its first attempt follows ``before`` and has not begun."""
-        self._status[subtask], self._attempt[subtask] = SubtaskStatus.RESTARTING, before
+    def add(self, subtask: SubtaskId, previous: AttemptId) -> None:
+        """Add a subtask that is new in the graph. Its first attempt follows ``previous`` and has not begun."""
+        self._status[subtask], self._attempt[subtask] = SubtaskStatus.RESTARTING, previous
         self._count[SubtaskStatus.RESTARTING] += 1
         self._size[subtask.vertex] += 1
 

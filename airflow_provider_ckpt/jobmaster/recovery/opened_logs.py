@@ -48,23 +48,23 @@ def open_logs(
     attempts = first_attempts(epoch, logs)
     check_closed(state, logs)
     for subtask, log in logs.items():
-        void = (restore is not None and restore.is_from_scratch) or is_outdated(log, state.since(subtask.vertex))
+        is_void = (restore is not None and restore.is_from_scratch) or is_outdated(log, state.since(subtask.vertex))
         reset = resets.get(subtask)
-        stays = not void and reset is None
-        if log.state.closed and stays:
-            _finished(journal, subtask, log)
+        stays_closed = not is_void and reset is None
+        if log.state.closed and stays_closed:
+            _journal_finished(journal, subtask, log)
             del attempts[subtask]
             continue
         by_split = state.graph().vertex(subtask.vertex).splits
         resume_at = continues_at(log, batch=mode == "batch", by_split=by_split)
         if resume_at is None and restore is not None and (mode != "batch" or by_split):
             resume_at = restore.continues_at(subtask)
-        if void or (reset is not None and not by_split):
+        if is_void or (reset is not None and not by_split):
             log.open(attempts[subtask], 0)
             continue
         positions = () if reset is None else reset.positions
-        if log.open(attempts[subtask], resume_at, positions, unless_closed=stays).closed and stays:
-            _finished(journal, subtask, log)  # the previous driver has ended it since it was loaded
+        if log.open(attempts[subtask], resume_at, positions, unless_closed=stays_closed).closed and stays_closed:
+            _journal_finished(journal, subtask, log)  # the previous driver has ended it since it was loaded
             del attempts[subtask]
     return attempts
 
@@ -102,7 +102,7 @@ def _path(state: JobState, subtask: SubtaskId) -> str:
     return subtask_log_path(state.job_id, subtask.vertex, subtask.number)
 
 
-def _finished(journal: OwnedJournal, subtask: SubtaskId, log: SubtaskLog) -> None:
+def _journal_finished(journal: OwnedJournal, subtask: SubtaskId, log: SubtaskLog) -> None:
     if subtask not in journal.state.finished:
         journal.write(SubtaskFinished(subtask, _owner(log), time.time()))
 

@@ -67,8 +67,8 @@ def read_persisted_result(storage: Storage, job_id: str, operator: str) -> Persi
     operators = persisted_operators(state)
     is_new = state.plan is None and state.status not in _WITHOUT_RESULTS
     if operator not in operators and not (is_new and state.epoch):
-        shown = state.status or "not known under this root"
-        raise NoSuchResultError(job_id=job_id, operator=operator, status=shown, known=", ".join(operators) or "none")
+        status = state.status or "not known under this root"
+        raise NoSuchResultError(job_id=job_id, operator=operator, status=status, known=", ".join(operators) or "none")
     if state.plan is None or state.status is not JobStatus.FINISHED:
         raise ResultNotPersistedError(job_id=job_id, operator=operator, status=state.status or "not RUNNING yet")
     results = [_SubtaskResult.of(storage, state, subtask) for subtask in state.graph().vertex(operator).subtasks]

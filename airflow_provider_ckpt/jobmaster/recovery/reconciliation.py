@@ -60,7 +60,7 @@ class LostResult:
 
 
 def lost_results(
-    graph: JobGraph, ended: Collection[SubtaskId], gone: Callable[[SubtaskId], Iterable[int]]
+    graph: JobGraph, ended: Collection[SubtaskId], missing_entries: Callable[[SubtaskId], Iterable[int]]
 ) -> tuple[LostResult, ...]:
     """Return the lost results that must be produced again.
 
@@ -68,19 +68,19 @@ def lost_results(
 
     Args:
         ended: the subtasks at their end of data.
-        gone: returns the positions of the entries in a subtask's log of which a file is gone. It is called at most once
-            for each subtask whose result is needed, and for no other.
+        missing_entries: returns the positions of the entries in a subtask's log of which a file is gone. It is called
+            at most once for each subtask whose result is needed, and for no other.
     """
-    run, lost = set(graph.subtasks) - set(ended), list[LostResult]()
+    rerun, lost = set(graph.subtasks) - set(ended), list[LostResult]()
     for vertex in reversed(graph.vertices):
         for subtask in vertex.subtasks:
-            if not vertex.splits and subtask in run:
+            if not vertex.splits and subtask in rerun:
                 continue  # everything that it has published is void (R23)
-            kept = subtask if vertex.persist else None
-            reader = next((consumer for consumer, _ in readers(graph, subtask) if consumer in run), kept)
-            positions = () if reader is None else tuple(sorted(gone(subtask)))
+            outside = subtask if vertex.persist else None
+            reader = next((consumer for consumer, _ in readers(graph, subtask) if consumer in rerun), outside)
+            positions = () if reader is None else tuple(sorted(missing_entries(subtask)))
             if reader is not None and positions:
-                run.add(subtask)
+                rerun.add(subtask)
                 lost.append(LostResult(subtask, positions, reader))
     return tuple(lost)
 
@@ -142,14 +142,17 @@ class Reconciler:
         graph, logs = state.graph(), self._valid_logs(state)
         ended = [name for name in graph.subtasks if name in logs and logs[name].has_ended]
 
-        def gone(subtask: SubtaskId) -> list[int]:
+        def missing_entries(subtask: SubtaskId) -> list[int]:
             if subtask not in logs:
                 return []
             partition = partition_path(self._job_id, subtask.vertex, subtask.number)
             return lost_entries(self._storage, partition, logs[subtask].records())
 
         split_numbers = _SplitNumbers(self._storage, self._job_id, state)
-        resets = {lost.producer: _reset(lost, graph, logs, split_numbers) for lost in lost_results(graph, ended, gone)}
+        resets = {
+            lost.producer: _reset(lost, graph, logs, split_numbers)
+            for lost in lost_results(graph, ended, missing_entries)
+        }
         resets |= self._resets_without_log(state, {*ended, *resets})
         kept = tuple(name for name in ended if name not in resets)
         return Reconciliation(resets, kept, _splits_kept(graph, logs, resets))
@@ -220,8 +223,8 @@ def _reset(
     subtask, positions = lost.producer, ranges(lost.positions)
     if not graph.vertex(subtask.vertex).splits:
         return Reset(subtask, positions, lost.consumer)
-    numbers, gone = split_numbers.of(subtask.vertex), set(lost.positions)
-    entries = [record for number, record in logs[subtask].records() if number in gone and isinstance(record, Batch)]
+    numbers, missing = split_numbers.of(subtask.vertex), set(lost.positions)
+    entries = [record for number, record in logs[subtask].records() if number in missing and isinstance(record, Batch)]
     splits = ranges(numbers[name] for entry in entries for name in entry.splits if name in numbers)
     return Reset(subtask, positions, lost.consumer, splits)
 

@@ -29,12 +29,12 @@ class TakenOver:
     """The result of a claim.
 
     Args:
-        before: Fate of the previous driver; "none" if there was none, "upgraded" if it is this process.
+        predecessor: Fate of the previous driver; "none" if there was none, "upgraded" if it is this process.
         resumed: True if the job has run before.
     """
 
     epoch: int
-    before: str
+    predecessor: str
     resumed: bool
 
 
@@ -60,9 +60,9 @@ def claim(
     mark(worker, journal.root, journal.job_id)
     epoch = journal.claim(attempt, worker, now, admit, releases_only=only, deployment=deployment, upgrades=upgrades)
     predecessor = journal.predecessor
-    before = end_worker(predecessor, journal.root, journal.job_id, grace=GRACE) if predecessor else "none"
-    before = "upgraded" if upgrades else before
-    return TakenOver(epoch, before, journal.state.created is not None)
+    fate = end_worker(predecessor, journal.root, journal.job_id, grace=GRACE) if predecessor else "none"
+    fate = "upgraded" if upgrades else fate
+    return TakenOver(epoch, fate, journal.state.created is not None)
 
 
 def refuse_living_driver(state: JobState, now: float, root: str) -> None:

@@ -218,10 +218,12 @@ class SinkReleases:
             for subtask in [
                 subtask for subtask in vertex.subtasks if subtask in completed.subtasks
             ]:  # new ones may have come since
-                handles += self._of(subtask, uid, completed, progress)
+                handles += self._subtask_handles(subtask, uid, completed, progress)
         return handles
 
-    def _of(self, subtask: SubtaskId, uid: str, completed: CheckpointCompleted, progress: SinkProgress) -> list[Handle]:
+    def _subtask_handles(
+        self, subtask: SubtaskId, uid: str, completed: CheckpointCompleted, progress: SinkProgress
+    ) -> list[Handle]:
         end, log, is_final = position(completed, subtask), self._logs[subtask], uid in self._policies.final_only
         # a sink that releases at the end only has not released anything so far
         start = 0 if is_final or progress.released is None else position(progress.released, subtask)

@@ -114,22 +114,22 @@ class DeletionTerms:
             stop = ckpt_command("stop", state.job_id, root=root)
             self._refuse(state, "its driver lives", f"Stop the job (`{stop}`), or wait until the driver has left")
         if state.is_held and not self.abandoned:
-            seen = (
+            driver_state = (
                 "is gone" if alive is False else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
             )
-            self._refuse(state, f"its driver has reported no end, and {seen}", _ABANDONED)
+            self._refuse(state, f"its driver has reported no end, and {driver_state}", _ABANDONED)
         if state.status is JobStatus.RESTARTING and not self.abandoned:
             self._refuse(state, "the next run is expected to resume it", _ABANDONED)
         if not (self.unfinished or self.abandoned):
             self._refuse(state, "it has not FINISHED, and the next run would resume it", _UNFINISHED)
 
     def _refuse(self, state: JobState, why: str, remedy: str) -> None:
-        shown = state.status or "not RUNNING yet"
+        status = state.status or "not RUNNING yet"
         raise JobNotDeletedError(
             "job {job_id!r} is {status} and is not deleted: {why}. {remedy}",
             reason=DeletionRefusal.NOT_OVER,
             job_id=state.job_id,
-            status=shown,
+            status=status,
             why=why,
             remedy=remedy,
         )

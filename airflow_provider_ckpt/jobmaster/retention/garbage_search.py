@@ -118,23 +118,23 @@ def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage
     check_journal(storage, state)
     result = JobGarbage(job_id, state.status, state.epoch)
     if (reason := why_running(state)) is not None:
-        return _with(result, skipped=reason)
+        return _result(result, skipped=reason)
     if state.status is JobStatus.DELETING:
         delete = ckpt_command("delete", job_id, root=storage.uri)
-        return _with(result, skipped=f"its deletion was interrupted: `{delete}` completes it")
+        return _result(result, skipped=f"its deletion was interrupted: `{delete}` completes it")
     if state.status is JobStatus.DELETED:
-        return _with(result, _deleted_job_files(storage, job_id))
+        return _result(result, _deleted_job_files(storage, job_id))
     sinks = sinks_of(state)
     unchecked = [f"sink {uid}: its staged output is unknown" for uid in _unlistable_sinks(state, sinks)]
     if state.status is not JobStatus.FINISHED:
         idle = IdleJobGarbage(storage, state, sinks)
         garbage = [*idle.garbage(), *superseded_files(storage, state), *_temporary(storage, job_id)]
-        return _with(result, garbage, left=(*unchecked, *idle.left))
+        return _result(result, garbage, left=(*unchecked, *idle.left))
     if state.has_unreleased:
         release = release_command(job_id, storage.uri)
         reason = f"it has completed checkpoint {state.last_completed}, which is not released: `{release}` does it"
-        return _with(result, skipped=reason)
-    return _with(result, [*_finished_job_files(storage, state, sinks), *_temporary(storage, job_id)], left=unchecked)
+        return _result(result, skipped=reason)
+    return _result(result, [*_finished_job_files(storage, state, sinks), *_temporary(storage, job_id)], left=unchecked)
 
 
 def why_running(state: JobState) -> str | None:
@@ -149,7 +149,7 @@ def why_running(state: JobState) -> str | None:
     return None
 
 
-def _with(
+def _result(
     result: JobGarbage, garbage: Iterable[Garbage] = (), *, skipped: str | None = None, left: Iterable[str] = ()
 ) -> JobGarbage:
     return JobGarbage(result.job_id, result.status, result.epoch, tuple(garbage), skipped, None, tuple(left))

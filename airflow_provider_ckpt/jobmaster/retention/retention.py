@@ -123,7 +123,7 @@ class Retention:
             self._waiting = [*self._waiting, self._journal.state.checkpoints[checkpoint]][-self._retained :]
             self._retained_now = self._retained_checkpoints()
         if is_first:
-            self._thread.submit(self._handle_news)
+            self._thread.submit(self._handle_waiting)
 
     def snapshot_if_due(self, now: float) -> None:
         """Write a snapshot of the journal if it is due. Call this regularly.
@@ -143,26 +143,26 @@ class Retention:
         checkpoints = self._journal.state.checkpoints
         return [checkpoints[number] for number in sorted(checkpoints)[-self._retained :]]
 
-    def _handle_news(self) -> None:
+    def _handle_waiting(self) -> None:
         with self._lock:
-            news, self._waiting, kept = self._waiting, [], self._retained_now
-        self._handle(news, kept)
+            completed, self._waiting, retained = self._waiting, [], self._retained_now
+        self._handle(completed, retained)
 
-    def _handle(self, news: list[CheckpointCompleted], kept: list[CheckpointCompleted]) -> None:
-        completed = news[-1]
+    def _handle(self, new: list[CheckpointCompleted], retained: list[CheckpointCompleted]) -> None:
+        completed = new[-1]
         number = completed.checkpoint
-        unwritten = {**self._without_copy, **{checkpoint.checkpoint: checkpoint for checkpoint in news}}
-        self._without_copy = {number: unwritten[number] for number in unwritten if number >= kept[0].checkpoint}
+        unwritten = {**self._without_copy, **{checkpoint.checkpoint: checkpoint for checkpoint in new}}
+        self._without_copy = {number: unwritten[number] for number in unwritten if number >= retained[0].checkpoint}
 
         # no step decides anything or depends on another one, so a failed step is repeated after a later checkpoint
         steps: list[Callable[[], None]] = [
             *(partial(self._write_metadata, checkpoint) for checkpoint in list(self._without_copy.values())),
             self._removal.try_again,
-            lambda: self._delete_old(min(checkpoint.checkpoint for checkpoint in kept)),
+            lambda: self._delete_old(min(checkpoint.checkpoint for checkpoint in retained)),
             lambda: self._compact(completed.at),
-            *(partial(self._discard, subtask, kept) for subtask in completed.subtasks),
-            *(partial(self._purge, subtask, kept) for subtask in completed.subtasks),
-            *(partial(self._clear_finished, subtask, kept) for subtask in completed.subtasks),
+            *(partial(self._discard, subtask, retained) for subtask in completed.subtasks),
+            *(partial(self._purge, subtask, retained) for subtask in completed.subtasks),
+            *(partial(self._clear_finished, subtask, retained) for subtask in completed.subtasks),
         ]
         try:
             if self._run_step(number, self._journal.check_fenced):  # only the JobMaster that has the job may delete
@@ -232,15 +232,15 @@ class Retention:
         files = {path for path, _ in self._storage.files(f"{job_path(self._job_id)}/checkpoints")}
         return [number for number in numbers if f"chk-{number}/_metadata" in files]
 
-    def _discard(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+    def _discard(self, subtask: SubtaskId, retained: list[CheckpointCompleted]) -> None:
         if self._graph().vertex(subtask.vertex).persist:
             return  # readers of the persisted result need the entries after the job has FINISHED
         # all retained checkpoints, because a dropped consumer that comes back begins at 0 in the newer ones
-        consumers = [position for checkpoint in kept for position in self._consumer_positions(subtask, checkpoint)]
-        for head in data_head(consumers) or self._dropped_consumers_head(subtask, kept[0]):
+        consumers = [position for checkpoint in retained for position in self._consumer_positions(subtask, checkpoint)]
+        for head in data_head(consumers) or self._dropped_consumers_head(subtask, retained[0]):
             if head > self._deleted_below.get(subtask, 0):
                 self._delete_data(subtask, head)
-        self._truncate(subtask, position(kept[0], subtask), consumers)
+        self._truncate(subtask, position(retained[0], subtask), consumers)
 
     def _truncate(self, subtask: SubtaskId, retained: int, consumers: list[int]) -> None:
         """Truncate the subtask's log if enough entries are no longer needed.
@@ -264,14 +264,14 @@ class Retention:
         self._logs[subtask].forget(head, kept)
         self._heads[subtask] = head
 
-    def _purge(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+    def _purge(self, subtask: SubtaskId, retained: list[CheckpointCompleted]) -> None:
         """Purge the subtask's Spark folder of batches before the lowest batch of the retained checkpoints.
 
         The lowest batch need not be that of the oldest checkpoint, because a dropped operator that comes back begins at
         0. Sources with splits run no Spark query, and have no Spark folder.
         """
         vertex = self._graph().vertex(subtask.vertex)
-        snapshots = [checkpoint.subtasks[subtask] for checkpoint in kept if subtask in checkpoint.subtasks]
+        snapshots = [checkpoint.subtasks[subtask] for checkpoint in retained if subtask in checkpoint.subtasks]
         if vertex.persist or vertex.splits or subtask in self._cleared:
             return
         lowest = min(snapshots, key=lambda snapshot: -1 if snapshot.batch_id is None else snapshot.batch_id)
@@ -285,17 +285,17 @@ class Retention:
             FolderPurge(folders.folder(attempt)).run(batch, lowest.offsets)
             self._purged[subtask] = batch
 
-    def _clear_finished(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+    def _clear_finished(self, subtask: SubtaskId, retained: list[CheckpointCompleted]) -> None:
         """Delete, once, files that a finished subtask no longer needs; its data too when all readers have finished
         (R7).
 
         Each file name has its attempt, and the files are listed before the fence check. So no file of a later driver is
         deleted. The results of a job in batch mode stay until the job has FINISHED.
         """
-        if self._is_batch or not _is_finished(subtask, kept):
+        if self._is_batch or not _is_finished(subtask, retained):
             return
         graph = self._graph()
-        is_read = all(_is_finished(consumer, kept) for consumer, _ in readers(graph, subtask))
+        is_read = all(_is_finished(consumer, retained) for consumer, _ in readers(graph, subtask))
         is_read = is_read and not graph.vertex(subtask.vertex).persist
         if subtask in self._cleared and self._cleared[subtask] >= is_read:
             return
@@ -351,7 +351,7 @@ class Retention:
         return position(released, subtask)
 
 
-def _is_finished(subtask: SubtaskId, kept: list[CheckpointCompleted]) -> bool:
+def _is_finished(subtask: SubtaskId, retained: list[CheckpointCompleted]) -> bool:
     """Return whether no retained checkpoint starts the subtask again."""
-    snapshots = [checkpoint.subtasks.get(subtask) for checkpoint in kept]
+    snapshots = [checkpoint.subtasks.get(subtask) for checkpoint in retained]
     return all(snapshot is not None and snapshot.finished_on_restore for snapshot in snapshots)

@@ -70,8 +70,8 @@ COORDINATOR = (
     Mutant(
         "a-checkpoint-behind-every-batch",
         "R15",
-        "CheckpointOptions.sooner",
-        "min(self.interval * SOONER, LONGEST_SOONER)",
+        "CheckpointOptions.max_early",
+        "min(self.interval * EARLY_FRACTION, MAX_EARLY)",
         "self.interval",
         _SOONER,
         "a job with an interval of ten minutes commits in every sink after each micro-batch",

@@ -71,7 +71,7 @@ REMOTE = (
     Mutant(
         "numbers-that-are-so-are-wanted",
         "R21",
-        "still_wanted",
+        "unapplied_changes",
         "            change = replace(change, parallelism=None)\n",
         "            pass\n",
         ("tests/client/test_reconfigure.py::test_of_a_change_the_numbers_that_are_so_already_are_not_wanted",),

@@ -340,7 +340,7 @@ _LOOKS = (
     Mutant(
         "a-log-that-ends-early-releases-what-there-is",
         "R9",
-        "SinkReleases._of",
+        "SinkReleases._subtask_handles",
         "    if log.position < end:",
         "    if False:",
         _RELEASER,
@@ -349,7 +349,7 @@ _LOOKS = (
     Mutant(
         "what-was-given-up-is-released",
         "R9",
-        "SinkReleases._of",
+        "SinkReleases._subtask_handles",
         "(from_epoch(records, progress.epoch) if is_final else records)",
         "records",
         ("tests/spark/test_final_sink_comes_back.py",),
@@ -554,7 +554,7 @@ _ENDS = (
     Mutant(
         "part-of-the-handles-released",
         "R9",
-        "SinkReleases._of",
+        "SinkReleases._subtask_handles",
         "        if isinstance(record, Batch) and number < end and uid in record.handles",
         "        if isinstance(record, Batch) and number < end - 1 and uid in record.handles",
         _RELEASER,
@@ -563,7 +563,7 @@ _ENDS = (
     Mutant(
         "released-behind-the-checkpoint",
         "R9",
-        "SinkReleases._of",
+        "SinkReleases._subtask_handles",
         "        if isinstance(record, Batch) and number < end and uid in record.handles",
         "        if isinstance(record, Batch) and uid in record.handles",
         _RELEASER,
@@ -612,9 +612,9 @@ _TAKE_OVER = (
     Mutant(
         "driver-before-left-alone",
         "R8",
-        "claim.before",
-        'before = end_worker(predecessor, journal.root, journal.job_id, grace=GRACE) if predecessor else "none"',
-        'before = "none"',
+        "claim.fate",
+        'fate = end_worker(predecessor, journal.root, journal.job_id, grace=GRACE) if predecessor else "none"',
+        'fate = "none"',
         ("tests/spark/test_takeovers.py::test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken",),
         "the previous driver runs at the same time as its successor",
     ),
@@ -640,7 +640,7 @@ _TAKE_OVER = (
     Mutant(
         "end-in-the-log-not-noted",
         "R11",
-        "_finished",
+        "_journal_finished",
         "    if subtask not in journal.state.finished:\n",
         "    if False:\n",
         (
@@ -818,7 +818,7 @@ _RESTORE = (
         "driver-opens-behind-the-end",
         "R15",
         "open_logs",
-        ", unless_closed=stays)",
+        ", unless_closed=stays_closed)",
         ")",
         ("tests/spark/test_going_back.py",),
         "a driver that comes while its predecessor closes a log appends after the end of the partition",
