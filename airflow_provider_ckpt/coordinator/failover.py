@@ -38,51 +38,6 @@ subtasks.
 """
 
 
-@dataclass(frozen=True)
-class _Failures:
-    in_a_row: int
-    delay: float
-    at: float
-
-
-@dataclass(frozen=True)
-class Restart:
-    """The ``number``-th restart in a row of a subtask. It happens ``delay`` seconds after the failure."""
-
-    number: int
-    delay: float
-
-
-class RestartStrategy:
-    """Flink's exponential-delay strategy, for each subtask separately.
-
-    The pause grows from failure to failure up to a minute. A subtask without a failure for an hour starts from the
-    first pause again. There is no jitter, because all subtasks are in one driver and none waits for another.
-
-    Args:
-        attempts: number of restarts in a row; 0 for none.
-        delay: the first pause in seconds.
-    """
-
-    def __init__(self, attempts: int, delay: float) -> None:
-        self.attempts, self._delay = attempts, delay
-        self._failures: dict[SubtaskId, _Failures] = {}
-
-    def failed(self, subtask: SubtaskId, now: float) -> Restart | None:
-        """Return the next restart after a failure, or None if no restart is left. Call it once for each failure."""
-        previous = self._failures.get(subtask)
-        if previous is None or now - previous.at - previous.delay >= RESET_AFTER:
-            failures = _Failures(1, self._delay, now)
-        else:
-            failures = _Failures(
-                previous.in_a_row + 1, min(previous.delay * MULTIPLIER, max(MAX_DELAY, self._delay)), now
-            )
-        if failures.in_a_row > self.attempts:
-            return None
-        self._failures[subtask] = failures
-        return Restart(failures.in_a_row, failures.delay)
-
-
 class Failover:
     """The reaction to failed subtasks and lost workers.
 
@@ -202,3 +157,48 @@ class Failover:
             self._without_worker.discard(subtask)
             cause = f"its next attempt has not begun within {timeout:g} s{alone} (the checkpoint timeout)"
             self._job.end(JobStatus.RESTARTING, f"{subtask}: {cause}")
+
+
+@dataclass(frozen=True)
+class _Failures:
+    in_a_row: int
+    delay: float
+    at: float
+
+
+@dataclass(frozen=True)
+class Restart:
+    """The ``number``-th restart in a row of a subtask. It happens ``delay`` seconds after the failure."""
+
+    number: int
+    delay: float
+
+
+class RestartStrategy:
+    """Flink's exponential-delay strategy, for each subtask separately.
+
+    The pause grows from failure to failure up to a minute. A subtask without a failure for an hour starts from the
+    first pause again. There is no jitter, because all subtasks are in one driver and none waits for another.
+
+    Args:
+        attempts: number of restarts in a row; 0 for none.
+        delay: the first pause in seconds.
+    """
+
+    def __init__(self, attempts: int, delay: float) -> None:
+        self.attempts, self._delay = attempts, delay
+        self._failures: dict[SubtaskId, _Failures] = {}
+
+    def failed(self, subtask: SubtaskId, now: float) -> Restart | None:
+        """Return the next restart after a failure, or None if no restart is left. Call it once for each failure."""
+        previous = self._failures.get(subtask)
+        if previous is None or now - previous.at - previous.delay >= RESET_AFTER:
+            failures = _Failures(1, self._delay, now)
+        else:
+            failures = _Failures(
+                previous.in_a_row + 1, min(previous.delay * MULTIPLIER, max(MAX_DELAY, self._delay)), now
+            )
+        if failures.in_a_row > self.attempts:
+            return None
+        self._failures[subtask] = failures
+        return Restart(failures.in_a_row, failures.delay)

@@ -15,17 +15,6 @@ from airflow_provider_ckpt.journal.events import CheckpointReleased, SinkRelease
 from airflow_provider_ckpt.model.job_status import JobStatus
 
 
-def waiting_message(sink: str, seconds: float, cause: str) -> str:
-    """Return the status line about a sink whose target does not accept rows for now.
-
-    Args:
-        seconds: how long the target has accepted nothing.
-        cause: the error as text. The repeated names of sink and job are cut off.
-    """
-    text = re.sub(rf"\Asink {re.escape(repr(sink))} of job '[^']*' ", "", cause)
-    return f"sink {sink}: has waited {seconds:.0f} s, {text.rstrip('.')}"
-
-
 class ReleaseCoordinator:
     """The retries of failed releases.
 
@@ -95,3 +84,14 @@ class ReleaseCoordinator:
 
     def _journal_sink_released(self, message: ReleaseDone, now: float) -> None:
         self._state.out.append(Append(SinkReleased(message.sink, message.checkpoint, now, message.counts)))
+
+
+def waiting_message(sink: str, seconds: float, cause: str) -> str:
+    """Return the status line about a sink whose target does not accept rows for now.
+
+    Args:
+        seconds: how long the target has accepted nothing.
+        cause: the error as text. The repeated names of sink and job are cut off.
+    """
+    text = re.sub(rf"\Asink {re.escape(repr(sink))} of job '[^']*' ", "", cause)
+    return f"sink {sink}: has waited {seconds:.0f} s, {text.rstrip('.')}"

@@ -34,43 +34,6 @@ from airflow_provider_ckpt.storage.layout import request_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
-
-
-class ServedRequests:
-    """The answered requests of one JobMaster.
-
-    A job may be changed each hour for as long as a driver runs, and the requests are listed each second. Requests to
-    stop or drain stay for the next driver, because the user may withdraw them.
-    """
-
-    def __init__(self, storage: Storage, job_id: str) -> None:
-        self._storage, self._job_id = storage, job_id
-        self._names: list[str] = []
-
-    def answered(self, event: RequestAnswered) -> None:
-        if event.kind not in (StopRequest.kind, DrainRequest.kind) and event.outcome.is_last:
-            self._names.append(event.request)
-
-    def delete_files(self, flush: Callable[[], None]) -> None:
-        """Delete the files of answered requests.
-
-        Args:
-            flush: Function that makes the answers durable. Without an answer the next driver would take the request
-                again.
-        """
-        if not self._names:
-            return
-        flush()
-        while self._names:
-            try:
-                self._storage.delete(request_path(self._job_id, self._names[-1]))
-            except CkptError as error:
-                log.warning("request %s, which was answered, stays for now: %s", self._names[-1], error)
-                if error.retryable:
-                    break
-            self._names.pop()  # a file that may not be deleted stays, and the others are still deleted
-
-
 HOLD_SECONDS = 120.0
 """Seconds that a change from before a takeover waits for the job to run, before it is refused. It never waits longer
 than half of ``checkpoint_timeout``."""
@@ -187,3 +150,38 @@ class RequestHandler:
     def try_upgrade(self, effect: TryUpgrade) -> None:
         assert self._upgrades is not None
         self._upgrades.submit(effect.request, self._inbox.put)
+
+
+class ServedRequests:
+    """The answered requests of one JobMaster.
+
+    A job may be changed each hour for as long as a driver runs, and the requests are listed each second. Requests to
+    stop or drain stay for the next driver, because the user may withdraw them.
+    """
+
+    def __init__(self, storage: Storage, job_id: str) -> None:
+        self._storage, self._job_id = storage, job_id
+        self._names: list[str] = []
+
+    def answered(self, event: RequestAnswered) -> None:
+        if event.kind not in (StopRequest.kind, DrainRequest.kind) and event.outcome.is_last:
+            self._names.append(event.request)
+
+    def delete_files(self, flush: Callable[[], None]) -> None:
+        """Delete the files of answered requests.
+
+        Args:
+            flush: Function that makes the answers durable. Without an answer the next driver would take the request
+                again.
+        """
+        if not self._names:
+            return
+        flush()
+        while self._names:
+            try:
+                self._storage.delete(request_path(self._job_id, self._names[-1]))
+            except CkptError as error:
+                log.warning("request %s, which was answered, stays for now: %s", self._names[-1], error)
+                if error.retryable:
+                    break
+            self._names.pop()  # a file that may not be deleted stays, and the others are still deleted

@@ -41,28 +41,6 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader
 
-
-def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks: Mapping[str, BoundSink]) -> None:
-    """Refuse sinks that are not those with which the job ran.
-
-    Args:
-        definition: Definition with which the job ran.
-
-    Raises InvalidInputError, DefinitionChangedError or OutputLostError.
-    """
-    missing = {uid for vertex in state.graph().vertices for uid in vertex.sinks} - sinks.keys()
-    if missing:
-        raise InvalidInputError(
-            "job {job_id!r} ran with the sinks {missing}, which the given definition lacks: their staged output could "
-            "not be released; give the definition that the job ran with",
-            job_id=state.job_id,
-            missing=", ".join(sorted(missing)),
-        )
-    given = replace(definition, sinks=sink_definitions(job.sinks))
-    check_changes(definition, given, {operator.uid: operator.sink.changeable for operator in job.sinks})
-    refuse_lost_output(state, sinks)
-
-
 _LOST = "the driver was lost; what it had completed was released from outside"
 
 
@@ -212,3 +190,24 @@ class RollForward:
 
     def _write_end_status(self, journal: Journal) -> None:
         journal.write(replace(self._end_status, at=time.time()))
+
+
+def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks: Mapping[str, BoundSink]) -> None:
+    """Refuse sinks that are not those with which the job ran.
+
+    Args:
+        definition: Definition with which the job ran.
+
+    Raises InvalidInputError, DefinitionChangedError or OutputLostError.
+    """
+    missing = {uid for vertex in state.graph().vertices for uid in vertex.sinks} - sinks.keys()
+    if missing:
+        raise InvalidInputError(
+            "job {job_id!r} ran with the sinks {missing}, which the given definition lacks: their staged output could "
+            "not be released; give the definition that the job ran with",
+            job_id=state.job_id,
+            missing=", ".join(sorted(missing)),
+        )
+    given = replace(definition, sinks=sink_definitions(job.sinks))
+    check_changes(definition, given, {operator.uid: operator.sink.changeable for operator in job.sinks})
+    refuse_lost_output(state, sinks)

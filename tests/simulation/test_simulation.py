@@ -434,7 +434,7 @@ class ChecksNoStatus(Coordinator):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         table = self._state.subtasks
-        self._state.subtasks.add = lambda subtask, before: _added(table, subtask, before)  # type: ignore[method-assign]
+        self._state.subtasks.add = lambda subtask, previous: _added(table, subtask, previous)  # type: ignore[method-assign]
 
 
 def _added(table: SubtaskTable, subtask: SubtaskId, before: AttemptId) -> None:

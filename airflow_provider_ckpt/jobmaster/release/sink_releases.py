@@ -27,90 +27,9 @@ from airflow_provider_ckpt.subtasklog.records import Batch
 Counts = Mapping[str, int]
 EARLIER_ROWS = "earlier_rows"
 """Key of the rows that an earlier call had already released, as the sink reports. They are included in ``rows``."""
-
-
-def summed_counts(checkpoint: int, by_checkpoint: Mapping[int, Counts]) -> dict[str, int]:
-    """Add up the counts of several releases of one sink, as the counts of ``checkpoint``.
-
-    Rows that were released as an earlier checkpoint are also counted under EARLIER_ROWS.
-
-    Args:
-        checkpoint: The newest of the checkpoints.
-    """
-    names = dict.fromkeys(["rows", *(name for counts in by_checkpoint.values() for name in counts)])
-    total = {name: sum(counts.get(name, 0) for counts in by_checkpoint.values()) for name in names}
-    earlier = sum(
-        counts.get("rows" if number < checkpoint else EARLIER_ROWS, 0) for number, counts in by_checkpoint.items()
-    )
-    return {**total, EARLIER_ROWS: earlier} if earlier else total
-
-
-class ReleaseCounts:
-    """The row counts of the sinks of one run.
-
-    If the answer to a release was lost, in this run or an earlier one, the sink skips those rows in the next call and
-    does not count them again. The next call still gets their handles, because the journal does not know of the release.
-    So their rows are counted from the handles of that call.
-    """
-
-    def __init__(self) -> None:
-        self._counted: dict[str, set[str]] = {}
-
-    def of(self, uid: str, handles: Iterable[Handle], counts: Counts) -> dict[str, int]:
-        """Return the counts of one release, including rows that no answer has counted before.
-
-        Checkpoints of one sink ascend, and so do the first handles of its calls. A handle that is missing from one call
-        never comes again.
-
-        Args:
-            handles: All handles of the call, which are released now.
-        """
-        rows = {str(handle["id"]): handle.get("rows") for handle in handles}
-        counted = self._counted.get(uid, set())
-        self._counted[uid] = set(rows)
-        total = sum(number or 0 for handle_id, number in rows.items() if handle_id not in counted)
-        if "rows" not in counts or None in rows.values():
-            return dict(counts)  # the handles of a user's own sink may lack row counts, so its counts are used
-        earlier = max(0, total - counts["rows"])
-        return {**counts, "rows": total, **({EARLIER_ROWS: earlier} if earlier else {})}
-
-
-class TransactionGroup:
-    """The joint releases of one transaction in one run. Each sink's request returns each of its counts once, even if
-    the call for another sink has released it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._reached: dict[str, int] = {}
-        self._uncollected: dict[str, dict[int, Counts]] = {}
-
-    def carry_out(self, uid: str, checkpoint: int, release: Callable[[], Mapping[str, Counts]]) -> dict[str, int]:
-        """Release the transaction up to ``checkpoint``, unless that is done. Return the counts of ``uid`` that no call
-        has returned.
-
-        Args:
-            release: Function that releases all sinks of the transaction, and returns counts by uid. Its errors are
-                raised.
-        """
-        with self._lock:  # a concurrent call would only wait in the database
-            if self._reached.get(uid, 0) < checkpoint:
-                for member, counts in release().items():
-                    self._reached[member] = checkpoint
-                    self._uncollected.setdefault(member, {})[checkpoint] = counts
-            return summed_counts(checkpoint, self._uncollected.pop(uid, {}))
-
-
 ReleaseProgress = Mapping[str, SinkProgress]
 """Sink uid → progress of its releases."""
 _NOTHING = SinkProgress()
-
-
-class GateClosed(Exception):
-    """The gate of ``sink`` holds back its rows, and those of its transaction."""
-
-    def __init__(self, sink: str) -> None:
-        super().__init__(sink)
-        self.sink = sink
 
 
 class SinkReleases:
@@ -241,3 +160,82 @@ def position(completed: CheckpointCompleted, subtask: SubtaskId) -> int:
     """Return the position up to which the checkpoint covers the subtask's log; 0 if the subtask had not started."""
     snapshot = completed.subtasks.get(subtask)
     return 0 if snapshot is None else snapshot.position
+
+
+class TransactionGroup:
+    """The joint releases of one transaction in one run. Each sink's request returns each of its counts once, even if
+    the call for another sink has released it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reached: dict[str, int] = {}
+        self._uncollected: dict[str, dict[int, Counts]] = {}
+
+    def carry_out(self, uid: str, checkpoint: int, release: Callable[[], Mapping[str, Counts]]) -> dict[str, int]:
+        """Release the transaction up to ``checkpoint``, unless that is done. Return the counts of ``uid`` that no call
+        has returned.
+
+        Args:
+            release: Function that releases all sinks of the transaction, and returns counts by uid. Its errors are
+                raised.
+        """
+        with self._lock:  # a concurrent call would only wait in the database
+            if self._reached.get(uid, 0) < checkpoint:
+                for member, counts in release().items():
+                    self._reached[member] = checkpoint
+                    self._uncollected.setdefault(member, {})[checkpoint] = counts
+            return summed_counts(checkpoint, self._uncollected.pop(uid, {}))
+
+
+class ReleaseCounts:
+    """The row counts of the sinks of one run.
+
+    If the answer to a release was lost, in this run or an earlier one, the sink skips those rows in the next call and
+    does not count them again. The next call still gets their handles, because the journal does not know of the release.
+    So their rows are counted from the handles of that call.
+    """
+
+    def __init__(self) -> None:
+        self._counted: dict[str, set[str]] = {}
+
+    def of(self, uid: str, handles: Iterable[Handle], counts: Counts) -> dict[str, int]:
+        """Return the counts of one release, including rows that no answer has counted before.
+
+        Checkpoints of one sink ascend, and so do the first handles of its calls. A handle that is missing from one call
+        never comes again.
+
+        Args:
+            handles: All handles of the call, which are released now.
+        """
+        rows = {str(handle["id"]): handle.get("rows") for handle in handles}
+        counted = self._counted.get(uid, set())
+        self._counted[uid] = set(rows)
+        total = sum(number or 0 for handle_id, number in rows.items() if handle_id not in counted)
+        if "rows" not in counts or None in rows.values():
+            return dict(counts)  # the handles of a user's own sink may lack row counts, so its counts are used
+        earlier = max(0, total - counts["rows"])
+        return {**counts, "rows": total, **({EARLIER_ROWS: earlier} if earlier else {})}
+
+
+def summed_counts(checkpoint: int, by_checkpoint: Mapping[int, Counts]) -> dict[str, int]:
+    """Add up the counts of several releases of one sink, as the counts of ``checkpoint``.
+
+    Rows that were released as an earlier checkpoint are also counted under EARLIER_ROWS.
+
+    Args:
+        checkpoint: The newest of the checkpoints.
+    """
+    names = dict.fromkeys(["rows", *(name for counts in by_checkpoint.values() for name in counts)])
+    total = {name: sum(counts.get(name, 0) for counts in by_checkpoint.values()) for name in names}
+    earlier = sum(
+        counts.get("rows" if number < checkpoint else EARLIER_ROWS, 0) for number, counts in by_checkpoint.items()
+    )
+    return {**total, EARLIER_ROWS: earlier} if earlier else total
+
+
+class GateClosed(Exception):
+    """The gate of ``sink`` holds back its rows, and those of its transaction."""
+
+    def __init__(self, sink: str) -> None:
+        super().__init__(sink)
+        self.sink = sink

@@ -51,60 +51,6 @@ from airflow_provider_ckpt.subtasklog.records import Open
 _FROZEN = re.compile(r"(\w+?)(?:\.(\d{4,}))?\.json", re.ASCII)
 
 
-def superseded_files(storage: Storage, state: JobState) -> Iterator[Garbage]:
-    """Yield the files of past epochs, generations and checkpoints.
-
-    Args:
-        state: State of the journal, read before this function lists anything.
-    """
-    # a deployment spans several epochs of JobMasters, and a driver that was upgraded spans several, too
-    job_id, first_epoch = state.job_id, state.deployment or state.driver_since or state.epoch
-    for name in requests_before(storage, job_id, first_epoch):
-        yield from _file(storage, request_path(job_id, name), Reason.REQUEST)
-    for name in storage.list(deployments_path(job_id)):
-        if name.isdecimal() and int(name) < first_epoch:
-            yield from _numbered_folder(storage, deployment_path(job_id, int(name)), Reason.DEPLOYMENT)
-    for name in storage.list(f"{job_path(job_id)}/checkpoints"):
-        number = name.removeprefix("chk-")
-        if number.isdecimal() and int(number) <= state.last_completed and int(number) not in state.checkpoints:
-            yield from _numbered_folder(storage, checkpoint_path(job_id, int(number)), Reason.CHECKPOINT)
-    yield from _frozen(storage, state)
-
-
-def _file(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
-    try:
-        yield Garbage(path, reason, 1, storage.size(path))
-    except ObjectNotFoundError:
-        pass  # a new driver has deleted it meanwhile
-
-
-def _numbered_folder(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
-    sizes = [size for _, size in storage.files(path)]
-    if sizes:
-        yield garbage_of(path, reason, sizes)
-
-
-def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
-    """Yield frozen lists of past generations.
-
-    The name of a list has the epoch from which its source counts (``JobState.since``); 0 for the first one. If an
-    operator is dropped and comes back, its list has the epoch of the driver that added it again.
-    """
-    folder = f"{job_path(state.job_id)}/frozen"
-    named = {f"{state.job_id}/{frozen.path}" for frozen in state.frozen.values()}
-    for name in storage.list(folder):
-        match = _FROZEN.fullmatch(name)
-        if match is None:
-            continue
-        uid, generation = match[1], int(match[2] or 0)
-        path = frozen_path(state.job_id, uid, generation)
-        was_dropped = uid in state.abandoned and uid not in state.graph().operators
-        is_past = generation < state.since(uid) or (was_dropped and generation <= state.epoch)
-        if is_past and path not in named and path == f"{folder}/{name}":
-            yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads to it
-            yield from _file(storage, path, Reason.FROZEN)
-
-
 def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage:
     """Return the garbage of a job. Unreadable data raises an error, because it does not count as absent.
 
@@ -159,6 +105,60 @@ def _unlistable_sinks(state: JobState, sinks: Mapping[str, BoundSink]) -> list[s
     """Return the sinks whose staged output is unknown: they are not recorded, or their kind cannot list it."""
     uids = {uid for vertex in state.graph().vertices for uid in vertex.sinks}
     return sorted(uid for uid in uids if uid not in sinks or sinks[uid].staged() is None)
+
+
+def superseded_files(storage: Storage, state: JobState) -> Iterator[Garbage]:
+    """Yield the files of past epochs, generations and checkpoints.
+
+    Args:
+        state: State of the journal, read before this function lists anything.
+    """
+    # a deployment spans several epochs of JobMasters, and a driver that was upgraded spans several, too
+    job_id, first_epoch = state.job_id, state.deployment or state.driver_since or state.epoch
+    for name in requests_before(storage, job_id, first_epoch):
+        yield from _file(storage, request_path(job_id, name), Reason.REQUEST)
+    for name in storage.list(deployments_path(job_id)):
+        if name.isdecimal() and int(name) < first_epoch:
+            yield from _numbered_folder(storage, deployment_path(job_id, int(name)), Reason.DEPLOYMENT)
+    for name in storage.list(f"{job_path(job_id)}/checkpoints"):
+        number = name.removeprefix("chk-")
+        if number.isdecimal() and int(number) <= state.last_completed and int(number) not in state.checkpoints:
+            yield from _numbered_folder(storage, checkpoint_path(job_id, int(number)), Reason.CHECKPOINT)
+    yield from _frozen(storage, state)
+
+
+def _file(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
+    try:
+        yield Garbage(path, reason, 1, storage.size(path))
+    except ObjectNotFoundError:
+        pass  # a new driver has deleted it meanwhile
+
+
+def _numbered_folder(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
+    sizes = [size for _, size in storage.files(path)]
+    if sizes:
+        yield garbage_of(path, reason, sizes)
+
+
+def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
+    """Yield frozen lists of past generations.
+
+    The name of a list has the epoch from which its source counts (``JobState.since``); 0 for the first one. If an
+    operator is dropped and comes back, its list has the epoch of the driver that added it again.
+    """
+    folder = f"{job_path(state.job_id)}/frozen"
+    named = {f"{state.job_id}/{frozen.path}" for frozen in state.frozen.values()}
+    for name in storage.list(folder):
+        match = _FROZEN.fullmatch(name)
+        if match is None:
+            continue
+        uid, generation = match[1], int(match[2] or 0)
+        path = frozen_path(state.job_id, uid, generation)
+        was_dropped = uid in state.abandoned and uid not in state.graph().operators
+        is_past = generation < state.since(uid) or (was_dropped and generation <= state.epoch)
+        if is_past and path not in named and path == f"{folder}/{name}":
+            yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads to it
+            yield from _file(storage, path, Reason.FROZEN)
 
 
 def _deleted_job_files(storage: Storage, job_id: str) -> Iterator[Garbage]:

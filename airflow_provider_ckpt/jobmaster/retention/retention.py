@@ -58,15 +58,6 @@ WORTH_A_SNAPSHOT = 64
 """
 
 
-def worth_a_snapshot(graph: JobGraph) -> int:
-    """Return the number of journal entries that are worth a snapshot.
-
-    It grows with the vertices because each adds as much to the snapshot as the first. A snapshot of 20 vertices has 0.5
-    MB, and writers to the journal wait 50 ms for it.
-    """
-    return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
-
-
 class Retention:
     """Housekeeping of one run.
 
@@ -349,6 +340,15 @@ class Retention:
         if released is None or self._final_only & set(vertex.sinks):
             return 0
         return position(released, subtask)
+
+
+def worth_a_snapshot(graph: JobGraph) -> int:
+    """Return the number of journal entries that are worth a snapshot.
+
+    It grows with the vertices because each adds as much to the snapshot as the first. A snapshot of 20 vertices has 0.5
+    MB, and writers to the journal wait 50 ms for it.
+    """
+    return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
 
 
 def _is_finished(subtask: SubtaskId, retained: list[CheckpointCompleted]) -> bool:
