@@ -10,7 +10,7 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
-    RunGivenUp,
+    RunAbandoned,
     UpgradeTried,
 )
 from airflow_provider_ckpt.coordinator.protocol.reports import (
@@ -39,13 +39,13 @@ class Admission:
     - ``stale``: the message is a repetition, or a later event has overtaken it.
     """
 
-    def __init__(self, epoch: int, parts: CoordinatorState) -> None:
-        self._epoch, self._subtasks, self._pauses = epoch, parts.subtasks, parts.pauses
-        self._requests, self._cycle, self._reconfiguring = parts.requests, parts.cycle, parts.reconfiguring
-        self._releases = parts.releases
+    def __init__(self, epoch: int, state: CoordinatorState) -> None:
+        self._epoch, self._subtasks, self._pauses = epoch, state.subtasks, state.pauses
+        self._requests, self._cycle, self._reconfiguration = state.requests, state.cycle, state.reconfiguration
+        self._releases = state.releases
 
     def refuse(self, message: Message) -> str | None:
-        if isinstance(message, RunGivenUp):
+        if isinstance(message, RunAbandoned):
             return None
         if isinstance(message, JobRequest):
             return None if self._requests.is_new(message.name) else "stale"
@@ -73,7 +73,7 @@ class Admission:
         if isinstance(message, (BarrierAcknowledged, BarrierDeclined)):
             return self._refuse_answer(message)
         if isinstance(message, (ReconfigurationPrepared, ReconfigurationUnfit)):
-            return None if self._reconfiguring.is_current(message.subtask, message.trial) else "stale"
+            return None if self._reconfiguration.is_current(message.subtask, message.trial) else "stale"
         if isinstance(message, SubtaskPaused):
             return None if self._pauses.awaits(message.subtask, message.reason) else "stale"
         return None

@@ -15,12 +15,11 @@ def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[st
     """Collect the changes of operators by the vertex (query) that runs them.
 
     Args:
-        graph: the graph of the running job.
         changes: operator uid -> the settings to change.
 
     Raises ReconfigurationRefusedError if the change is impossible, contradicts itself or is empty.
     """
-    found: dict[str, VertexSettings] = {}
+    settings: dict[str, VertexSettings] = {}
     for uid, change in changes.items():
         vertex = vertex_of(graph, uid)
         if change.is_declared:
@@ -30,12 +29,12 @@ def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[st
         _refuse_unfit(vertex, change)
         if {*change.logic} - {uid}:
             raise ReconfigurationRefusedError(why=f"the logic of {', '.join(change.logic)} is no setting of {uid}")
-        before = found.get(vertex.uid, VertexSettings())
-        _refuse_contradiction(vertex.uid, before, change)
-        found[vertex.uid] = before.changed(replace(change, digests={}))  # reported by the attempt that tries it
-    if not found:
+        earlier = settings.get(vertex.uid, VertexSettings())
+        _refuse_contradiction(vertex.uid, earlier, change)
+        settings[vertex.uid] = earlier.changed(replace(change, digests={}))  # reported by the attempt that tries it
+    if not settings:
         raise ReconfigurationRefusedError(why="it changes nothing")
-    return found
+    return settings
 
 
 def vertex_of(graph: JobGraph, uid: str) -> JobVertex:
@@ -48,10 +47,10 @@ def vertex_of(graph: JobGraph, uid: str) -> JobVertex:
             raise ReconfigurationRefusedError(why=f"{uid} is a sink, and has no query of its own: name {vertex.uid}")
         if uid in vertex.operators:
             return vertex
-    known = ", ".join(uid for vertex in graph.vertices for uid in vertex.operators)
-    if not known:
+    operators = ", ".join(uid for vertex in graph.vertices for uid in vertex.operators)
+    if not operators:
         raise ReconfigurationRefusedError(why="no run of the job has planned it: there is nothing to change")
-    raise ReconfigurationRefusedError(why=f"{uid} is no operator of the job; there are: {known}")
+    raise ReconfigurationRefusedError(why=f"{uid} is no operator of the job; there are: {operators}")
 
 
 def _refuse_unfit(vertex: JobVertex, change: VertexSettings) -> None:
@@ -63,13 +62,13 @@ def _refuse_unfit(vertex: JobVertex, change: VertexSettings) -> None:
         raise ReconfigurationRefusedError(why=why)
 
 
-def _refuse_contradiction(vertex: str, one: VertexSettings, other: VertexSettings) -> None:
+def _refuse_contradiction(vertex: str, earlier: VertexSettings, change: VertexSettings) -> None:
     for name in (field.name for field in fields(VertexSettings) if field.name not in ("logic", "digests")):
-        values = {getattr(one, name), getattr(other, name)} - {None}
+        values = {getattr(earlier, name), getattr(change, name)} - {None}
         if len(values) > 1:
-            shown = " and ".join(sorted(map(str, values)))
-            raise ReconfigurationRefusedError(why=f"{name} of the query {vertex} is given as {shown}")
-    limits = {name for each in (one, other) for name in LIMITS if getattr(each, name) is not None}
+            text = " and ".join(sorted(map(str, values)))
+            raise ReconfigurationRefusedError(why=f"{name} of the query {vertex} is given as {text}")
+    limits = {name for settings in (earlier, change) for name in LIMITS if getattr(settings, name) is not None}
     if len(limits) > 1:  # the second limit would silently replace the first
         why = f"the query {vertex} is given both {' and '.join(sorted(limits))}: Spark takes only one of them"
         raise ReconfigurationRefusedError(why=why)

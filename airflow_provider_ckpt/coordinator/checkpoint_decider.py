@@ -15,31 +15,31 @@ from airflow_provider_ckpt.model.words import counted
 class CheckpointDecider:
     """The rules that weigh checkpoints against releases, a stop and the end of the job."""
 
-    def __init__(self, parts: CoordinatorState, job: JobLifecycle) -> None:
-        self._parts, self._job = parts, job
+    def __init__(self, state: CoordinatorState, job: JobLifecycle) -> None:
+        self._state, self._job = state, job
 
     def next_deadline(self) -> float | None:
         """Return the earliest time at which something is due without a message, or None if nothing is."""
-        stop = self._parts.requests.stop
-        moments = [self._parts.cycle.expires, self._parts.releases.next_try]
+        stop = self._state.requests.stop
+        moments = [self._state.cycle.expires, self._state.releases.next_try]
         moments.append(stop.deadline if stop is not None and self._job.waits_for_savepoint else None)
         moments.append(self._trigger_at())
         return min((moment for moment in moments if moment is not None), default=None)
 
     def expire(self, now: float) -> None:
-        stop = self._parts.requests.stop
+        stop = self._state.requests.stop
         if stop is not None and self._job.waits_for_savepoint and now >= stop.deadline:
-            self._parts.cycle.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED, now, for_stop=True)
-            self._job.fail_stop(f"no savepoint within {self._parts.options.timeout:g} s{self._refused()}", now)
-        expires = self._parts.cycle.expires
+            self._state.cycle.abort(CheckpointFailureReason.CHECKPOINT_EXPIRED, now, for_stop=True)
+            self._job.fail_stop(f"no savepoint within {self._state.options.timeout:g} s{self._refusal_text()}", now)
+        expires = self._state.cycle.expires
         if expires is not None and now >= expires:
             self.failed(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
 
-    def _refused(self) -> str:
+    def _refusal_text(self) -> str:
         """Return why no checkpoint is even pending, with the subtasks that prevent it."""
-        refusal, waiting = self._parts.cycle.refusal(), self._parts.subtasks.waited_for
-        who = f" ({', '.join(waiting)})" if waiting else ""
-        return "" if refusal is None else f": {refusal.message}{who}"
+        refusal, waiting = self._state.cycle.refusal(), self._state.subtasks.waited_for
+        names = f" ({', '.join(waiting)})" if waiting else ""
+        return "" if refusal is None else f": {refusal.message}{names}"
 
     def failed(self, reason: CheckpointFailureReason, now: float, detail: str = "") -> None:
         """Abort the pending checkpoint and judge the failure.
@@ -47,10 +47,10 @@ class CheckpointDecider:
         The job ends when more checkpoints in a row failed than are tolerated. A failed savepoint counts against its
         stop instead, and only the stop fails (as in Flink, a savepoint is not held against the job).
         """
-        cycle, stop = self._parts.cycle, self._parts.requests.stop
+        cycle, stop = self._state.cycle, self._state.requests.stop
         aborted = cycle.abort(reason, now)
         last = f"{reason.message}: {detail}" if detail else reason.message
-        tolerable = f"({self._parts.options.tolerable_failed} tolerated)"
+        tolerable = f"({self._state.options.tolerable_failed} tolerated)"
         if aborted is not None and aborted.kind == "savepoint" and stop is not None:
             stop.failures.failed(aborted.checkpoint, reason)
             if stop.failures.exceeded:
@@ -65,9 +65,9 @@ class CheckpointDecider:
         """Update releases, final checkpoints and a stop after a checkpoint, if one completed."""
         if completed is None:
             return
-        self._parts.releases.completed(completed.checkpoint)
-        self._parts.finals.completed(completed.checkpoint, completed.covered)
-        stop = self._parts.requests.stop
+        self._state.releases.completed(completed.checkpoint)
+        self._state.finals.completed(completed.checkpoint, completed.covered)
+        stop = self._state.requests.stop
         if completed.kind in ("savepoint", "final") and stop is not None:
             stop.savepoint = completed.checkpoint
 
@@ -75,21 +75,21 @@ class CheckpointDecider:
         due = self._trigger_at()
         if due is None or now < due:
             return
-        if self._parts.subtasks.all_ended:
+        if self._state.subtasks.all_ended:
             kind: CheckpointKind = "final"
         else:
             kind = "savepoint" if self._job.waits_for_savepoint else "checkpoint"
-        self._parts.cycle.trigger(kind, now)
+        self._state.cycle.trigger(kind, now)
 
     def _trigger_at(self) -> float | None:
         """Return the earliest time at which the next checkpoint can be triggered, or None if none can be
         triggered now.
         """
-        parts, savepoint = self._parts, self._job.waits_for_savepoint
-        if self._job.is_ending or parts.cycle.refusal() is not None:
+        state, savepoint = self._state, self._job.waits_for_savepoint
+        if self._job.is_ending or state.cycle.refusal() is not None:
             return None
-        if parts.requests.stop is not None and not savepoint:
+        if state.requests.stop is not None and not savepoint:
             return None
-        if not savepoint and parts.releases.backlog >= MAX_UNRELEASED:
+        if not savepoint and state.releases.backlog >= MAX_UNRELEASED:
             return None
-        return parts.cycle.due(savepoint and not parts.options.is_batch)
+        return state.cycle.due(savepoint and not state.options.is_batch)

@@ -43,7 +43,6 @@ class _Watch:
     """The state of one controller.
 
     Attributes:
-        controller: the user's controller.
         next_poll: time of the next poll, or None once the controller is switched off.
         since: start of the time that the next metrics cover.
         measured: vertex -> what was measured since then.
@@ -56,7 +55,7 @@ class _Watch:
     measured: dict[str, _Measured] = field(default_factory=dict)
     without_effect: dict[str, tuple[int, float]] = field(default_factory=dict)
 
-    def rest(self, now: float) -> None:
+    def reset(self, now: float) -> None:
         """Discard the measurements after a change, because they describe the job before it, and wait for the
         cool-down.
         """
@@ -74,36 +73,36 @@ class ControllerLoop:
 
     def __init__(
         self,
-        parts: CoordinatorState,
+        state: CoordinatorState,
         job: JobLifecycle,
         reconfigurer: Reconfigurer,
         controllers: Sequence[Controller],
         changed_at: float,
     ) -> None:
-        self._parts, self._job = parts, job
+        self._state, self._job = state, job
         self._reconfigurer = reconfigurer
         self._watches = [_Watch(controller) for controller in controllers]
         self._changed_at = changed_at
-        self._asked: tuple[_Watch, str, ReconfigurationInProgress] | None = None
+        self._in_progress: tuple[_Watch, str, ReconfigurationInProgress] | None = None
         """The controller whose change is in progress, its request as text, and the change.
 
         The text shows the settings that the controller returned, because it returns the same ones when it asks again.
         """
-        self._seen = parts.reconfiguring.last_begun
+        self._last_seen = state.reconfiguration.last_begun
         """The number of the last change. It also shows a change that took no time."""
 
     def start(self, now: float) -> None:
         for watch in self._watches:
-            one = watch.controller
-            cool = min(self._changed_at, now) + one.cool_down if self._changed_at else now
-            watch.since, watch.next_poll = now, max(now + one.every, cool)
+            controller = watch.controller
+            cooled_down = min(self._changed_at, now) + controller.cool_down if self._changed_at else now
+            watch.since, watch.next_poll = now, max(now + controller.every, cooled_down)
 
     def measured(self, message: QueryMeasured) -> None:
         for watch in self._watches:
-            found = watch.measured.setdefault(message.subtask.vertex, _Measured())
-            found.is_idle = message.progress is None
+            measured = watch.measured.setdefault(message.subtask.vertex, _Measured())
+            measured.is_idle = message.progress is None
             if message.progress is not None:
-                found.batches = [*found.batches, message.progress][-MOST_BATCHES:]
+                measured.batches = [*measured.batches, message.progress][-MOST_BATCHES:]
 
     def next_deadline(self) -> float | None:
         if not self._may_poll():
@@ -112,11 +111,11 @@ class ControllerLoop:
 
     def advance(self, now: float) -> None:
         self._note_outcome(now)
-        last_begun = self._parts.reconfiguring.last_begun
-        if self._is_changing() or self._seen != last_begun:
-            self._seen = last_begun
+        last_begun = self._state.reconfiguration.last_begun
+        if self._is_changing() or self._last_seen != last_begun:
+            self._last_seen = last_begun
             for watch in self._watches:
-                watch.rest(now)
+                watch.reset(now)
         for watch in self._watches:
             if watch.next_poll is not None and now >= watch.next_poll and self._may_poll():
                 self._poll(watch, now)
@@ -124,12 +123,12 @@ class ControllerLoop:
     # -- conditions
 
     def _may_poll(self) -> bool:
-        parts = self._parts
-        ending = self._job.is_ending or parts.requests.stop is not None or parts.requests.draining
+        state = self._state
+        ending = self._job.is_ending or state.requests.stop is not None or state.requests.draining
         return self._job.status is JobStatus.RUNNING and not ending and not self._is_changing()
 
     def _is_changing(self) -> bool:
-        return self._parts.reconfiguring.current is not None or self._parts.requests.upgrade is not None
+        return self._state.reconfiguration.current is not None or self._state.requests.upgrade is not None
 
     # -- polling
 
@@ -138,64 +137,66 @@ class ControllerLoop:
         watch.measured.clear()
         watch.since, watch.next_poll = now, now + controller.every
         try:
-            wanted = _answered(controller, controller.on_metrics(now, metrics))
+            request = _request_of(controller, controller.on_metrics(now, metrics))
         except (Exception, SystemExit) as error:  # the job does not depend on the policy
             watch.next_poll = None
-            what = f"{_name(controller)} failed, and is switched off for this run; the job continues: {_text_of(error)}"
-            self._parts.out.append(Notice(what, is_warning=True, traceback=traceback.format_exc()))
+            message = (
+                f"{_name(controller)} failed, and is switched off for this run; the job continues: {_text_of(error)}"
+            )
+            self._state.out.append(Notice(message, is_warning=True, traceback=traceback.format_exc()))
             return
-        if wanted is not None and wanted.changes:
-            self._ask(watch, wanted, now)
+        if request is not None and request.changes:
+            self._request(watch, request, now)
 
-    def _ask(self, watch: _Watch, wanted: ReconfigureRequest, now: float) -> None:
-        name, asks = wanted.by, _shown(wanted.changes)
-        if now < watch.without_effect.get(asks, (0, 0.0))[1]:
+    def _request(self, watch: _Watch, request: ReconfigureRequest, now: float) -> None:
+        name, text = request.by, _text_of_changes(request.changes)
+        if now < watch.without_effect.get(text, (0, 0.0))[1]:
             return
-        why = f", because {wanted.why}" if wanted.why else ""
-        outcome = self._reconfigurer.requested(wanted, now)
-        if outcome.took_place or (current := self._parts.reconfiguring.current) is None:
-            self._parts.out.append(Notice(f"{name} asks for {asks}{why}: {outcome}"))
-            self._note_without_effect(watch, asks, now)
+        why = f", because {request.why}" if request.why else ""
+        outcome = self._reconfigurer.requested(request, now)
+        if outcome.took_place or (current := self._state.reconfiguration.current) is None:
+            self._state.out.append(Notice(f"{name} asks for {text}{why}: {outcome}"))
+            self._note_without_effect(watch, text, now)
             return
-        self._parts.out.append(Notice(f"{name} asks for {asks}{why}"))
-        self._asked = (watch, asks, current)
+        self._state.out.append(Notice(f"{name} asks for {text}{why}"))
+        self._in_progress = (watch, text, current)
 
     def _note_outcome(self, now: float) -> None:
-        if self._asked is None or (outcome := self._asked[2].outcome) is None:
+        if self._in_progress is None or (outcome := self._in_progress[2].outcome) is None:
             return
-        (watch, asks, asked), self._asked = self._asked, None
-        if outcome.took_place and asked.decided is not None:
-            watch.without_effect.pop(asks, None)
+        (watch, text, change), self._in_progress = self._in_progress, None
+        if outcome.took_place and change.decided is not None:
+            watch.without_effect.pop(text, None)
         else:
-            self._note_without_effect(watch, asks, now)
+            self._note_without_effect(watch, text, now)
 
     @staticmethod
-    def _note_without_effect(watch: _Watch, asks: str, now: float) -> None:
-        times = min(watch.without_effect.get(asks, (0, 0.0))[0] + 1, LONGEST_REFUSED)
+    def _note_without_effect(watch: _Watch, text: str, now: float) -> None:
+        times = min(watch.without_effect.get(text, (0, 0.0))[0] + 1, LONGEST_REFUSED)
         pause = max(watch.controller.cool_down, watch.controller.every) * 2**times
-        watch.without_effect[asks] = (times, now + pause)
+        watch.without_effect[text] = (times, now + pause)
 
     # -- metrics
 
     def _metrics(self, watch: _Watch, now: float) -> JobMetrics:
-        parts = self._parts
-        settings = parts.reconfiguring.settings
+        state = self._state
+        settings = state.reconfiguration.settings
         queries, sources = {}, {}
-        for vertex in parts.graph.now.vertices:
-            if all(parts.subtasks.has_ended(subtask) for subtask in vertex.subtasks):
+        for vertex in state.graph.now.vertices:
+            if all(state.subtasks.has_ended(subtask) for subtask in vertex.subtasks):
                 continue
             if vertex.splits:
-                total, done, left = parts.splits.progress(vertex.uid)
-                sources[vertex.uid] = SplitMetrics(total, done, left, len(parts.rescaling.readers(vertex.uid)))
+                total, done, unassigned = state.splits.progress(vertex.uid)
+                sources[vertex.uid] = SplitMetrics(total, done, unassigned, len(state.rescaling.readers(vertex.uid)))
                 continue
-            found = watch.measured.get(vertex.uid, _Measured())
+            measured = watch.measured.get(vertex.uid, _Measured())
             declared = settings.get(vertex.uid, VertexSettings())
-            queries[vertex.uid] = QueryMetrics(tuple(found.batches), found.is_idle, declared)
-        operators = {uid: vertex.uid for vertex in parts.graph.now.vertices for uid in vertex.operators}
+            queries[vertex.uid] = QueryMetrics(tuple(measured.batches), measured.is_idle, declared)
+        operators = {uid: vertex.uid for vertex in state.graph.now.vertices for uid in vertex.operators}
         return JobMetrics(now - watch.since, queries, sources, operators)
 
 
-def _answered(controller: Controller, answer: object) -> ReconfigureRequest | None:
+def _request_of(controller: Controller, answer: object) -> ReconfigureRequest | None:
     """Return the request in a policy's answer, or None if there is none.
 
     The changes are converted to JSON and back, because the journal records them and must be able to read them.
@@ -235,9 +236,9 @@ def _text_of(error: BaseException) -> str:
         return type(error).__name__
 
 
-def _shown(changes: Mapping[str, VertexSettings]) -> str:
+def _text_of_changes(changes: Mapping[str, VertexSettings]) -> str:
     """Return the changes as text, like ``counts: state_partitions=8``. Equal changes give equal text."""
-    shown = []
-    for uid, one in sorted(changes.items()):
-        shown.append(f"{uid}: " + ", ".join(f"{name}={value}" for name, value in sorted(one.named().items())))
-    return "; ".join(shown)
+    texts = []
+    for uid, change in sorted(changes.items()):
+        texts.append(f"{uid}: " + ", ".join(f"{name}={value}" for name, value in sorted(change.named().items())))
+    return "; ".join(texts)

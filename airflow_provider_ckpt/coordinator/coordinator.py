@@ -10,7 +10,7 @@ from airflow_provider_ckpt.coordinator.admission import Admission
 from airflow_provider_ckpt.coordinator.checkpoint_decider import CheckpointDecider
 from airflow_provider_ckpt.coordinator.checkpoints.pending_checkpoint import PendingCheckpoint
 from airflow_provider_ckpt.coordinator.controller_loop import ControllerLoop
-from airflow_provider_ckpt.coordinator.coordinator_state import make_parts
+from airflow_provider_ckpt.coordinator.coordinator_state import make_state
 from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
@@ -21,7 +21,7 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseDone,
     ReleaseFailed,
     ReleaseHeld,
-    RunGivenUp,
+    RunAbandoned,
     UpgradeTried,
 )
 from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
@@ -48,7 +48,7 @@ from airflow_provider_ckpt.coordinator.protocol.reports import (
     SubtaskRunning,
 )
 from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
-from airflow_provider_ckpt.coordinator.release_coordinator import ReleaseCoordinator, waiting
+from airflow_provider_ckpt.coordinator.release_coordinator import ReleaseCoordinator, waiting_message
 from airflow_provider_ckpt.coordinator.state.pauses import Pause
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState, SubtaskStatus
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
@@ -107,29 +107,25 @@ class Coordinator:
         """Create the coordinator of one epoch.
 
         Args:
-            graph: the graph to run.
-            options: options of checkpoints and restarts.
-            epoch: the epoch that this JobMaster has claimed.
             restored: the state that was replayed after ``epoch`` was claimed.
             attempts: the first attempt in this epoch of each unfinished subtask.
             slots: number of subtasks of a job in BATCH mode that run at a time.
             has_workers: True if workers run the subtasks and begin their attempts themselves. These attempts follow
                 ``attempts``, and each reports SubtaskOpened first (Flink: requested slots). The run ends if one is not
                 opened within the checkpoint timeout. In BATCH mode the timeout counts only while no subtask runs.
-            controllers: the job's controllers, which may change it.
         """
-        self._parts = make_parts(graph, options, epoch, restored, attempts, slots, has_workers=has_workers)
-        self._job = JobLifecycle(self._parts)
-        self._decider = CheckpointDecider(self._parts, self._job)
-        self._releasing = ReleaseCoordinator(self._parts, self._job)
-        self._failover = Failover(self._parts, self._job, self._decider, has_workers=has_workers)
-        self._lifecycle = SubtaskLifecycle(self._parts, restored.end_of_data)
-        self._reconfigurer = Reconfigurer(self._parts, self._job, self._failover, self._lifecycle)
-        self._upgrader = Upgrader(self._parts, self._job)
-        self._controlling = ControllerLoop(
-            self._parts, self._job, self._reconfigurer, controllers, restored.reconfigured_at
+        self._state = make_state(graph, options, epoch, restored, attempts, slots, has_workers=has_workers)
+        self._job = JobLifecycle(self._state)
+        self._decider = CheckpointDecider(self._state, self._job)
+        self._release_coordinator = ReleaseCoordinator(self._state, self._job)
+        self._failover = Failover(self._state, self._job, self._decider, has_workers=has_workers)
+        self._lifecycle = SubtaskLifecycle(self._state, restored.end_of_data)
+        self._reconfigurer = Reconfigurer(self._state, self._job, self._failover, self._lifecycle)
+        self._upgrader = Upgrader(self._state, self._job)
+        self._controller_loop = ControllerLoop(
+            self._state, self._job, self._reconfigurer, controllers, restored.reconfigured_at
         )
-        self._admission = Admission(epoch, self._parts)
+        self._admission = Admission(epoch, self._state)
         self._dropped: Counter[str] = Counter()
         self._phases = (
             self._expire,
@@ -145,10 +141,10 @@ class Coordinator:
 
     def start(self, now: float) -> list[Effect]:
         """Release completed checkpoints and deploy the unfinished subtasks."""
-        for subtask in self._parts.subtasks.in_status(SubtaskStatus.RESTARTING):
-            self._failover.awaits(subtask, now)
+        for subtask in self._state.subtasks.in_status(SubtaskStatus.RESTARTING):
+            self._failover.expect_attempt(subtask, now)
         self._reconfigurer.start(now)
-        self._controlling.start(now)
+        self._controller_loop.start(now)
         return self._advance(now)
 
     def handle(self, message: Message, now: float) -> list[Effect]:
@@ -157,9 +153,9 @@ class Coordinator:
             self._dropped[refusal] += 1
             return []
         try:
-            self._take(message, now)
+            self._dispatch(message, now)
         except CutViolatedError as error:
-            self._parts.cycle.abort(CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, now)
+            self._state.cycle.abort(CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, now)
             self._job.end(JobStatus.FAILED, str(error))
         return self._advance(now)
 
@@ -169,8 +165,8 @@ class Coordinator:
 
     def next_deadline(self, now: float) -> float | None:
         """Return when :meth:`tick` must be called next if no message comes, or None if a message must come first."""
-        parts = (self._decider, self._failover, self._reconfigurer, self._upgrader, self._controlling)
-        deadlines = [part.next_deadline for part in parts]
+        components = (self._decider, self._failover, self._reconfigurer, self._upgrader, self._controller_loop)
+        deadlines = [component.next_deadline for component in components]
         moments = [] if self._job.is_over else [deadline() for deadline in deadlines]
         return min((max(now, moment) for moment in moments if moment is not None), default=None)
 
@@ -183,20 +179,20 @@ class Coordinator:
     @property
     def is_changing(self) -> bool:
         """Return whether a change is in progress: a reconfiguration or an upgrade."""
-        return self._parts.reconfiguring.current is not None or self._parts.requests.upgrade is not None
+        return self._state.reconfiguration.current is not None or self._state.requests.upgrade is not None
 
     @property
     def stopping(self) -> bool:
-        return self._parts.requests.stop is not None
+        return self._state.requests.stop is not None
 
     @property
     def upgrading(self) -> str | None:
         """Return the request of the upgrade in progress, or None."""
-        return self._parts.requests.upgrade
+        return self._state.requests.upgrade
 
     @property
     def draining(self) -> bool:
-        return self._parts.requests.draining
+        return self._state.requests.draining
 
     def is_first(self, failure: SubtaskFailed) -> bool:
         """Return whether a failure leads to a restart or to the end of the run. Call it before the failure is handled.
@@ -213,33 +209,33 @@ class Coordinator:
 
     @property
     def pending(self) -> PendingCheckpoint | None:
-        return self._parts.cycle.pending
+        return self._state.cycle.pending
 
     @property
     def last_triggered(self) -> int:
-        return self._parts.cycle.last_triggered
+        return self._state.cycle.last_triggered
 
     @property
     def last_completed(self) -> int:
-        return self._parts.cycle.last_completed
+        return self._state.cycle.last_completed
 
     @property
     def last_released(self) -> int:
-        return self._parts.releases.last_released
+        return self._state.releases.last_released
 
     @property
     def releasing(self) -> Mapping[str, int]:
         """Return the releases in progress: sink -> checkpoint."""
-        return self._parts.releases.under_way
+        return self._state.releases.under_way
 
     @property
     def failures_in_a_row(self) -> int:
-        return self._parts.cycle.failures.in_a_row
+        return self._state.cycle.failures.in_a_row
 
     @property
     def pauses(self) -> tuple[Pause[Any], ...]:
         """Return the pauses of the current round."""
-        return self._parts.pauses.current
+        return self._state.pauses.current
 
     @property
     def dropped_messages(self) -> Mapping[str, int]:
@@ -247,7 +243,7 @@ class Coordinator:
         return dict(self._dropped)
 
     def subtask_statuses(self) -> Mapping[SubtaskId, SubtaskStatus]:
-        return self._parts.subtasks.statuses()
+        return self._state.subtasks.statuses()
 
     # -- handling of each message
 
@@ -255,7 +251,7 @@ class Coordinator:
         """Return the reason for which a message is dropped, or None if it is accepted."""
         return "over" if self._job.is_over else self._admission.refuse(message)
 
-    def _take(self, message: Message, now: float) -> None:
+    def _dispatch(self, message: Message, now: float) -> None:
         match message:
             case SubtaskOpened():
                 self._decider.failed(CheckpointFailureReason.JOB_FAILOVER_REGION, now)
@@ -270,7 +266,7 @@ class Coordinator:
             case SubtaskFailed():
                 self._failover.failed(message, now)
             case BarrierAcknowledged():
-                completed = self._parts.cycle.acknowledged(message.subtask, message.snapshot, now)
+                completed = self._state.cycle.acknowledged(message.subtask, message.snapshot, now)
                 self._decider.completed(completed)
             case BarrierDeclined():
                 self._decider.failed(CheckpointFailureReason[message.reason], now, message.detail)
@@ -287,64 +283,64 @@ class Coordinator:
             case SplitsReturned():
                 self._lifecycle.splits_returned(message)
             case QueryMeasured():
-                self._controlling.measured(message)
+                self._controller_loop.measured(message)
             case BatchPublished():
-                self._parts.cycle.note_published(message.subtask, now)
+                self._state.cycle.note_published(message.subtask, now)
             case SourceLogGrown():
-                self._parts.replacements.want(message.subtask)
+                self._state.replacements.request(message.subtask)
             case FilesChanged():
                 event = SourceFilesChanged(message.uid, message.files, message.count, message.unread, now)
-                self._parts.out.append(Append(event))
+                self._state.out.append(Append(event))
             case FileAwaited():
                 text = awaited(message.uid, message.file, message.seconds)
-                self._parts.out.append(Notice(text, is_warning=True))
+                self._state.out.append(Notice(text, is_warning=True))
             case InputLeftUnread():
-                self._parts.out.append(Notice(message.what, is_warning=True))
+                self._state.out.append(Notice(message.what, is_warning=True))
             case SinkAwaited():
-                text = waiting(message.sink, message.seconds, message.cause)
-                self._parts.out.append(Notice(text, is_warning=True))
+                text = waiting_message(message.sink, message.seconds, message.cause)
+                self._state.out.append(Notice(text, is_warning=True))
             case ReleaseDone():
-                self._awaited(self._releasing.done(message, now))
+                self._count_unawaited(self._release_coordinator.done(message, now))
             case ReleaseFailed():
-                self._awaited(self._releasing.failed(message, now))
+                self._count_unawaited(self._release_coordinator.failed(message, now))
             case ReleaseHeld():
-                self._awaited(self._releasing.held(message, now))
+                self._count_unawaited(self._release_coordinator.held(message, now))
             case StopRequest():
                 self._stop(message, now)
             case DrainRequest():
-                self._answer(message, self._parts.requests.take_drain(message), now)
+                self._answer(message, self._state.requests.take_drain(message), now)
             case ReconfigureRequest():
                 self._reconfigurer.requested(message, now)
             case UpgradeRequest():
                 self._upgrader.requested(message, now)
             case UpgradeTried():
                 self._upgrader.tried(message, now)
-            case RunGivenUp():
-                self._parts.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
+            case RunAbandoned():
+                self._state.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
                 self._job.end(JobStatus.RESTARTING, message.cause)
 
-    def _awaited(self, was_awaited: bool) -> None:
+    def _count_unawaited(self, was_awaited: bool) -> None:
         if not was_awaited:
             self._dropped["checkpoint"] += 1
 
     def _stop(self, request: StopRequest, now: float) -> None:
-        without = self._takes_no_savepoint
-        if without and not request.leaves:
+        no_savepoint = self._takes_no_savepoint
+        if no_savepoint and not request.leaves:
             outcome = RequestOutcome.refused(_NO_SAVEPOINT)
         else:
-            outcome = self._parts.requests.take_stop(request, now + self._parts.options.timeout)
+            outcome = self._state.requests.take_stop(request, now + self._state.options.timeout)
         self._answer(request, outcome, now)
-        if without and request.leaves:
+        if no_savepoint and request.leaves:
             self._job.end(JobStatus.RESTARTING, _NO_SAVEPOINT)
 
     def _answer(self, request: JobRequest, outcome: RequestOutcome, now: float) -> None:
         if request.name:
-            self._parts.out.append(Append(RequestAnswered(request.name, request.kind, outcome, now)))
+            self._state.out.append(Append(RequestAnswered(request.name, request.kind, outcome, now)))
 
     @property
     def _takes_no_savepoint(self) -> bool:
         """Return whether a savepoint is impossible, because in BATCH mode the only checkpoint is at the end."""
-        return self._parts.options.is_batch and not self._parts.subtasks.all_ended
+        return self._state.options.is_batch and not self._state.subtasks.all_ended
 
     # -- the phases of a step, in their order
 
@@ -352,8 +348,8 @@ class Coordinator:
         """Carry out what the current state allows, phase by phase, and return all effects in the order of decision."""
         for phase in self._phases:
             phase(now)
-        effects = list(self._parts.out)
-        self._parts.out.clear()
+        effects = list(self._state.out)
+        self._state.out.clear()
         return effects
 
     def _expire(self, now: float) -> None:
@@ -371,7 +367,7 @@ class Coordinator:
         controllers are polled only while the job is RUNNING.
         """
         self._job.note_running(now)
-        self._releasing.advance(now)
+        self._release_coordinator.advance(now)
 
     def _change(self, now: float) -> None:
         """Advance the changes of the job: those of controllers, a reconfiguration, an upgrade, planned restarts.
@@ -379,7 +375,7 @@ class Coordinator:
         Controllers come first, because their change begins in the same step. Planned restarts come last, because every
         requested change has precedence.
         """
-        self._controlling.advance(now)
+        self._controller_loop.advance(now)
         self._reconfigurer.advance(now)
         self._upgrader.advance(now)
         self._failover.restart_paused(now)
@@ -390,7 +386,7 @@ class Coordinator:
         After the releases, which allow it. After the changes, because new subtasks postpone the end, and because
         nothing may be journaled or answered after it. During a stop, closing is left to the next run.
         """
-        if self._parts.requests.stop is None or self._job.work_is_done:
+        if self._state.requests.stop is None or self._job.work_is_done:
             self._lifecycle.finish_released()
         self._job.end_if_done(now)
 
@@ -407,7 +403,7 @@ class Coordinator:
             return
         self._lifecycle.deploy()
         self._lifecycle.assign_splits(now)
-        if not self._parts.cycle.wanted:
+        if not self._state.cycle.is_wanted:
             self._lifecycle.pause_if_quiet()
         self._decider.trigger_if_due(now)
         self._lifecycle.drain()

@@ -41,7 +41,7 @@ class CoordinatorState:
     sources: EndedSources
     splits: SplitSources
     rescaling: RescaleState
-    reconfiguring: ReconfigurationState
+    reconfiguration: ReconfigurationState
     replacements: ReplacementState
     pauses: Pauses
     requests: Requests
@@ -57,7 +57,7 @@ class CoordinatorState:
         self.out.append(command)
 
 
-def make_parts(
+def make_state(
     graph: JobGraph,
     options: CheckpointOptions,
     epoch: int,
@@ -75,9 +75,9 @@ def make_parts(
     rescaling = RescaleState(
         running, subtasks, splits, restored.hosts, restored.waiting, has_workers=has_workers, is_batch=options.is_batch
     )
-    reconfiguring = ReconfigurationState(subtasks, rescaling, restored.settings, restored.reconfigured, epoch)
-    replacements = ReplacementState(reconfiguring)
-    pauses = Pauses([sources, rescaling, reconfiguring, replacements])
+    reconfiguration = ReconfigurationState(subtasks, rescaling, restored.settings, restored.reconfigured, epoch)
+    replacements = ReplacementState(reconfiguration)
+    pauses = Pauses([sources, rescaling, reconfiguration, replacements])
     releases = ReleaseState([uid for vertex in graph.vertices for uid in vertex.sinks], restored, options.sink_timeout)
     return CoordinatorState(
         options=options,
@@ -89,7 +89,7 @@ def make_parts(
         sources=sources,
         splits=splits,
         rescaling=rescaling,
-        reconfiguring=reconfiguring,
+        reconfiguration=reconfiguration,
         replacements=replacements,
         pauses=pauses,
         requests=Requests(restored.draining, options.tolerable_failed),

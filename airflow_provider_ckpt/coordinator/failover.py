@@ -30,12 +30,133 @@ count.
 These are the defaults of Flink's exponential-delay strategy (FLIP-364).
 """
 
-_MAKING_ROOM = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)
+_FREEING_SLOTS = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)
 """Statuses of subtasks that end by themselves and then make room for others.
 
 A subtask with a sink at its end of data is not among them. It waits for the final checkpoint, which waits for all
 subtasks.
 """
+
+
+class Failover:
+    """The reaction to failed subtasks and lost workers.
+
+    Every edge is durable, so the region that restarts is one subtask. The pending checkpoint is aborted and not
+    counted, the other subtasks continue, and no checkpoint is taken until the failed subtask runs again (R15).
+
+    The run ends if a retry cannot help, at all or in this driver. It also ends on one failure too many in a row, and on
+    any failure while a stop waits for its savepoint. The next run resumes from the released output in each case.
+
+    A lost worker does not count as a failure. As at the start, the run ends if no other worker comes within the
+    checkpoint timeout. In BATCH mode this timeout starts when no subtask runs any longer, because a running subtask may
+    end and make room for another worker. It starts again with each such gap, because a job of many stages has many of
+    them.
+    """
+
+    def __init__(
+        self, state: CoordinatorState, job: JobLifecycle, decider: CheckpointDecider, *, has_workers: bool
+    ) -> None:
+        self._state, self._job, self._decider = state, job, decider
+        self._strategy = RestartStrategy(state.options.restart_attempts, state.options.restart_delay)
+        self._deadlines: dict[SubtaskId, float] = {}
+        """Subtask -> the time at which the run ends if the next attempt of the subtask has not begun."""
+        self._without_worker: set[SubtaskId] = set()
+        """The subtasks of ``_awaited`` that wait for a worker."""
+        self._may_lack_slots = has_workers and state.options.is_batch
+        self._has_running = False
+
+    def failed(self, message: SubtaskFailed, now: float) -> None:
+        """Restart the failed subtask or end the run.
+
+        The message is from the current attempt, or from a next attempt that failed to begin.
+        """
+        state, subtask = self._state, message.subtask
+        if not state.subtasks.admits(subtask, message.attempt):
+            state.subtasks.begin(subtask, message.attempt)
+        stop = state.requests.stop
+        if stop is not None and stop.upgrade is not None:  # the job must continue even if the upgrade fails
+            self._job.fail_stop(f"{subtask} failed meanwhile: {message.cause}", now)
+        cannot_retry = message.terminal or message.driver_is_lost or message.result_is_lost
+        may_restart = not (cannot_retry or self._job.is_ending or state.requests.stop is not None)
+        restart = self._next_attempt(message, now) if may_restart else None
+        if restart is None:
+            self._end(message, now, is_exhausted=may_restart)
+        else:
+            self._restart(message, restart, now)
+
+    def _next_attempt(self, message: SubtaskFailed, now: float) -> Restart | None:
+        if message.worker_is_lost:
+            return Restart(0, 0.0)
+        return self._strategy.failed(message.subtask, now)
+
+    def _end(self, message: SubtaskFailed, now: float, *, is_exhausted: bool) -> None:
+        attempts = self._strategy.attempts
+        times = f" (after {attempts} restarts in a row)" if is_exhausted and attempts else ""
+        self._state.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
+        status: RunEnd = JobStatus.FAILED if message.terminal else JobStatus.RESTARTING
+        self._job.end(status, f"{message.subtask}: {message.cause}{times}")
+
+    def _restart(self, message: SubtaskFailed, restart: Restart, now: float) -> None:
+        state, subtask = self._state, message.subtask
+        self._decider.failed(CheckpointFailureReason.JOB_FAILOVER_REGION, now)
+        state.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
+        state.finals.forget(subtask)
+        event = SubtaskRestarting(
+            subtask, str(message.attempt), message.cause, restart.number, self._strategy.attempts, restart.delay, now
+        )
+        state.out.append(Append(event))
+        state.send(RestartSubtask(*state.task_id(subtask), restart.delay, state.pauses.plan(subtask)))
+        self._deadlines[subtask] = now + restart.delay + state.options.timeout
+        if message.worker_is_lost:
+            self._without_worker.add(subtask)
+        else:
+            self._without_worker.discard(subtask)
+
+    def restart_paused(self, now: float) -> None:
+        """Begin the next attempt of each subtask that has paused for it."""
+        for subtask in self._state.replacements.take_paused():
+            self.restart_unfailed(subtask, now)
+
+    def restart_unfailed(self, subtask: SubtaskId, now: float) -> None:
+        """Request the next attempt of a subtask that has not failed. No restart is counted."""
+        state = self._state
+        state.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
+        state.send(RestartSubtask(*state.task_id(subtask), 0.0, state.pauses.plan(subtask)))
+        self.expect_attempt(subtask, now)
+
+    def expect_attempt(self, subtask: SubtaskId, now: float) -> None:
+        """Start the timeout within which an attempt that follows no failure must begin."""
+        self._deadlines[subtask] = now + self._state.options.timeout
+        self._without_worker.add(subtask)
+
+    def opened(self, subtask: SubtaskId) -> None:
+        """End the timeout, because the next attempt of the subtask has begun."""
+        self._deadlines.pop(subtask, None)
+        self._without_worker.discard(subtask)
+
+    def note_running(self) -> None:
+        """Note whether a subtask runs that may make room. Call it when all effects of the current step are decided."""
+        subtasks = self._state.subtasks
+        self._has_running = self._may_lack_slots and subtasks.count(*_FREEING_SLOTS) > 0
+
+    def next_deadline(self) -> float | None:
+        return None if self._job.is_ending else min(self._deadlines.values(), default=None)
+
+    def expire(self, now: float) -> None:
+        """End the run if a next attempt has not begun in time.
+
+        The rest of the previous attempt may hang, which delays its successor, or the storage may hang.
+        """
+        timeout = self._state.options.timeout
+        if self._has_running:  # the timeout starts when none runs
+            self._deadlines.update(dict.fromkeys(self._without_worker, now + timeout))
+        late = [subtask for subtask, deadline in self._deadlines.items() if now >= deadline]
+        for subtask in late:
+            del self._deadlines[subtask]
+            alone = " in which no other subtask ran" if self._may_lack_slots and subtask in self._without_worker else ""
+            self._without_worker.discard(subtask)
+            cause = f"its next attempt has not begun within {timeout:g} s{alone} (the checkpoint timeout)"
+            self._job.end(JobStatus.RESTARTING, f"{subtask}: {cause}")
 
 
 @dataclass(frozen=True)
@@ -70,133 +191,14 @@ class RestartStrategy:
 
     def failed(self, subtask: SubtaskId, now: float) -> Restart | None:
         """Return the next restart after a failure, or None if no restart is left. Call it once for each failure."""
-        before = self._failures.get(subtask)
-        if before is None or now - before.at - before.delay >= RESET_AFTER:
-            known = _Failures(1, self._delay, now)
+        previous = self._failures.get(subtask)
+        if previous is None or now - previous.at - previous.delay >= RESET_AFTER:
+            failures = _Failures(1, self._delay, now)
         else:
-            known = _Failures(before.in_a_row + 1, min(before.delay * MULTIPLIER, max(MAX_DELAY, self._delay)), now)
-        if known.in_a_row > self.attempts:
+            failures = _Failures(
+                previous.in_a_row + 1, min(previous.delay * MULTIPLIER, max(MAX_DELAY, self._delay)), now
+            )
+        if failures.in_a_row > self.attempts:
             return None
-        self._failures[subtask] = known
-        return Restart(known.in_a_row, known.delay)
-
-
-class Failover:
-    """The reaction to failed subtasks and lost workers.
-
-    Every edge is durable, so the region that restarts is one subtask. The pending checkpoint is aborted and not
-    counted, the other subtasks continue, and no checkpoint is taken until the failed subtask runs again (R15).
-
-    The run ends if a retry cannot help, at all or in this driver. It also ends on one failure too many in a row, and on
-    any failure while a stop waits for its savepoint. The next run resumes from the released output in each case.
-
-    A lost worker does not count as a failure. As at the start, the run ends if no other worker comes within the
-    checkpoint timeout. In BATCH mode this timeout starts when no subtask runs any longer, because a running subtask may
-    end and make room for another worker. It starts again with each such gap, because a job of many stages has many of
-    them.
-    """
-
-    def __init__(
-        self, parts: CoordinatorState, job: JobLifecycle, decider: CheckpointDecider, *, has_workers: bool
-    ) -> None:
-        self._parts, self._job, self._decider = parts, job, decider
-        self._strategy = RestartStrategy(parts.options.restart_attempts, parts.options.restart_delay)
-        self._awaited: dict[SubtaskId, float] = {}
-        """Subtask -> the time at which the run ends if the next attempt of the subtask has not begun."""
-        self._vacant: set[SubtaskId] = set()
-        """The subtasks of ``_awaited`` that wait for a worker."""
-        self._may_be_short_of_room = has_workers and parts.options.is_batch
-        self._has_running = False
-
-    def failed(self, message: SubtaskFailed, now: float) -> None:
-        """Restart the failed subtask or end the run.
-
-        The message is from the current attempt, or from a next attempt that failed to begin.
-        """
-        parts, subtask = self._parts, message.subtask
-        if not parts.subtasks.admits(subtask, message.attempt):
-            parts.subtasks.begin(subtask, message.attempt)
-        stop = parts.requests.stop
-        if stop is not None and stop.upgrade is not None:  # the job must continue even if the upgrade fails
-            self._job.fail_stop(f"{subtask} failed meanwhile: {message.cause}", now)
-        hopeless = message.terminal or message.driver_is_lost or message.result_is_lost
-        may_restart = not (hopeless or self._job.is_ending or parts.requests.stop is not None)
-        restart = self._next_attempt(message, now) if may_restart else None
-        if restart is None:
-            self._end(message, now, spent=may_restart)
-        else:
-            self._restart(message, restart, now)
-
-    def _next_attempt(self, message: SubtaskFailed, now: float) -> Restart | None:
-        if message.worker_is_lost:
-            return Restart(0, 0.0)
-        return self._strategy.failed(message.subtask, now)
-
-    def _end(self, message: SubtaskFailed, now: float, *, spent: bool) -> None:
-        attempts = self._strategy.attempts
-        times = f" (after {attempts} restarts in a row)" if spent and attempts else ""
-        self._parts.cycle.abort(CheckpointFailureReason.JOB_FAILURE, now)
-        status: RunEnd = JobStatus.FAILED if message.terminal else JobStatus.RESTARTING
-        self._job.end(status, f"{message.subtask}: {message.cause}{times}")
-
-    def _restart(self, message: SubtaskFailed, restart: Restart, now: float) -> None:
-        parts, subtask = self._parts, message.subtask
-        self._decider.failed(CheckpointFailureReason.JOB_FAILOVER_REGION, now)
-        parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
-        parts.finals.forget(subtask)
-        event = SubtaskRestarting(
-            subtask, str(message.attempt), message.cause, restart.number, self._strategy.attempts, restart.delay, now
-        )
-        parts.out.append(Append(event))
-        parts.send(RestartSubtask(*parts.task_id(subtask), restart.delay, parts.pauses.plan(subtask)))
-        self._awaited[subtask] = now + restart.delay + parts.options.timeout
-        if message.worker_is_lost:
-            self._vacant.add(subtask)
-        else:
-            self._vacant.discard(subtask)
-
-    def restart_paused(self, now: float) -> None:
-        """Begin the next attempt of each subtask that has paused for it."""
-        for subtask in self._parts.replacements.take():
-            self.restart_unfailed(subtask, now)
-
-    def restart_unfailed(self, subtask: SubtaskId, now: float) -> None:
-        """Request the next attempt of a subtask that has not failed. No restart is counted."""
-        parts = self._parts
-        parts.subtasks.set_status(subtask, SubtaskStatus.RESTARTING)
-        parts.send(RestartSubtask(*parts.task_id(subtask), 0.0, parts.pauses.plan(subtask)))
-        self.awaits(subtask, now)
-
-    def awaits(self, subtask: SubtaskId, now: float) -> None:
-        """Start the timeout within which an attempt that follows no failure must begin."""
-        self._awaited[subtask] = now + self._parts.options.timeout
-        self._vacant.add(subtask)
-
-    def opened(self, subtask: SubtaskId) -> None:
-        """End the timeout, because the next attempt of the subtask has begun."""
-        self._awaited.pop(subtask, None)
-        self._vacant.discard(subtask)
-
-    def note_running(self) -> None:
-        """Note whether a subtask runs that may make room. Call it when all effects of the current step are decided."""
-        subtasks = self._parts.subtasks
-        self._has_running = self._may_be_short_of_room and subtasks.count(*_MAKING_ROOM) > 0
-
-    def next_deadline(self) -> float | None:
-        return None if self._job.is_ending else min(self._awaited.values(), default=None)
-
-    def expire(self, now: float) -> None:
-        """End the run if a next attempt has not begun in time.
-
-        The rest of the previous attempt may hang, which delays its successor, or the storage may hang.
-        """
-        timeout = self._parts.options.timeout
-        if self._has_running:  # the timeout starts when none runs
-            self._awaited.update(dict.fromkeys(self._vacant, now + timeout))
-        late = [subtask for subtask, until in self._awaited.items() if now >= until]
-        for subtask in late:
-            del self._awaited[subtask]
-            alone = " in which no other subtask ran" if self._may_be_short_of_room and subtask in self._vacant else ""
-            self._vacant.discard(subtask)
-            cause = f"its next attempt has not begun within {timeout:g} s{alone} (the checkpoint timeout)"
-            self._job.end(JobStatus.RESTARTING, f"{subtask}: {cause}")
+        self._failures[subtask] = failures
+        return Restart(failures.in_a_row, failures.delay)

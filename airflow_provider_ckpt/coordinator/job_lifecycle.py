@@ -19,8 +19,6 @@ class _Ending:
     """How the job ends once every completed checkpoint is released.
 
     Attributes:
-        status: the final status.
-        cause: why the job ends, or None.
         at_once: do not wait for sinks whose releases fail, because such a sink is the reason for the end.
         upgrade: the request for which the job resumes at once, or None.
     """
@@ -43,8 +41,8 @@ class JobLifecycle:
     written, because the job resumes at once.
     """
 
-    def __init__(self, parts: CoordinatorState) -> None:
-        self._parts = parts
+    def __init__(self, state: CoordinatorState) -> None:
+        self._state = state
         self._ending: _Ending | None = None
         self.status = JobStatus.CREATED
         self.is_over = False
@@ -57,23 +55,23 @@ class JobLifecycle:
     @property
     def work_is_done(self) -> bool:
         """Return whether every subtask is at its end of data and a completed checkpoint covers it."""
-        return self._parts.subtasks.all_ended and not self._parts.cycle.wanted
+        return self._state.subtasks.all_ended and not self._state.cycle.is_wanted
 
     @property
     def waits_for_savepoint(self) -> bool:
-        stop = self._parts.requests.stop
+        stop = self._state.requests.stop
         if stop is None or stop.savepoint is not None or self.is_ending:
             return False
         return not self.work_is_done
 
     def note_running(self, now: float) -> None:
-        parts = self._parts
-        if self.status is not JobStatus.CREATED or self.is_ending or not parts.subtasks.some_active:
+        state = self._state
+        if self.status is not JobStatus.CREATED or self.is_ending or not state.subtasks.some_active:
             return
-        if not parts.subtasks.blocked or parts.options.is_batch:
+        if not state.subtasks.blocked or state.options.is_batch:
             self.status = JobStatus.RUNNING
-            parts.out.append(Append(StatusChanged(JobStatus.RUNNING, now)))
-            parts.cycle.start_interval(now)
+            state.out.append(Append(StatusChanged(JobStatus.RUNNING, now)))
+            state.cycle.start_interval(now)
 
     # -- the end
 
@@ -85,7 +83,7 @@ class JobLifecycle:
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:
-            cause = self._as_cause(cause)
+            cause = self._full_cause(cause)
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
@@ -93,11 +91,11 @@ class JobLifecycle:
 
         The job continues, unless it must leave anyway.
         """
-        requests = self._parts.requests
+        requests = self._state.requests
         if requests.stop is not None and requests.stop.leaves:
             self.end(JobStatus.RESTARTING, cause)
             return
-        why = f"{self._as_cause(cause)}; the job continues"
+        why = f"{self._full_cause(cause)}; the job continues"
         requests.stop = None
         self._answer("stop", RequestOutcome.failed(why), now)
         self._answer(UpgradeRequest.kind, RequestOutcome.failed(why), now)
@@ -111,27 +109,27 @@ class JobLifecycle:
         self.is_over = True
         self.status = ending.status
         if ending.upgrade is not None:  # no status: readers of the journal would believe that the job is over
-            self._parts.out.append(EndJob(ending.status, None, ending.upgrade))
+            self._state.out.append(EndJob(ending.status, None, ending.upgrade))
             return
         self._answer_all(ending, now)
-        self._parts.out.append(Append(StatusChanged(ending.status, now, ending.cause)))
-        self._parts.out.append(EndJob(ending.status, ending.cause))
+        self._state.out.append(Append(StatusChanged(ending.status, now, ending.cause)))
+        self._state.out.append(EndJob(ending.status, ending.cause))
 
     def _waits_for_releases(self, ending: _Ending) -> bool:
         # the next driver releases anyway, so a failed run need not try an unreachable sink for minutes first
         lenient = ending.at_once or ending.status is JobStatus.RESTARTING
-        return self._parts.releases.waits(for_failing=not lenient)
+        return self._state.releases.waits(for_failing=not lenient)
 
     def _decide(self) -> None:
-        parts = self._parts
-        if parts.cycle.pending is not None or parts.releases.waits(for_failing=True):
+        state = self._state
+        if state.cycle.pending is not None or state.releases.waits(for_failing=True):
             return
-        stop = parts.requests.stop
-        if parts.subtasks.all_finished:
+        stop = state.requests.stop
+        if state.subtasks.all_finished:
             self._end_finished()
         elif stop is not None and stop.savepoint is not None and not self.work_is_done:
             self._end_stopped(stop)
-        elif stop is not None and self.work_is_done and parts.releases.closed_gates:
+        elif stop is not None and self.work_is_done and state.releases.closed_gates:
             # no savepoint is left to take, and a stop never waits for gates, not even at the end of data
             self._end_stopped(stop)
 
@@ -147,7 +145,7 @@ class JobLifecycle:
         Unread splits would be lost silently, because no later run of a FINISHED job reads them.
         """
         unread = ", ".join(
-            f"{counted(count, 'split')} of {uid}" for uid, count in self._parts.splits.all_unread.items()
+            f"{counted(count, 'split')} of {uid}" for uid, count in self._state.splits.all_unread.items()
         )
         if unread:
             cause = f"every subtask has ended, but none has read {unread}: an error of this package, please report it"
@@ -159,14 +157,14 @@ class JobLifecycle:
 
     @property
     def _last_completed(self) -> int | str:
-        return self._parts.cycle.last_completed or "none"
+        return self._state.cycle.last_completed or "none"
 
-    def _as_cause(self, cause: str) -> str:
-        return f"{self._of_the_stop()}{cause.rstrip('.')}; last completed checkpoint: {self._last_completed}"
+    def _full_cause(self, cause: str) -> str:
+        return f"{self._stop_prefix()}{cause.rstrip('.')}; last completed checkpoint: {self._last_completed}"
 
-    def _of_the_stop(self) -> str:
+    def _stop_prefix(self) -> str:
         """Return the consequence of a failure for the stop in progress, as the beginning of the cause."""
-        stop = self._parts.requests.stop
+        stop = self._state.requests.stop
         if stop is None:
             return ""
         if stop.upgrade is not None:
@@ -177,17 +175,19 @@ class JobLifecycle:
 
     def _answer_all(self, ending: _Ending, now: float) -> None:
         """Answer every open request before the final status is written, because no answer can follow it."""
-        stop = self._parts.requests.stop
-        changed = self._parts.reconfiguring.current
-        held = "later runs apply it" if changed is not None and changed.decided is not None else "it did not take place"
-        self._answer("reconfigure", RequestOutcome.failed(f"the job became {ending.status} first; {held}"), now)
+        stop = self._state.requests.stop
+        change = self._state.reconfiguration.current
+        consequence = (
+            "later runs apply it" if change is not None and change.decided is not None else "it did not take place"
+        )
+        self._answer("reconfigure", RequestOutcome.failed(f"the job became {ending.status} first; {consequence}"), now)
         if ending.status is JobStatus.FINISHED:
             self._answer("stop", RequestOutcome.completed("the job has FINISHED"), now)
             self._answer("drain", RequestOutcome.completed("the job has FINISHED"), now)
         elif ending.status is JobStatus.STOPPED and stop is not None:
             whole = f"checkpoint {self._last_completed}, which covers all data,"
-            at = whole if stop.savepoint is None else f"savepoint {stop.savepoint}"
-            self._answer("stop", RequestOutcome.completed(f"{at} is released{self._but()}"), now)
+            taken = whole if stop.savepoint is None else f"savepoint {stop.savepoint}"
+            self._answer("stop", RequestOutcome.completed(f"{taken} is released{self._held_output()}"), now)
             self._answer("drain", RequestOutcome.failed("the job was stopped before it was drained"), now)
         else:
             self._answer("stop", RequestOutcome.failed(f"{ending.cause}"), now)
@@ -195,11 +195,11 @@ class JobLifecycle:
             self._answer("drain", RequestOutcome.failed(f"{ending.cause}{resumes}"), now)
         self._answer(None, RequestOutcome.failed(f"the job became {ending.status} first"), now)
 
-    def _but(self) -> str:
-        held = self._parts.releases.closed_gates
-        return f"; output that the gates of {', '.join(held)} hold stays staged for a later run" if held else ""
+    def _held_output(self) -> str:
+        sinks = self._state.releases.closed_gates
+        return f"; output that the gates of {', '.join(sinks)} hold stays staged for a later run" if sinks else ""
 
     def _answer(self, kind: str | None, outcome: RequestOutcome, now: float) -> None:
         """Answer the open requests of one kind, or of every kind if it is None."""
-        for request, its_kind in self._parts.requests.close(kind):
-            self._parts.out.append(Append(RequestAnswered(request, its_kind, outcome, now)))
+        for request, its_kind in self._state.requests.close(kind):
+            self._state.out.append(Append(RequestAnswered(request, its_kind, outcome, now)))

@@ -35,8 +35,8 @@ class Rescaler:
     the source, and the worker of that subtask learns from the journal when to begin it.
     """
 
-    def __init__(self, parts: CoordinatorState, job: JobLifecycle, failover: Failover) -> None:
-        self._parts, self._job, self._failover = parts, job, failover
+    def __init__(self, state: CoordinatorState, job: JobLifecycle, failover: Failover) -> None:
+        self._state, self._job, self._failover = state, job, failover
 
     def start(self, now: float) -> None:
         """Adopt the new subtasks of a rescaling that began under an earlier JobMaster.
@@ -45,36 +45,36 @@ class Rescaler:
         restarts when it learns of this JobMaster, and then knows them. The source does not end until all consumers have
         reported that they run, because a consumer with the old graph could believe that it has read all of the source.
         """
-        for uid in self._parts.rescaling.unsettled():
-            self._parts.splits.hold(uid)
-        if self._parts.rescaling.has_workers and self._parts.rescaling.waiting:
-            self._parts.out.append(Append(SubtasksAdded(self._parts.rescaling.waiting, now)))
+        for uid in self._state.rescaling.unsettled():
+            self._state.splits.hold(uid)
+        if self._state.rescaling.has_workers and self._state.rescaling.waiting:
+            self._state.out.append(Append(SubtasksAdded(self._state.rescaling.waiting, now)))
 
     def advance(self, now: float) -> None:
         """Carry out the next step that is possible now."""
-        for uid in self._parts.rescaling.settle():
-            self._parts.splits.unhold(uid)
-        change = self._parts.rescaling.current
+        for uid in self._state.rescaling.settle():
+            self._state.splits.unhold(uid)
+        change = self._state.rescaling.current
         if change is None:
             return
         if not change.new:
             self._begin(change)
-            self._parts.rescaling.over()
+            self._state.rescaling.end()
         elif not change.has_begun:
             self._begin_if_quiet(change, now)
         elif all(self._runs(subtask) for subtask in change.new):
-            self._parts.rescaling.over()
+            self._state.rescaling.end()
 
     def refusal_of(self, uid: str, parallelism: int) -> str | None:
         """Return why ``parallelism`` subtasks cannot read the source now, or None if they can."""
-        parts = self._parts
-        if any(edge.exchange == "pointwise" for edge in parts.graph.now.outputs(uid)):
+        state = self._state
+        if any(edge.exchange == "pointwise" for edge in state.graph.now.outputs(uid)):
             return f"the consumers of {uid} read it pointwise"
-        if not parts.splits.is_open(uid):
+        if not state.splits.is_open(uid):
             return f"all splits of {uid} are assigned"
-        if parallelism > (unread := parts.splits.unread(uid)):
+        if parallelism > (unread := state.splits.unread(uid)):
             return f"{uid} has {counted(unread, 'split')} left to read, and cannot be read by {parallelism} subtasks"
-        if not parts.rescaling.is_settled(uid):
+        if not state.rescaling.is_settled(uid):
             return f"the job was just taken over, and not all consumers of {uid} have reported; ask again"
         return None
 
@@ -85,15 +85,15 @@ class Rescaler:
 
         A stop takes precedence.
         """
-        parts = self._parts
-        busy = parts.cycle.pending is not None or bool(parts.pauses.current)
-        if busy or parts.requests.stop is not None or self._job.is_ending or not parts.rescaling.is_known():
+        state = self._state
+        busy = state.cycle.pending is not None or bool(state.pauses.current)
+        if busy or state.requests.stop is not None or self._job.is_ending or not state.rescaling.is_known():
             return
         self._begin(change)
-        if parts.rescaling.has_workers:
-            parts.out.append(Append(SubtasksAdded(change.new, now)))
+        if state.rescaling.has_workers:
+            state.out.append(Append(SubtasksAdded(change.new, now)))
         for subtask in change.new:
-            parts.subtasks.add(subtask, AttemptId.vacant(parts.subtasks.epoch))
+            state.subtasks.add(subtask, AttemptId.vacant(state.subtasks.epoch))
             self._failover.restart_unfailed(subtask, now)
         change.has_begun = True
 
@@ -101,13 +101,13 @@ class Rescaler:
         """Add the new subtasks to the running graph, and assign the remaining splits to the wanted number of
         readers.
         """
-        parts, decided = self._parts, change.decided
-        readers = {uid: parts.rescaling.readers(uid) for uid in decided.rescaled}
-        parts.graph.now = decided.graph
-        for uid, wanted in decided.rescaled.items():
-            new = [one for one in change.new if one.vertex == uid]
-            parts.splits.reassign(uid, [*readers[uid], *new][:wanted])
+        state, decided = self._state, change.decided
+        readers = {uid: state.rescaling.readers(uid) for uid in decided.rescaled}
+        state.graph.now = decided.graph
+        for uid, number in decided.rescaled.items():
+            new = [subtask for subtask in change.new if subtask.vertex == uid]
+            state.splits.reassign(uid, [*readers[uid], *new][:number])
 
     def _runs(self, subtask: SubtaskId) -> bool:
-        subtasks = self._parts.subtasks
+        subtasks = self._state.subtasks
         return subtasks.has_ended(subtask) or subtasks.status(subtask) is SubtaskStatus.RUNNING

@@ -27,45 +27,45 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestR
 
 
 class Upgrader:
-    def __init__(self, parts: CoordinatorState, job: JobLifecycle) -> None:
-        self._parts, self._job = parts, job
+    def __init__(self, state: CoordinatorState, job: JobLifecycle) -> None:
+        self._state, self._job = state, job
         self._deadline = 0.0
         """When the trial must be over."""
 
     def requested(self, request: UpgradeRequest, now: float) -> None:
-        requests, timeout = self._parts.requests, self._parts.options.timeout
+        requests, timeout = self._state.requests, self._state.options.timeout
         if (why := self._refusal()) is not None:
             self._answer(request.name, RequestOutcome.refused(why), now)
             return
         requests.trying, self._deadline = request.name, now + timeout
         requests.note(request.name, request.kind)
         self._answer(request.name, RequestOutcome(RequestResult.ACCEPTED), now)
-        self._parts.out.append(TryUpgrade(request))
+        self._state.out.append(TryUpgrade(request))
 
     def tried(self, message: UpgradeTried, now: float) -> None:
-        requests = self._parts.requests
+        requests = self._state.requests
         if message.problem is not None:
-            self._leave(RequestOutcome.failed(f"{message.problem}; the job continues unchanged"), now)
-        elif (why := self._what_came_between()) is not None:
-            self._leave(RequestOutcome.failed(why), now)
+            self._end_trial(RequestOutcome.failed(f"{message.problem}; the job continues unchanged"), now)
+        elif (why := self._abort_reason()) is not None:
+            self._end_trial(RequestOutcome.failed(why), now)
         else:
             requests.trying = None
-            requests.stop_for(message.request, now + self._parts.options.timeout)
+            requests.stop_for(message.request, now + self._state.options.timeout)
 
     def next_deadline(self) -> float | None:
-        requests = self._parts.requests
+        requests = self._state.requests
         if requests.trying is not None:
             return self._deadline
         return requests.stop.deadline if requests.stop is not None and requests.stop.upgrade is not None else None
 
     def advance(self, now: float) -> None:
-        requests, timeout = self._parts.requests, self._parts.options.timeout
+        requests, timeout = self._state.requests, self._state.options.timeout
         if requests.trying is not None:
-            why = self._what_came_between()
+            why = self._abort_reason()
             if why is None and now >= self._deadline:
                 why = f"it was not loaded and tried within {timeout:g} s; the job continues unchanged"
             if why is not None:
-                self._leave(RequestOutcome.failed(why), now)
+                self._end_trial(RequestOutcome.failed(why), now)
             return
         stop = requests.stop
         late = stop is not None and stop.upgrade is not None and now >= stop.deadline
@@ -77,30 +77,30 @@ class Upgrader:
 
     def _refusal(self) -> str | None:
         """Return why the upgrade is refused now, or None. The job continues unchanged after a refusal."""
-        parts, requests = self._parts, self._parts.requests
-        if parts.options.is_batch:
+        state, requests = self._state, self._state.requests
+        if state.options.is_batch:
             return "a job in batch mode takes no savepoint before its end"
         if requests.upgrade is not None:
             return in_progress(requests.upgrade)
-        if (why := self._what_came_between()) is not None:
+        if (why := self._abort_reason()) is not None:
             return why
-        if parts.reconfiguring.current is not None:
-            return str(parts.reconfiguring.current)
+        if state.reconfiguration.current is not None:
+            return str(state.reconfiguration.current)
         if self._job.work_is_done:
             return "the job is at its end, so no version of it has work left"
         return None if self._job.status is JobStatus.RUNNING else "the job does not run yet; ask again"
 
-    def _what_came_between(self) -> str | None:
-        requests = self._parts.requests
+    def _abort_reason(self) -> str | None:
+        requests = self._state.requests
         is_ending = self._job.is_ending or requests.stop is not None or requests.draining
         return "the job is being ended" if is_ending else None
 
-    def _leave(self, outcome: RequestOutcome, now: float) -> None:
-        request = self._parts.requests.trying
-        self._parts.requests.trying = None
-        self._parts.requests.close_one(request)
+    def _end_trial(self, outcome: RequestOutcome, now: float) -> None:
+        request = self._state.requests.trying
+        self._state.requests.trying = None
+        self._state.requests.close_request(request)
         if request is not None:
             self._answer(request, outcome, now)
 
     def _answer(self, request: str, outcome: RequestOutcome, now: float) -> None:
-        self._parts.out.append(Append(RequestAnswered(request, UpgradeRequest.kind, outcome, now)))
+        self._state.out.append(Append(RequestAnswered(request, UpgradeRequest.kind, outcome, now)))

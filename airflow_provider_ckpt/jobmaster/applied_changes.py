@@ -45,19 +45,19 @@ def is_rescaled(state: JobState, uid: str, parallelism: int) -> bool:
     return state.plan.rescaled.get(uid, declared) == parallelism
 
 
-def still_wanted(state: JobState, changes: Changes) -> Changes:
+def unapplied_changes(state: JobState, changes: Changes) -> Changes:
     """Return ``changes`` without numbers of subtasks that are already in effect.
 
     Once all splits of a source are assigned, the same number cannot be decided a second time. A repeated request would
     then be refused, although its change is in effect.
     """
-    wanted = {}
-    for uid, one in changes.items():
-        if one.parallelism is not None and is_rescaled(state, uid, one.parallelism):
-            one = replace(one, parallelism=None)
-        if not one.is_declared:
-            wanted[uid] = one
-    return wanted
+    remaining = {}
+    for uid, change in changes.items():
+        if change.parallelism is not None and is_rescaled(state, uid, change.parallelism):
+            change = replace(change, parallelism=None)
+        if not change.is_declared:
+            remaining[uid] = change
+    return remaining
 
 
 def was_decided(state: JobState, request: JobRequest) -> bool:

@@ -45,11 +45,6 @@ def job_master(
         inbox: Queue into which the tasks of the gateway report.
         logs: Open log of each subtask. Subtasks that a rescale adds are put in later.
         attempts: First attempt of each subtask that is not finished.
-        policies: Release policies of the sinks.
-        slots: See :class:`Coordinator`.
-        controllers: See :class:`Coordinator`.
-        turns: See :class:`JobMaster`.
-        upgrades: See :class:`JobMaster`.
     """
     definition, policies = journal.state.definition, policies or ReleasePolicies()
     assert definition is not None

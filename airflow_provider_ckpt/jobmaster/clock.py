@@ -27,6 +27,6 @@ class Clock:
     def now(self) -> float:
         return self._offset + self._steady()
 
-    def told(self, at: float) -> float:
+    def to_wall(self, at: float) -> float:
         """Convert a time of :meth:`now` to the machine's current wall clock, which may have been set meanwhile."""
         return at + self.wall() - self.now()

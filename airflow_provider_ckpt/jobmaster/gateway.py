@@ -26,7 +26,7 @@ class TaskGateway(Protocol):
         """Pass commands to tasks, in order. Consecutive barriers may be set concurrently. A command for a task that is
         over, or for another attempt, is dropped silently."""
 
-    def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
+    def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
         """Direct commands to ``attempt`` from here on, and stop the previous attempt if it still runs.
 
         ``attempt`` was made for a RestartSubtask and has opened the subtask's log (SubtaskOpened).
@@ -36,7 +36,7 @@ class TaskGateway(Protocol):
         """Let these subtasks read new entries in the logs of their producers (DataAvailable). A subtask that is over
         does nothing."""
 
-    def look_around(self) -> None:
+    def poll_changes(self) -> None:
         """Let the tasks check for changes of which no message informs them. The JobMaster calls this about once a
         second."""
 

@@ -41,15 +41,13 @@ class Upgraded:
     could not start.
 
     Args:
-        since: First epoch of the driver. The JobMaster takes requests from this epoch on.
-        left: Last epoch before the upgrade.
+        since_epoch: First epoch of the driver. The JobMaster takes requests from this epoch on.
+        last_epoch: Last epoch before the upgrade.
         ran: Seconds for which the job had been RUNNING by then.
-        request: Name of the request.
-        outcome: Answer to the request.
     """
 
-    since: int
-    left: int
+    since_epoch: int
+    last_epoch: int
     ran: float
     request: str
     outcome: RequestOutcome
@@ -58,8 +56,8 @@ class Upgraded:
 class Upgrades(Protocol):
     """A loader that tries other versions of the job while the current one runs."""
 
-    def submit(self, request: UpgradeRequest, tell: Callable[[UpgradeTried], None]) -> None:
-        """Start a trial in a thread of its own, and return at once. Pass the answer to ``tell`` when it is known."""
+    def submit(self, request: UpgradeRequest, post: Callable[[UpgradeTried], None]) -> None:
+        """Start a trial in a thread of its own, and return at once. Pass the answer to ``post`` when it is known."""
 
     def close(self) -> None:
         """Stop all trials. A running trial may end shortly after this returns."""

@@ -77,8 +77,6 @@ class Outcome:
     """The outcome of a run.
 
     Args:
-        status: The job's status at the end.
-        cause: Cause of a failure.
         upgrade: Request for which the driver resumes the job at once as another version.
         ran: Seconds for which this driver has run the job.
     """
@@ -119,21 +117,21 @@ class JobMaster:
         self._status, self._inbox = status, inbox
         self._clock = clock or Clock()
         self._outcome: Outcome | None = None
-        self._next_look = 0.0
+        self._next_poll = 0.0
         self._running_since: float | None = None
         self._counting_since: float | None = None
         """Time from which the seconds of ``stop_after`` and ``drain_after`` count."""
         self._has_published, self._reading = False, set[SubtaskId]()
         self._abandoned = threading.Event()
         self._turns = turns or nullcontext()
-        self._desk = RequestHandler(
+        self._request_handler = RequestHandler(
             identity,
             coordinator,
             journal,
             upgrades,
             inbox,
             self._clock,
-            tell=self._tell,
+            handle=self._handle,
             append=self._append,
             warn=self._warn,
         )
@@ -164,13 +162,13 @@ class JobMaster:
                     self._upgrades.close()
                 self._releaser.close()
                 self._retention.close()
-                self._log_unheard()
+                self._log_late_failures()
 
     # ---- the loop
 
     def _step(self) -> None:
         try:
-            message = self._inbox.get(timeout=self._patience(self._clock.now()))
+            message = self._inbox.get(timeout=self._wait_time(self._clock.now()))
         except queue.Empty:
             message = None
         if self._abandoned.is_set():
@@ -184,10 +182,10 @@ class JobMaster:
         if self._outcome is None:
             self._carry_out(self._coordinator.tick(self._clock.now()))
         self._journal.tick()
-        if self._outcome is None and self._clock.now() >= self._next_look:
-            self._look_around(self._clock.now())
+        if self._outcome is None and self._clock.now() >= self._next_poll:
+            self._housekeep(self._clock.now())
 
-    def _patience(self, now: float) -> float:
+    def _wait_time(self, now: float) -> float:
         deadline = self._coordinator.next_deadline(now)
         wait = LONGEST_WAIT if deadline is None else min(LONGEST_WAIT, deadline - now)
         return max(0.001, wait)
@@ -209,8 +207,8 @@ class JobMaster:
             case SubtaskFailed():
                 self._note_failed(message)
             case SubtaskOpened():
-                self._gateway.begun(message.subtask, message.attempt)
-        self._tell(message)
+                self._gateway.on_restarted(message.subtask, message.attempt)
+        self._handle(message)
 
     def _refuse_fenced(self, report: SubtaskFenced) -> None:
         """Ignore an attempt that its successor in this epoch has fenced. Any other fence means that a later driver has
@@ -226,26 +224,26 @@ class JobMaster:
                 cause=report.cause,
             )
 
-    def _tell(self, message: Message) -> None:
+    def _handle(self, message: Message) -> None:
         self._carry_out(self._coordinator.handle(message, self._clock.now()))
 
-    def _look_around(self, now: float) -> None:
-        self._next_look = now + HOUSEKEEPING
+    def _housekeep(self, now: float) -> None:
+        self._next_poll = now + HOUSEKEEPING
         self._journal.check_fenced()
-        self._gateway.look_around()
-        self._retention.look(now)
+        self._gateway.poll_changes()
+        self._retention.snapshot_if_due(now)
         self._note_running(now)
         self._note_counting(now)
-        self._desk.look(now, is_running=self._running_since is not None)
+        self._request_handler.poll(now, is_running=self._running_since is not None)
         self._take_deadlines(now)
 
     def _note_running(self, now: float) -> None:
         if self._running_since is None and self._coordinator.status is JobStatus.RUNNING:
             self._running_since = now
             self._status.running(self._journal.state)
-            over = passed(self._options, self._clock.wall())
-            if over is not None:
-                message = f"{over.option} ({over.at.isoformat()}) is over: the run ends with what is there"
+            deadline = passed(self._options, self._clock.wall())
+            if deadline is not None:
+                message = f"{deadline.option} ({deadline.at.isoformat()}) is over: the run ends with what is there"
                 self._status.say(LineKind.WARNING, message, self._journal.state)
 
     def _note_counting(self, now: float) -> None:
@@ -256,9 +254,9 @@ class JobMaster:
         """
         if self._running_since is None or self._counting_since is not None:
             return
-        first = self._journal.state.running_since
-        if first is not None:
-            self._counting_since = min(now, first)
+        running_since = self._journal.state.running_since
+        if running_since is not None:
+            self._counting_since = min(now, running_since)
         elif self._is_reading() or now - self._running_since >= self._options.checkpoint_timeout:
             self._counting_since = now
 
@@ -272,33 +270,33 @@ class JobMaster:
     def _take_deadlines(self, now: float) -> None:
         if self._running_since is None or self._coordinator.stopping:
             return
-        ending = due(self._options, ran=self._ran(now), now=self._clock.wall())
+        ending = due(self._options, ran=self._seconds_run(now), now=self._clock.wall())
         if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop wins over a drain
-            self._tell(StopRequest(leaves=True) if ending == "stop" else DrainRequest())
+            self._handle(StopRequest(leaves=True) if ending == "stop" else DrainRequest())
 
-    def _ran(self, now: float) -> float:
+    def _seconds_run(self, now: float) -> float:
         """Return the seconds for which this driver has been running the job, in all versions."""
-        before = 0.0 if self._job.upgraded is None else self._job.upgraded.ran
-        return before + (0.0 if self._counting_since is None else now - self._counting_since)
+        earlier = 0.0 if self._job.upgraded is None else self._job.upgraded.ran
+        return earlier + (0.0 if self._counting_since is None else now - self._counting_since)
 
     def _note_failed(self, report: SubtaskFailed) -> None:
         """Report the first failure in full, and later failures in one line, because they follow from the first one."""
         if not self._coordinator.is_first(report):
-            self._log_another(report)
+            self._log_further_failure(report)
             return
         if report.traceback is not None:
             message = f"{report.subtask} failed with {report.error}"
             self._status.say(LineKind.SUBTASK_FAILED, message, self._journal.state, traceback=report.traceback)
         log.error("subtask %s failed\n%s", report.subtask, report.stack_trace or report.cause)
 
-    def _log_unheard(self) -> None:
+    def _log_late_failures(self) -> None:
         """Log the failures that tasks reported after the run was over."""
         while not self._inbox.empty():
             message = self._inbox.get_nowait()
             if isinstance(message, SubtaskFailed):
-                self._log_another(message)
+                self._log_further_failure(message)
 
-    def _log_another(self, report: SubtaskFailed) -> None:
+    def _log_further_failure(self, report: SubtaskFailed) -> None:
         log.error("subtask %s failed too: %s", report.subtask, report.cause)
 
     # ---- effects
@@ -322,39 +320,41 @@ class JobMaster:
         """
         match event:
             case CheckpointCompleted():
-                event = replace(event, triggered_at=self._clock.told(event.triggered_at), at=self._clock.told(event.at))
+                event = replace(
+                    event, triggered_at=self._clock.to_wall(event.triggered_at), at=self._clock.to_wall(event.at)
+                )
             case CheckpointTriggered() | CheckpointAborted() | CheckpointReleased() | SinkReleased():
-                event = replace(event, at=self._clock.told(event.at))
+                event = replace(event, at=self._clock.to_wall(event.at))
             case StatusChanged():
-                self._desk.answer_upgrade(event)
+                self._request_handler.answer_upgrade(event)
         self._journal.write(event)
         if isinstance(event, RequestAnswered):
-            self._desk.answered(event)
+            self._request_handler.answered(event)
         self._status.event(event, self._journal.state)
 
     def _release(self, effect: Release) -> None:
         state = self._journal.state
         self._releaser.release(effect.sink, state.checkpoints[effect.checkpoint], state.released_by_sink())
 
-    def _completed(self, effect: NotifyCompleted) -> None:
+    def _notify_completed(self, effect: NotifyCompleted) -> None:
         self._retention.completed(effect.checkpoint)
 
     def _notice(self, effect: Notice) -> None:
         kind = LineKind.WARNING if effect.is_warning else LineKind.RECONFIGURED
-        more = {} if effect.traceback is None else {"traceback": effect.traceback}
-        self._status.say(kind, effect.message, self._journal.state, **more)
+        details = {} if effect.traceback is None else {"traceback": effect.traceback}
+        self._status.say(kind, effect.message, self._journal.state, **details)
 
     def _warn(self, message: str) -> None:
         self._status.say(LineKind.WARNING, message, self._journal.state)
 
     def _end(self, effect: EndJob) -> None:
-        self._outcome = Outcome(effect.status, effect.cause, effect.upgrade, self._ran(self._clock.now()))
+        self._outcome = Outcome(effect.status, effect.cause, effect.upgrade, self._seconds_run(self._clock.now()))
 
 
 _EFFECTS: dict[type, Callable[[JobMaster, Any], None]] = {
     Release: JobMaster._release,
-    TryUpgrade: lambda master, effect: master._desk.try_upgrade(effect),
-    NotifyCompleted: JobMaster._completed,
+    TryUpgrade: lambda master, effect: master._request_handler.try_upgrade(effect),
+    NotifyCompleted: JobMaster._notify_completed,
     EndJob: JobMaster._end,
     Notice: JobMaster._notice,
 }

@@ -34,7 +34,6 @@ class NextRunLogic:
     """One change for the next run of a job. Call :meth:`assign` once.
 
     Args:
-        changes: Changes by operator.
         taken_back: Operator → settings that return to the declared values.
         driver_is_gone: True if the user states that a driver, or workers, that this host cannot see are gone.
     """
@@ -70,8 +69,8 @@ class NextRunLogic:
             journal.write(Reconfigured(state.reconfigured + 1, settings, now))
         status = state.status
         if status is not None:
-            left = StatusChanged(status, now, state.cause)
-            journal.write(replace(left, status=JobStatus.RESTARTING, cause=_LOST) if status.is_alive else left)
+            event = StatusChanged(status, now, state.cause)
+            journal.write(replace(event, status=JobStatus.RESTARTING, cause=_LOST) if status.is_alive else event)
         return journal.state
 
     def _admit(self, state: JobState) -> None:
@@ -87,8 +86,8 @@ class NextRunLogic:
         alive = is_alive(state.worker) if state.is_held else False
         driver = None
         if alive or (alive is None and not self._driver_is_gone):
-            seen = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
-            driver = f"its driver {seen}"
+            driver_state = "lives" if alive else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
+            driver = f"its driver {driver_state}"
         elif state.deployment and not self._driver_is_gone:
             driver = f"it was prepared for workers in epoch {state.deployment}: those that live would be overtaken"
         if driver is not None:
@@ -116,13 +115,13 @@ class NextRunLogic:
     def _settings(self, state: JobState) -> dict[str, VertexSettings]:
         try:
             change = by_vertex(state.graph(), self._changes) if self._changes or not self._taken_back else {}
-            back = [(vertex_of(state.graph(), uid).uid, names) for uid, names in self._taken_back.items()]
+            taken_back = [(vertex_of(state.graph(), uid).uid, names) for uid, names in self._taken_back.items()]
         except ReconfigurationRefusedError as error:
             raise self._impossible(error.data["why"]) from None
-        for uid, one in change.items():
-            self._refuse_untried(state, uid, one)
+        for uid, setting in change.items():
+            self._refuse_untried(state, uid, setting)
         settings = merged(state.settings, change)
-        for uid, names in back:
+        for uid, names in taken_back:
             settings[uid] = settings.get(uid, VertexSettings()).without(names)
         return {uid: setting for uid, setting in settings.items() if not setting.is_declared}
 
@@ -139,6 +138,6 @@ class NextRunLogic:
                     f"only be taken back: {name}=declared"
                 )
                 raise self._impossible(why)
-        known = None if state.plan is None else state.plan.definition.vertices.get(uid)
-        if change.state_partitions is not None and (known is None or not known.stateful):
+        vertex = None if state.plan is None else state.plan.definition.vertices.get(uid)
+        if change.state_partitions is not None and (vertex is None or not vertex.stateful):
             raise self._impossible(f"{uid} keeps no state that could be repartitioned")

@@ -21,24 +21,24 @@ from airflow_provider_ckpt.storage.storage import Storage
 log = logging.getLogger(__name__)
 
 
-def post_run(status: StatusReporter, state: JobState, what: str, step: Callable[[], object]) -> None:
+def post_run(status: StatusReporter, state: JobState, name: str, step: Callable[[], object]) -> None:
     """Run ``step``. If it fails, only log it and report a warning.
 
     The job is done, so a failed clean-up must not fail the run. The next start under this id takes each step again.
 
     Args:
-        what: Name of the step for log and warning.
+        name: Name of the step for log and warning.
     """
     try:
         step()
     except OvertakenError as error:  # the later driver does the rest, and has reported it
-        log.info("after the end of job %s: %s: %s", state.job_id, what, error)
+        log.info("after the end of job %s: %s: %s", state.job_id, name, error)
         log.debug("after the end of job %s", state.job_id, exc_info=error)
     except Exception as error:  # the storage, Spark or a sink may raise anything
-        log.warning("after the end of job %s: %s", state.job_id, what, exc_info=error)
+        log.warning("after the end of job %s: %s", state.job_id, name, exc_info=error)
         reason = kind_and_text(error)
-        told = f"the run has ended, but {what} failed: {reason}; the next start tries again"
-        status.say(LineKind.WARNING, told, state)
+        message = f"the run has ended, but {name} failed: {reason}; the next start tries again"
+        status.say(LineKind.WARNING, message, state)
 
 
 def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:

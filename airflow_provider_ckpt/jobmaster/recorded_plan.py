@@ -41,25 +41,27 @@ def record_plan(
     state = journal.state
     if state.created is None:
         journal.write(JobCreated(job_id, graph, definition.mode, SubmittedOptions(options), now))
-    before = state.definition
-    kept = definition if before is None else definition.keeping(before)
-    there = _of_those_there(settings or state.settings, graph)
+    previous = state.definition
+    kept_definition = definition if previous is None else definition.keeping(previous)
+    current_settings = _current_settings(settings or state.settings, graph)
     hosts = _hosts(state, graph, definition)
-    journal.write(PlanRecorded(graph, schemas, now, kept, rescaled or {}, there, code, hosts))
+    journal.write(PlanRecorded(graph, schemas, now, kept_definition, rescaled or {}, current_settings, code, hosts))
 
 
-def _of_those_there(settings: Settings, graph: JobGraph) -> dict[str, VertexSettings]:
+def _current_settings(settings: Settings, graph: JobGraph) -> dict[str, VertexSettings]:
     """Keep the settings of operators that the job still has.
 
     An operator that was left out and comes back, in any query, is a new one: it has the function that the job declares.
     """
-    known = {vertex.uid: set(vertex.operators) for vertex in graph.vertices}
-    there = {
-        uid: replace(setting, logic=_named(setting.logic, known[uid]), digests=_named(setting.digests, known[uid]))
+    operators = {vertex.uid: set(vertex.operators) for vertex in graph.vertices}
+    kept = {
+        uid: replace(
+            setting, logic=_named(setting.logic, operators[uid]), digests=_named(setting.digests, operators[uid])
+        )
         for uid, setting in settings.items()
-        if uid in known
+        if uid in operators
     }
-    return {uid: one for uid, one in there.items() if not one.is_declared}
+    return {uid: setting for uid, setting in kept.items() if not setting.is_declared}
 
 
 def _named(values: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
@@ -72,11 +74,11 @@ def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[
     If the job declares another parallelism, the pairs of that source are dropped, because then each subtask has a task
     of its own.
     """
-    there, before, now = set(graph.subtasks), _declared(state.definition), _declared(definition)
+    subtasks, previous, current = set(graph.subtasks), _declared(state.definition), _declared(definition)
     return {
         guest: host
         for guest, host in state.hosts.items()
-        if there.issuperset((guest, host)) and before.get(guest.vertex) == now.get(guest.vertex)
+        if subtasks.issuperset((guest, host)) and previous.get(guest.vertex) == current.get(guest.vertex)
     }
 
 

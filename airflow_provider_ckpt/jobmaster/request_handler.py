@@ -13,7 +13,7 @@ from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.protocol.effects import TryUpgrade
 from airflow_provider_ckpt.coordinator.protocol.messages import Message
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.jobmaster.applied_changes import still_wanted, was_decided
+from airflow_provider_ckpt.jobmaster.applied_changes import unapplied_changes, was_decided
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.gateway import Inbox
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity, Upgrades
@@ -34,44 +34,7 @@ from airflow_provider_ckpt.storage.layout import request_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
-
-
-class ServedRequests:
-    """The answered requests of one JobMaster.
-
-    A job may be changed each hour for as long as a driver runs, and the requests are listed each second. Requests to
-    stop or drain stay for the next driver, because the user may withdraw them.
-    """
-
-    def __init__(self, storage: Storage, job_id: str) -> None:
-        self._storage, self._job_id = storage, job_id
-        self._names: list[str] = []
-
-    def answered(self, event: RequestAnswered) -> None:
-        if event.kind not in (StopRequest.kind, DrainRequest.kind) and event.outcome.is_last:
-            self._names.append(event.request)
-
-    def forget(self, flush: Callable[[], None]) -> None:
-        """Delete the files of answered requests.
-
-        Args:
-            flush: Function that makes the answers durable. Without an answer the next driver would take the request
-                again.
-        """
-        if not self._names:
-            return
-        flush()
-        while self._names:
-            try:
-                self._storage.delete(request_path(self._job_id, self._names[-1]))
-            except CkptError as error:
-                log.warning("request %s, which was answered, stays for now: %s", self._names[-1], error)
-                if error.retryable:
-                    break
-            self._names.pop()  # a file that may not be deleted stays, and the others are still deleted
-
-
-PATIENCE = 120.0
+HOLD_SECONDS = 120.0
 """Seconds that a change from before a takeover waits for the job to run, before it is refused. It never waits longer
 than half of ``checkpoint_timeout``."""
 _HAS_WORKERS = (
@@ -85,9 +48,8 @@ class RequestHandler:
 
     Args:
         upgrades: Loader of other versions; None if this kind of run has no upgrades.
-        tell: Function that passes a message to the coordinator.
+        handle: Function that passes a message to the coordinator.
         append: Function that writes an event to the journal.
-        warn: Function that shows a message.
     """
 
     def __init__(
@@ -99,7 +61,7 @@ class RequestHandler:
         inbox: Inbox,
         clock: Clock,
         *,
-        tell: Callable[[Message], None],
+        handle: Callable[[Message], None],
         append: Callable[[Event], None],
         warn: Callable[[str], None],
     ) -> None:
@@ -107,22 +69,24 @@ class RequestHandler:
         self._upgrades = upgrades
         self._upgraded = identity.upgraded
         """The upgrade that started this version, until its request is answered."""
-        self._inbox, self._clock, self._tell, self._append = inbox, clock, tell, append
+        self._inbox, self._clock, self._handle, self._append = inbox, clock, handle, append
         self._served = ServedRequests(identity.storage, identity.job_id)
-        since = identity.deployment or (identity.epoch if identity.upgraded is None else identity.upgraded.since)
-        self._reader = RequestReader(identity.storage, identity.job_id, identity.epoch, since, warn, clock.now)
-        self._patient_until: float | None = None
+        since_epoch = identity.deployment or (
+            identity.epoch if identity.upgraded is None else identity.upgraded.since_epoch
+        )
+        self._reader = RequestReader(identity.storage, identity.job_id, identity.epoch, since_epoch, warn, clock.now)
+        self._hold_until: float | None = None
 
     def answered(self, event: RequestAnswered) -> None:
         self._served.answered(event)
 
-    def look(self, now: float, *, is_running: bool) -> None:
+    def poll(self, now: float, *, is_running: bool) -> None:
         """Take the requests since the last poll. The caller must have just checked that the journal has no later epoch.
 
         Args:
             is_running: True if the job was RUNNING in this epoch.
         """
-        self._served.forget(self._journal.flush)
+        self._served.delete_files(self._journal.flush)
         self._reader.delete_others()
         requests = self._reader.pending(self._journal.state.answered)
         holds = self._holds_changes(requests, now, is_running=is_running)
@@ -133,17 +97,17 @@ class RequestHandler:
                 continue
             elif isinstance(request, DrainRequest) and self._coordinator.upgrading is not None:
                 continue  # the new version drains then, or this one if the upgrade fails
-            elif (outcome := self._early_outcome(request := self._still_wanted(request))) is not None:
+            elif (outcome := self._early_outcome(request := self._without_applied(request))) is not None:
                 self._answer(request, outcome)
             else:
-                self._tell(request)
+                self._handle(request)
 
-    def _still_wanted(self, request: JobRequest) -> JobRequest:
+    def _without_applied(self, request: JobRequest) -> JobRequest:
         """Drop changes that are already in effect. While another change is in progress none is dropped, because that
         one may still alter them."""
         if not isinstance(request, ReconfigureRequest) or self._coordinator.is_changing:
             return request
-        return replace(request, changes=still_wanted(self._journal.state, request.changes))
+        return replace(request, changes=unapplied_changes(self._journal.state, request.changes))
 
     def _early_outcome(self, request: JobRequest) -> RequestOutcome | None:
         """Return the outcome of a request that the coordinator need not decide; None for any other."""
@@ -160,14 +124,14 @@ class RequestHandler:
         """Return whether changes must wait until the job runs.
 
         The previous JobMaster may have taken a change and died. That change waits for the job to run, and all later
-        changes wait for it: if a later change came first, the older one would undo it. After PATIENCE seconds a change
+        changes wait for it: if a later change came first, the older one would undo it. After HOLD_SECONDS a change
         is no longer held, and the coordinator refuses it with the names of the subtasks that do not run.
         """
         if not any(request.is_change and request.epoch < self._job.epoch for request in requests):
             return False
-        if self._patient_until is None:
-            self._patient_until = now + min(PATIENCE, self._job.options.checkpoint_timeout / 2)
-        return not is_running and now < self._patient_until
+        if self._hold_until is None:
+            self._hold_until = now + min(HOLD_SECONDS, self._job.options.checkpoint_timeout / 2)
+        return not is_running and now < self._hold_until
 
     def _answer(self, request: JobRequest, outcome: RequestOutcome) -> None:
         self._append(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
@@ -186,3 +150,38 @@ class RequestHandler:
     def try_upgrade(self, effect: TryUpgrade) -> None:
         assert self._upgrades is not None
         self._upgrades.submit(effect.request, self._inbox.put)
+
+
+class ServedRequests:
+    """The answered requests of one JobMaster.
+
+    A job may be changed each hour for as long as a driver runs, and the requests are listed each second. Requests to
+    stop or drain stay for the next driver, because the user may withdraw them.
+    """
+
+    def __init__(self, storage: Storage, job_id: str) -> None:
+        self._storage, self._job_id = storage, job_id
+        self._names: list[str] = []
+
+    def answered(self, event: RequestAnswered) -> None:
+        if event.kind not in (StopRequest.kind, DrainRequest.kind) and event.outcome.is_last:
+            self._names.append(event.request)
+
+    def delete_files(self, flush: Callable[[], None]) -> None:
+        """Delete the files of answered requests.
+
+        Args:
+            flush: Function that makes the answers durable. Without an answer the next driver would take the request
+                again.
+        """
+        if not self._names:
+            return
+        flush()
+        while self._names:
+            try:
+                self._storage.delete(request_path(self._job_id, self._names[-1]))
+            except CkptError as error:
+                log.warning("request %s, which was answered, stays for now: %s", self._names[-1], error)
+                if error.retryable:
+                    break
+            self._names.pop()  # a file that may not be deleted stays, and the others are still deleted

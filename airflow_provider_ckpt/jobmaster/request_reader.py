@@ -36,9 +36,7 @@ class RequestReader:
     """The request poll of one JobMaster.
 
     Args:
-        epoch: Epoch of the JobMaster.
-        since: First epoch whose requests it takes.
-        warn: Function that shows a message.
+        since_epoch: First epoch whose requests it takes.
         clock: Function that returns seconds and never goes back.
     """
 
@@ -47,11 +45,11 @@ class RequestReader:
         storage: Storage,
         job_id: str,
         epoch: int,
-        since: int,
+        since_epoch: int,
         warn: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._storage, self._job_id, self._epoch, self._since = storage, job_id, epoch, since
+        self._storage, self._job_id, self._epoch, self._since_epoch = storage, job_id, epoch, since_epoch
         self._warn_once, self._clock = warn, clock
         self._warned: set[str] = set()
         self._warned_of_folder: set[str] = set()
@@ -69,19 +67,19 @@ class RequestReader:
         """
         names = self._names()
         self._forget_absent(names)
-        now, left, found = self._clock(), READS, list[JobRequest]()
+        now, budget, requests = self._clock(), READS, list[JobRequest]()
         for name in names:
             if name in answered or name in self._earlier or name in self._later or not self._is_due(name, now):
                 continue
-            if not left or self._clock() - now > SECONDS:
+            if not budget or self._clock() - now > SECONDS:
                 break
-            left -= 1
+            budget -= 1
             request = read_request(self._storage, self._job_id, name, self._epoch)
             if request is None:
                 self._note_absent(name, now)
             elif self._is_taken(request, now):
-                found.append(request)
-        return in_order(found)
+                requests.append(request)
+        return in_order(requests)
 
     def delete_others(self) -> None:
         """Delete the requests for other epochs.
@@ -99,7 +97,7 @@ class RequestReader:
                 self._storage.delete(request_path(self._job_id, name))
             except CkptError as error:
                 self._warn(name, f"request {name} is for another driver, and cannot be deleted: {error}")
-                self._put_off(name, began)
+                self._postpone(name, began)
 
     def _names(self) -> list[str]:
         folder = self._storage.full_uri(requests_path(self._job_id))
@@ -117,10 +115,10 @@ class RequestReader:
         return names
 
     def _forget_absent(self, names: Collection[str]) -> None:
-        there = {*names}
-        self._earlier &= there
-        self._later &= there
-        self._retries = {name: retry for name, retry in self._retries.items() if name in there}
+        present = {*names}
+        self._earlier &= present
+        self._later &= present
+        self._retries = {name: retry for name, retry in self._retries.items() if name in present}
 
     def _is_due(self, name: str, now: float) -> bool:
         return name not in self._retries or self._retries[name][0] <= now
@@ -132,21 +130,21 @@ class RequestReader:
         """
         if name in self._retries:
             self._warn(name, f"{name!r} in requests/ is not taken as a request: there is no file of that name")
-        self._put_off(name, now)
+        self._postpone(name, now)
 
     def _is_taken(self, request: JobRequest, now: float) -> bool:
         if isinstance(request, InvalidRequest) and request.is_unreadable:
             self._warn(request.name, f"{request.name!r} in requests/ is not taken as a request: {request.problem}")
-            self._put_off(request.name, now)
+            self._postpone(request.name, now)
             return False
         self._retries.pop(request.name, None)
-        if request.epoch < self._since:
+        if request.epoch < self._since_epoch:
             self._earlier.add(request.name)
         elif request.epoch > self._epoch:
             self._later.add(request.name)
-        return self._since <= request.epoch <= self._epoch
+        return self._since_epoch <= request.epoch <= self._epoch
 
-    def _put_off(self, name: str, now: float) -> None:
+    def _postpone(self, name: str, now: float) -> None:
         waited = self._retries[name][1] if name in self._retries else FIRST_RETRY / 2
         wait = min(LAST_RETRY, 2 * waited)
         self._retries[name] = (now + wait, wait)

@@ -41,29 +41,6 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader
 
-
-def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks: Mapping[str, BoundSink]) -> None:
-    """Refuse sinks that are not those with which the job ran.
-
-    Args:
-        definition: Definition with which the job ran.
-        sinks: Bound sinks of ``job``.
-
-    Raises InvalidInputError, DefinitionChangedError or OutputLostError.
-    """
-    missing = {uid for vertex in state.graph().vertices for uid in vertex.sinks} - sinks.keys()
-    if missing:
-        raise InvalidInputError(
-            "job {job_id!r} ran with the sinks {missing}, which the given definition lacks: their staged output could "
-            "not be released; give the definition that the job ran with",
-            job_id=state.job_id,
-            missing=", ".join(sorted(missing)),
-        )
-    given = replace(definition, sinks=sink_definitions(job.sinks))
-    check_changes(definition, given, {one.uid: one.sink.changeable for one in job.sinks})
-    refuse_lost_output(state, sinks)
-
-
 _LOST = "the driver was lost; what it had completed was released from outside"
 
 
@@ -75,8 +52,6 @@ class RollForward:
     """One release from outside. Call :meth:`run` once.
 
     Args:
-        storage: Storage of the root.
-        job: The job as it ran.
         root: Location of the root, for the job's sinks.
         driver_is_gone: True if the user states that a driver, or workers, that this host cannot see are gone.
     """
@@ -94,7 +69,7 @@ class RollForward:
         self._sinks = bind_sinks(job, job_id, root)
         self._driver_is_gone = driver_is_gone
         self._graph = JobGraph((), ())
-        self._leaves = StatusChanged(JobStatus.RESTARTING, 0.0, _LOST)
+        self._end_status = StatusChanged(JobStatus.RESTARTING, 0.0, _LOST)
 
     def run(self) -> list[CheckpointReleased]:
         """Release all completed checkpoints that are not released, in each sink independently. Return [] if there are
@@ -123,9 +98,9 @@ class RollForward:
         except (Exception, KeyboardInterrupt, SystemExit):
             # a gate is user code, and a user may interrupt it
             with suppress(CkptError):
-                self._leave(journal)
+                self._write_end_status(journal)
             raise
-        self._leave(journal)
+        self._write_end_status(journal)
         return released
 
     def _admit(self, state: JobState) -> None:
@@ -140,7 +115,7 @@ class RollForward:
         self._check_sinks(state, definition)
         status = state.status
         if status is not None and not status.is_alive:  # a live status was left by a lost driver
-            self._leaves = StatusChanged(status, 0.0, state.cause)
+            self._end_status = StatusChanged(status, 0.0, state.cause)
 
     def _check_driver(self, state: JobState) -> None:
         alive = is_alive(state.worker)
@@ -188,7 +163,7 @@ class RollForward:
         counts, failed, held = dict[str, dict[str, int]](), list[Exception](), dict[str, str]()
         number = state.unreleased[-1]
         # sinks that have it are skipped: their rows are counted already, and a repeated call would count none
-        for uid in sorted(uid for uid, known in state.released_by_sink().items() if known.checkpoint < number):
+        for uid in sorted(uid for uid, progress in state.released_by_sink().items() if progress.checkpoint < number):
             journal.check_fenced()
             try:
                 counts[uid] = self._release_sink(uid, releases, state)
@@ -202,8 +177,8 @@ class RollForward:
             event = CheckpointReleased(number, time.time(), counts)
             journal.write(event)
             return [event]
-        for uid, found in counts.items():
-            journal.write(SinkReleased(uid, number, time.time(), found))
+        for uid, sink_counts in counts.items():
+            journal.write(SinkReleased(uid, number, time.time(), sink_counts))
         if failed:
             raise failed[0]
         gates = ", ".join(sorted({*held.values()}))
@@ -213,5 +188,26 @@ class RollForward:
         """Release one sink up to the newest completed checkpoint."""
         return releases.carry_out(uid, state.checkpoints[state.unreleased[-1]], state.released_by_sink())
 
-    def _leave(self, journal: Journal) -> None:
-        journal.write(replace(self._leaves, at=time.time()))
+    def _write_end_status(self, journal: Journal) -> None:
+        journal.write(replace(self._end_status, at=time.time()))
+
+
+def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks: Mapping[str, BoundSink]) -> None:
+    """Refuse sinks that are not those with which the job ran.
+
+    Args:
+        definition: Definition with which the job ran.
+
+    Raises InvalidInputError, DefinitionChangedError or OutputLostError.
+    """
+    missing = {uid for vertex in state.graph().vertices for uid in vertex.sinks} - sinks.keys()
+    if missing:
+        raise InvalidInputError(
+            "job {job_id!r} ran with the sinks {missing}, which the given definition lacks: their staged output could "
+            "not be released; give the definition that the job ran with",
+            job_id=state.job_id,
+            missing=", ".join(sorted(missing)),
+        )
+    given = replace(definition, sinks=sink_definitions(job.sinks))
+    check_changes(definition, given, {operator.uid: operator.sink.changeable for operator in job.sinks})
+    refuse_lost_output(state, sinks)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.coordinator.protocol.messages import RunGivenUp
+from airflow_provider_ckpt.coordinator.protocol.messages import RunAbandoned
 from airflow_provider_ckpt.errors import CkptError, kind_and_text
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.job.sink_operator import HasSinks
@@ -30,7 +30,7 @@ from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal, open_journal
 from airflow_provider_ckpt.jobmaster.recovery.restored_state import restored
-from airflow_provider_ckpt.jobmaster.recovery.split_progress import splits_left
+from airflow_provider_ckpt.jobmaster.recovery.split_progress import unread_splits
 from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
 from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.jobmaster.roll_forward import check_sinks
@@ -145,7 +145,7 @@ class Master:
 
         Completed checkpoints are released first.
         """
-        self._inbox.put(RunGivenUp(cause))
+        self._inbox.put(RunAbandoned(cause))
 
     def abandon(self) -> None:
         """Have :meth:`run` raise AbandonedError as soon as possible; any thread.
@@ -201,7 +201,9 @@ class Master:
         journal = OwnedJournal(self._journal)
         assert self._job is not None
         outputs = output_folders(self._job, self._remote.location)
-        self._status.started(journal.state, taken.before, resumed=journal.state.last_completed > 0, outputs=outputs)
+        self._status.started(
+            journal.state, taken.predecessor, resumed=journal.state.last_completed > 0, outputs=outputs
+        )
         return journal
 
     def _find_sinks(self, state: JobState) -> None:
@@ -250,7 +252,7 @@ class Master:
             attempts={
                 subtask: AttemptId.vacant(deployment) for subtask in graph.subtasks if subtask not in state.finished
             },
-            restored=restored(state, splits_left(storage, self._job_id, state, logs)),
+            restored=restored(state, unread_splits(storage, self._job_id, state, logs)),
             sinks=self._sinks,
             policies=ReleasePolicies.of(self._job.sinks),
             slots=sys.maxsize,  # no limit: every subtask with a worker runs, also one that a rescale adds

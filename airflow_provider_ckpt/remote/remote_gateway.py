@@ -123,13 +123,13 @@ class RemoteGateway:
                     self._correspondence.post(host, replace(command, epoch=self._deployment))
         self._wake.set()
 
-    def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
+    def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
         """Do nothing, because the worker has already reported it."""
 
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
         """Do nothing, because workers read the logs of their inputs themselves."""
 
-    def look_around(self) -> None:
+    def poll_changes(self) -> None:
         """Report subtasks without a worker, and raise the permanent error of the polling thread if it has failed."""
         if self._failure is not None:
             raise self._failure

@@ -152,7 +152,7 @@ class TaskSlots:
             return  # from an attempt that is over
         if isinstance(report, SubtaskOpened):
             hosted.is_opened = True
-            gateway.begun(report.subtask, report.attempt)
+            gateway.on_restarted(report.subtask, report.attempt)
         if not leaves:
             self._begin_first(len(self._not_begun), gateway)
         if isinstance(report, SubtaskPaused) and hosted.resumes_with is not None:

@@ -165,7 +165,7 @@ class Worker:
             if is_due:
                 self._look_around(gateway)
             self._listen(gateway)
-            if not is_due:  # else `look_around` has read the inputs, and each read costs a request
+            if not is_due:  # else `poll_changes` has read the inputs, and each read costs a request
                 gateway.pull_inputs(self._hosting.subtasks)
             self._correspondence.deliver()
         except TransientError as error:
@@ -232,7 +232,7 @@ class Worker:
         self._follow(state, gateway)
         if self._end is None:
             self._check_attempts()
-            gateway.look_around()
+            gateway.poll_changes()
             self._judge(state)
 
     def _check_attempts(self) -> None:

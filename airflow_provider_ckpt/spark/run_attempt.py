@@ -14,7 +14,7 @@ from airflow_provider_ckpt.jobmaster.post_run import post_run, tidy_up
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.recovery import takeover
 from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
-from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_left_logs
+from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_removed_logs
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler, Reconciliation
 from airflow_provider_ckpt.jobmaster.recovery.recovery_point import RecoveryPoint, find_recovery_point, load_logs
@@ -105,7 +105,7 @@ class RunAttempt:
     def run(self) -> Ended:
         self._prepare_targets()
         attempt = self._options.attempt or new_nonce()
-        since_epoch = 0 if self._upgraded is None else self._upgraded.since
+        since_epoch = 0 if self._upgraded is None else self._upgraded.since_epoch
         unclaimed, process = self._prepared.run.journal, identify(self._prepared.application)
         claim = takeover.claim(unclaimed, attempt, process, self._admit, upgrades=since_epoch)
         journal = OwnedJournal(unclaimed)
@@ -145,13 +145,13 @@ class RunAttempt:
 
     def _refuse_overtaken(self, state: JobState) -> None:
         """Refuse an upgrade if another driver has claimed the job between the two versions. That driver keeps it."""
-        if self._upgraded is not None and state.epoch != self._upgraded.left:
+        if self._upgraded is not None and state.epoch != self._upgraded.last_epoch:
             raise FencedError(
                 job_id=state.job_id,
                 epoch=state.epoch,
                 attempt=state.attempt,
                 worker=str(state.worker),
-                own_epoch=self._upgraded.left,
+                own_epoch=self._upgraded.last_epoch,
             )
 
     def _note_failure(self, journal: OwnedJournal, error: Exception) -> None:
@@ -166,14 +166,16 @@ class RunAttempt:
     def _run_claimed(self, journal: OwnedJournal, claim: takeover.TakenOver) -> Ended:
         job_id, mode, graph = self._options.job_id, self._plan.mode, self._plan.graph
         is_anew, restore = self._prepared.scratch_reason is not None, self._prepared.decision.restore
-        start = find_recovery_point(self._storage, job_id, journal.state, graph, mode, is_anew=is_anew, asked=restore)
+        start = find_recovery_point(
+            self._storage, job_id, journal.state, graph, mode, from_scratch=is_anew, requested=restore
+        )
         self._record(journal, claim, start)
         self._reconcile(journal)
         self._forget_files(journal)
         frozen, splits = self._freeze(journal), self._freeze_splits(journal)
         logs = load_logs(self._storage, job_id, graph)
         attempts = open_logs(journal, logs, claim.epoch, mode, start.restore, self._resets())  # fences earlier attempts
-        void_left_logs(journal, self._storage, claim.epoch)
+        void_removed_logs(journal, self._storage, claim.epoch)
         tidy_up(self._storage, job_id, self._first_epoch(claim))
         claimed = ClaimedRun(
             self._prepared, journal, claim, logs, attempts, frozen, splits, start.restore, self._upgraded
@@ -204,7 +206,7 @@ class RunAttempt:
 
     def _first_epoch(self, claim: takeover.TakenOver) -> int:
         """Return the first epoch of this driver. Requests that were made since then are kept."""
-        return claim.epoch if self._upgraded is None else self._upgraded.since
+        return claim.epoch if self._upgraded is None else self._upgraded.since_epoch
 
     def _record(self, journal: OwnedJournal, claim: takeover.TakenOver, start: RecoveryPoint) -> None:
         """Journal the decision: a restore, the plan and the settings. Report the start, and warn of surprises."""
@@ -223,7 +225,7 @@ class RunAttempt:
         code = prepared.job.code
         edited = [] if prepared.scratch_reason is not None else [*resumes_with_edited_code(journal.state, plan, code)]
         record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, public, rescaled, settings, code)
-        self._status.started(journal.state, claim.before, claim.resumed, **prepared.places())
+        self._status.started(journal.state, claim.predecessor, claim.resumed, **prepared.places())
         for other in prepared.logic.changed:
             self._status.say(LineKind.WARNING, str(other), journal.state)
         unused = unused_assignments(assigned, journal.state.settings)

@@ -125,7 +125,7 @@ class LocalGateway:
     def _is_meant(self, task: Task, command: Command) -> bool:
         return command.epoch == self._epoch and command.attempt == task.attempt
 
-    def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
+    def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
         """Replace the subtask's task by that of its next attempt.
 
         The previous task is stopped. The gateway waits for its end only when the run ends, because it may hang and is
@@ -146,7 +146,7 @@ class LocalGateway:
     def _pull_inputs(self, tasks: Iterable[Task]) -> None:
         self._side_by_side.run([functools.partial(self._guard, task, task.pull_inputs) for task in tasks])
 
-    def look_around(self) -> None:
+    def poll_changes(self) -> None:
         """Read new entries of the logs, and check every task."""
         tasks = list(self._tasks.values())
         self._pull_inputs(tasks)

@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_ckpt.client.reconfiguration import AffectedVertex, Reconfiguration, RescaledSource, as_numbers
 from airflow_provider_ckpt.errors import RequestRefusedError, RequestUnansweredError
 from airflow_provider_ckpt.job.errors import BadOptionError, NotReconfigurableError
-from airflow_provider_ckpt.jobmaster.applied_changes import still_wanted
+from airflow_provider_ckpt.jobmaster.applied_changes import unapplied_changes
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
@@ -274,9 +274,11 @@ def test_of_a_change_the_numbers_that_are_so_already_are_not_wanted(driver: Jour
     driver.flush()
     state, weight = client(tmp_path).state(), VertexSettings(pool_weight=2)
     both = {"parts": VertexSettings(parallelism=2), "clean": weight}
-    assert still_wanted(state, both) == {"clean": weight}
-    assert still_wanted(state, {"parts": VertexSettings(parallelism=2)}) == {}
-    assert still_wanted(state, {"parts": VertexSettings(parallelism=3)}) == {"parts": VertexSettings(parallelism=3)}
+    assert unapplied_changes(state, both) == {"clean": weight}
+    assert unapplied_changes(state, {"parts": VertexSettings(parallelism=2)}) == {}
+    assert unapplied_changes(state, {"parts": VertexSettings(parallelism=3)}) == {
+        "parts": VertexSettings(parallelism=3)
+    }
     driver.write(ev.Reconfigured(1, {}, 3.0, ev.GraphChange(SPLITS.rescaled({"parts": 3}), {"parts": 3})))
     driver.flush()
-    assert still_wanted(client(tmp_path).state(), both) == both
+    assert unapplied_changes(client(tmp_path).state(), both) == both

@@ -45,11 +45,11 @@ def test_a_change_that_has_its_last_answer_is_forgotten_behind_the_answer(storag
     served, order = ServedRequests(storage, "orders"), list[str]()
     name = write_request(storage, "orders", by(2)).name
     served.answered(RequestAnswered(name, "reconfigure", ACCEPTED, 0.0))
-    served.forget(lambda: order.append("flush"))
+    served.delete_files(lambda: order.append("flush"))
     assert storage.list("orders/requests") == [f"{name}.json"]
     served.answered(RequestAnswered(name, "reconfigure", REFUSED, 0.0))
-    served.forget(lambda: order.append(f"flush {len(storage.list('orders/requests'))}"))
-    served.forget(lambda: order.append("flush"))
+    served.delete_files(lambda: order.append(f"flush {len(storage.list('orders/requests'))}"))
+    served.delete_files(lambda: order.append("flush"))
     assert (storage.list("orders/requests"), order) == ([], ["flush 1"])
 
 
@@ -57,7 +57,7 @@ def test_a_stop_stays_for_who_takes_it_back(storage: Flaky) -> None:
     served = ServedRequests(storage, "orders")
     name = write_request(storage, "orders", StopRequest(leaves=True, epoch=1)).name
     served.answered(RequestAnswered(name, "stop", REFUSED, 0.0))
-    served.forget(lambda: None)
+    served.delete_files(lambda: None)
     assert storage.list("orders/requests") == [f"{name}.json"]
 
 
@@ -67,10 +67,10 @@ def test_what_cannot_be_deleted_now_is_deleted_later(storage: Flaky) -> None:
     for name in names:
         served.answered(RequestAnswered(name, "reconfigure", REFUSED, 0.0))
     storage.fails = True
-    served.forget(lambda: None)
+    served.delete_files(lambda: None)
     assert len(storage.list("orders/requests")) == 2
     storage.fails = False
-    served.forget(lambda: None)
+    served.delete_files(lambda: None)
     assert storage.list("orders/requests") == []
 
 
@@ -80,14 +80,14 @@ def test_a_file_that_must_not_be_deleted_does_not_hold_up_the_others(storage: Fl
     for name in names:
         served.answered(RequestAnswered(name, "reconfigure", REFUSED, 0.0))
     storage.denied = names[1]
-    served.forget(lambda: None)
+    served.delete_files(lambda: None)
     assert storage.list("orders/requests") == [f"{names[1]}.json"]
-    served.forget(lambda: pytest.fail("tried again"))
+    served.delete_files(lambda: pytest.fail("tried again"))
 
 
 def test_a_refused_request_that_says_nothing_is_forgotten(storage: Flaky) -> None:
     served = ServedRequests(storage, "orders")
     name = write_request(storage, "orders", StopRequest(epoch=1)).name
     served.answered(RequestAnswered(name, "invalid", REFUSED, 0.0))
-    served.forget(lambda: None)
+    served.delete_files(lambda: None)
     assert storage.list("orders/requests") == []

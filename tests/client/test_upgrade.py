@@ -11,7 +11,7 @@ from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.errors import RequestRefusedError, RequestUnansweredError
 from airflow_provider_ckpt.job.errors import JobReferenceError
-from airflow_provider_ckpt.jobmaster.retention.garbage_search import numbered_leftovers
+from airflow_provider_ckpt.jobmaster.retention.garbage_search import superseded_files
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
@@ -74,7 +74,7 @@ def test_what_was_asked_of_the_driver_while_it_was_upgraded_is_not_forgotten(
     later = upgraded(driver, tmp_path)
     later.write(ev.StatusChanged(JobStatus.RUNNING, 2.5))
     assert client.is_asked_to_leave(2)
-    assert list(numbered_leftovers(open_storage(str(tmp_path)), client.state())) == []
+    assert list(superseded_files(open_storage(str(tmp_path)), client.state())) == []
     later.write(ev.RequestAnswered(asked.name, "stop", RequestOutcome.completed("savepoint 2 is released"), 3.0))
     later.write(ev.StatusChanged(JobStatus.STOPPED, 3.0))
     assert client.answer(asked, 0.0).is_served

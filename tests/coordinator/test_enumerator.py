@@ -23,7 +23,7 @@ def handed(assignments: list[Assignment]) -> dict[SubtaskId, tuple[int, ...]]:
 def test_several_are_handed_out_at_once_in_the_order_of_the_list() -> None:
     enumerator = source(100, A[0], A[1])
     assert handed(enumerator.due([A[0], A[1]])) == {A[0]: (0, 1, 2, 3), A[1]: (4, 5, 6, 7)}
-    assert (enumerator.done, enumerator.assigned, enumerator.left) == (0, 2 * AHEAD, 100 - 2 * AHEAD)
+    assert (enumerator.done, enumerator.assigned, enumerator.unassigned) == (0, 2 * AHEAD, 100 - 2 * AHEAD)
 
 
 def test_more_comes_before_the_last_one_is_done() -> None:
@@ -81,7 +81,7 @@ def test_r14_w13_what_one_gave_back_before_its_end_is_left_under_the_next_jobmas
     """Found by a reviewer: the journal still assigned the splits to a subtask that never begins again."""
     restored = RestoredSplits(["x", "y", "z"], [A[1]], assigned={A[0]: [0, 1], A[1]: [2]}, ended=[A[0]])
     enumerator = SplitEnumerator(restored)
-    assert (enumerator.left, enumerator.assigned) == (2, 1)
+    assert (enumerator.unassigned, enumerator.assigned) == (2, 1)
     enumerator.began(A[1])
     assert handed(enumerator.due([A[1]])) == {A[1]: (0,)}
 
@@ -163,10 +163,10 @@ def test_towards_the_end_each_gets_its_share_and_not_less_than_a_quarter_of_what
     for name in A:
         enumerator.reads_together(name, 32)
     most = 0
-    while enumerator.left:
+    while enumerator.unassigned:
         for name, splits in handed(enumerator.due(A)).items():
             most = max(most, len(splits))
-            assert len(splits) >= 8 or not enumerator.left
+            assert len(splits) >= 8 or not enumerator.unassigned
             for number in splits:
                 enumerator.completed(name, number)
     assert most == 25
@@ -179,7 +179,7 @@ def test_what_is_given_back_goes_to_who_has_time() -> None:
     assert len(first.splits) == 10
     enumerator.reads_together(A[0], 1)
     enumerator.returned(A[0], first.splits[4:])
-    assert (enumerator.assigned, enumerator.left) == (4, 36)
+    assert (enumerator.assigned, enumerator.unassigned) == (4, 36)
     assert handed(enumerator.due([A[0], A[1]])) == {A[1]: (4, 5, 6, 7)}
 
 
@@ -188,7 +188,7 @@ def test_what_was_not_handed_out_to_it_nobody_gives_back() -> None:
     enumerator.due([A[0], A[1]])
     enumerator.completed(A[0], 0)
     enumerator.returned(A[0], [0, 1, 4, 30])
-    assert (enumerator.done, enumerator.assigned, enumerator.left) == (1, 6, 33)
+    assert (enumerator.done, enumerator.assigned, enumerator.unassigned) == (1, 6, 33)
 
 
 def test_nobody_is_told_that_no_more_comes_while_another_may_give_back() -> None:
@@ -199,7 +199,7 @@ def test_nobody_is_told_that_no_more_comes_while_another_may_give_back() -> None
     for number in range(16, 20):
         enumerator.due([A[1]])
         enumerator.completed(A[1], number)
-    assert enumerator.left == 0
+    assert enumerator.unassigned == 0
     assert enumerator.due([A[1]]) == []
     enumerator.returned(A[0], first.splits[4:])
     assert handed(enumerator.due([A[1]])) == {A[1]: (4, 5, 6)}
@@ -240,6 +240,6 @@ def test_in_any_order_of_events_every_split_is_done_once_and_everybody_ends(seed
             for number in [queues[name].pop(0) for _ in range(min(together, len(queues[name])))]:
                 read.append(number)
                 assert enumerator.completed(name, number), f"seed {seed}: {number} twice"
-        assert enumerator.done + enumerator.assigned + enumerator.left == count, f"seed {seed}"
+        assert enumerator.done + enumerator.assigned + enumerator.unassigned == count, f"seed {seed}"
     assert sorted(read) == list(range(count)), f"seed {seed}"
     assert told == set(names), f"seed {seed}"

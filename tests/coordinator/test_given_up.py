@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.protocol.effects import EndJob
-from airflow_provider_ckpt.coordinator.protocol.messages import RunGivenUp
+from airflow_provider_ckpt.coordinator.protocol.messages import RunAbandoned
 from airflow_provider_ckpt.journal.events import CheckpointAborted
 from tests.coordinator.harness import CHAIN, Harness, events, only
 
-GIVEN_UP = RunGivenUp("Airflow runs src/0 no more")
+GIVEN_UP = RunAbandoned("Airflow runs src/0 no more")
 
 
 def test_the_run_ends_restarting_and_says_why() -> None:

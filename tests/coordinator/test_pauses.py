@@ -34,11 +34,11 @@ class Another(PlanChanges[Mark]):
     def wanted(self) -> list[tuple[Pause[Mark]]]:
         return [(pause,) for pause in self.waiting]
 
-    def begun(self, pause: Pause[Mark]) -> None:
+    def note_requested(self, pause: Pause[Mark]) -> None:
         self.waiting.remove(pause)
 
-    def begin_again(self, subtask: str, unheard: Pause[Mark] | None) -> None:
-        self.waiting += [unheard] if unheard is not None else []
+    def attempt_began(self, subtask: str, unreached: Pause[Mark] | None) -> None:
+        self.waiting += [unreached] if unreached is not None else []
 
     def change(self, pause: Pause[Mark], batch_id: int, now: float) -> Event | None:
         self.is_done = True
@@ -67,7 +67,7 @@ def test_each_kind_changes_the_plan_at_a_number_of_its_own() -> None:
     assert [type(event) for event in on.events] == [SourceDropped]
     assert on.subtasks == (V0,)
     assert pauses.plan(V0) == VertexPlan(1, ("history",))
-    pauses.over(V0, 1.5)
+    pauses.end_pause(V0, 1.5)
 
     pauses.begin(second, by)
     assert pauses.paused_at(V0, 4, 2.0).events == (SourceDropped("v", "changed", 4, 2.0),)
@@ -78,7 +78,7 @@ def test_each_kind_changes_the_plan_at_a_number_of_its_own() -> None:
 def test_a_next_attempt_is_asked_again_by_the_kind_whose_pause_it_has_not_heard_of() -> None:
     pauses, another = two_kinds()
     pauses.begin((AGAIN,), another)
-    pauses.begin_again(V0, 1.0)
+    pauses.attempt_began(V0, 1.0)
     assert not pauses.current
     assert [wanted for wanted, _ in pauses.wanted()] == [(HISTORY,), (AGAIN,)]
     assert pauses.plan(V0) == VertexPlan(0, ())

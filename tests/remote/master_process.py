@@ -16,7 +16,7 @@ from airflow_provider_ckpt.jobmaster.post_run import tidy_up
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.recovery import takeover
 from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import freeze_splits
-from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_left_logs
+from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_removed_logs
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recovery.recovery_point import load_logs
 from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_wanted
@@ -61,7 +61,7 @@ class Planner(SimulatedProcess):
                 found = freeze_splits(storage, f"{JOB}/{path}", uid, [Split(one, one) for one in named])
                 journal.write(SourceFrozen(uid, path, len(found), time.time()))
         open_logs(journal, logs, epoch, cluster.mode, None)
-        void_left_logs(journal, storage, epoch)
+        void_removed_logs(journal, storage, epoch)
         if all(log.state.opened for log in logs.values()):
             collect_garbage(storage, JOB, graph, logs, cluster.sinks, epoch, journal.check_fenced)
         journal.write(DeploymentPrepared(epoch, time.time()))

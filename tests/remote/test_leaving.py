@@ -50,10 +50,10 @@ class FailingGateway:
         gone = self._jvm_is_gone
         self.worker.post(SubtaskFailed(DEPLOYMENT, V, attempt, "disk full", driver_is_lost=gone))
 
-    def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None: ...
+    def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None: ...
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None: ...
 
-    def look_around(self) -> None:
+    def poll_changes(self) -> None:
         """Ask the worker to leave: a second has passed, and its subtask was not restarted."""
         assert self.worker is not None
         self.worker.leave()

@@ -203,14 +203,14 @@ def test_a_storage_that_cannot_be_reached_is_nobody_s_death(bench: Bench) -> Non
     assert bench.look(60.0) == []
     bench.storage.is_down = False
     assert bench.look(60.0) == []
-    bench.gateway.look_around()
+    bench.gateway.poll_changes()
 
 
 def test_what_a_look_fails_with_for_good_ends_the_jobmaster(bench: Bench) -> None:
     bench.storage.create("job/deployments/0001/worker-w.json", b"?")
     bench.gateway._run()
     with pytest.raises(MalformedDocumentError):
-        bench.gateway.look_around()
+        bench.gateway.poll_changes()
 
 
 def test_workers_hear_that_the_run_is_over(bench: Bench) -> None:

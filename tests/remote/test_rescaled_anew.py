@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.recovery import takeover
-from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_left_logs
+from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_removed_logs
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recovery.recovery_point import load_logs
 from airflow_provider_ckpt.journal.events import DeploymentPrepared, GraphChange, Reconfigured, Restored, SourceFrozen
@@ -67,7 +67,7 @@ def start_from_scratch(cluster: Cluster) -> OwnedJournal:
     record_plan(journal, JOB, narrow, definition, {}, {}, {"src": 1})
     journal.write(SourceFrozen("src", frozen.path, frozen.count, time.time()))
     open_logs(journal, load_logs(cluster.world.live, JOB, narrow), epoch, "streaming", None)
-    void_left_logs(journal, cluster.world.live, epoch)
+    void_removed_logs(journal, cluster.world.live, epoch)
     journal.write(DeploymentPrepared(epoch, time.time()))
     return journal
 
@@ -85,7 +85,7 @@ def test_r21_what_a_subtask_that_comes_back_read_before_is_read_again(cluster: C
     master = cluster.master()
     master.run()
     assert master.job is not None, master.error
-    assert master.job._coordinator._parts.splits.progress("src") == (8, 0, 8)
+    assert master.job._coordinator._state.splits.progress("src") == (8, 0, 8)
 
 
 def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
@@ -93,7 +93,7 @@ def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
     journal = start_from_scratch(cluster)
     log = subtask_log_path(JOB, GUEST.vertex, GUEST.number)
     before = TailingLogReader(cluster.world.live, log).position
-    void_left_logs(journal, cluster.world.live, journal.state.epoch)
+    void_removed_logs(journal, cluster.world.live, journal.state.epoch)
     assert TailingLogReader(cluster.world.live, log).position == before
 
 

@@ -114,7 +114,7 @@ def test_every_schedule_in_which_batches_hasten_checkpoints_and_subtasks_begin_a
 @pytest.mark.slow
 def test_subtasks_do_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some restarts happen while a change is requested, and some changes come first."""
-    sent, take, change = list[SubtaskId](), ReplacementState.take, ReplacementState.change
+    sent, take, change = list[SubtaskId](), ReplacementState.take_paused, ReplacementState.change
     put_off = list[SubtaskId]()
 
     def counted(self: ReplacementState) -> list[SubtaskId]:
@@ -127,7 +127,7 @@ def test_subtasks_do_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
             put_off.append(pause.subtask)
         return change(self, pause, batch_id, now)
 
-    monkeypatch.setattr(ReplacementState, "take", counted)
+    monkeypatch.setattr(ReplacementState, "take_paused", counted)
     monkeypatch.setattr(ReplacementState, "change", noted)
     for seed in range(90):
         _run(seed, runner=GrowingRunner, reconfigures=seed % 3 == 0)
@@ -137,7 +137,7 @@ def test_subtasks_do_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_batches_do_hasten_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
-    regular, sooner = CheckpointCycle._regular, set[float]()
+    regular, sooner = CheckpointCycle._regular_trigger, set[float]()
 
     def counted(self: CheckpointCycle, begun: float) -> float:
         due = regular(self, begun)
@@ -145,7 +145,7 @@ def test_batches_do_hasten_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
             sooner.add(begun)
         return due
 
-    monkeypatch.setattr(CheckpointCycle, "_regular", counted)
+    monkeypatch.setattr(CheckpointCycle, "_regular_trigger", counted)
     for seed in range(40):
         _run(seed, runner=HasteningRunner)
     assert len(sooner) > 3
@@ -361,14 +361,14 @@ class FinishesAtOnce(Coordinator):
     """A coordinator whose sinks do not wait for their final checkpoint."""
 
     def _advance(self, now: float) -> list[Effect]:
-        self._parts.finals.completed(0, frozenset(self.subtask_statuses()))
+        self._state.finals.completed(0, frozenset(self.subtask_statuses()))
         return super()._advance(now)
 
 
 class TellsOnlyTheFirstAttemptToDrain(Coordinator):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._parts.requests.begin_again = lambda subtask: None  # type: ignore[method-assign]
+        self._state.requests.attempt_began = lambda subtask: None  # type: ignore[method-assign]
 
 
 class SnapshotsLate(Publication):
@@ -425,7 +425,7 @@ class BeginsUnannounced(Coordinator):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._parts.rescaling.is_known = lambda: True  # type: ignore[method-assign]
+        self._state.rescaling.is_known = lambda: True  # type: ignore[method-assign]
 
 
 class ChecksNoStatus(Coordinator):
@@ -433,8 +433,8 @@ class ChecksNoStatus(Coordinator):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        table = self._parts.subtasks
-        self._parts.subtasks.add = lambda subtask, before: _added(table, subtask, before)  # type: ignore[method-assign]
+        table = self._state.subtasks
+        self._state.subtasks.add = lambda subtask, previous: _added(table, subtask, previous)  # type: ignore[method-assign]
 
 
 def _added(table: SubtaskTable, subtask: SubtaskId, before: AttemptId) -> None:
@@ -450,7 +450,7 @@ class LetsTheSourceEnd(Coordinator):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._parts.splits.hold = lambda uid: None  # type: ignore[method-assign]
+        self._state.splits.hold = lambda uid: None  # type: ignore[method-assign]
 
 
 class ReadsOnAsBefore(StreamingRunner):

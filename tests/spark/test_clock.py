@@ -30,7 +30,7 @@ def test_the_clock_goes_on_when_the_machines_clock_is_set() -> None:
         wall[0] = now
         assert clock.now() == 1_000_002.0
         assert clock.wall() == now
-        assert clock.told(1_000_001.0) == now - 1
+        assert clock.to_wall(1_000_001.0) == now - 1
 
 
 def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(

@@ -373,13 +373,13 @@ class NoTasks:
     def send(self, *commands: object) -> None:
         pass
 
-    def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
+    def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
         pass
 
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
         raise AssertionError(consumers)
 
-    def look_around(self) -> None:
+    def poll_changes(self) -> None:
         pass
 
     def stop(self, *, after_batch: bool) -> None:

@@ -92,7 +92,9 @@ class House:
 
     def start(self, *, is_anew: bool = False, asked: RestorePoint | None = None) -> RecoveryPoint:
         state = self.journal.state
-        return find_recovery_point(self.storage, "job", state, state.graph(), "streaming", is_anew=is_anew, asked=asked)
+        return find_recovery_point(
+            self.storage, "job", state, state.graph(), "streaming", from_scratch=is_anew, requested=asked
+        )
 
     def logs(self) -> dict[SubtaskId, SubtaskLog]:
         found = {}

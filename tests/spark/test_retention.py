@@ -326,7 +326,7 @@ def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(stor
     for number in range(WORTH_A_SNAPSHOT):
         house.journal.write(SubtaskFinished(A, str(number), 0.0))
         house.journal.flush()
-    house.retention.look(1e9)  # a job with checkpoints: compacted after a number of them
+    house.retention.snapshot_if_due(1e9)  # a job with checkpoints: compacted after a number of them
     house.retention.close()
     assert len(storage.list(journal_path("job"))) > WORTH_A_SNAPSHOT
     house.journal.compact(0.0)
@@ -345,7 +345,7 @@ def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(stor
         for number in range(events):
             house.journal.write(SubtaskFinished(A, str(number), 0.0))
             house.journal.flush()
-        house.retention.look(now)
+        house.retention.snapshot_if_due(now)
         house.retention._thread.submit(lambda: None).result()  # waits for its compaction
         return len(storage.list(journal_path("job")))
 

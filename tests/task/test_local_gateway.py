@@ -107,8 +107,8 @@ def test_what_was_not_made_here_takes_no_place(attempt: AttemptId) -> None:
     """For example after a closed log, whose next attempt has nothing to do."""
     heard: list[tuple[str, str]] = []
     gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, Made(Noting(B, heard)))
-    gateway.begun(V, attempt)
-    gateway.begun(SubtaskId("w/0"), B)
+    gateway.on_restarted(V, attempt)
+    gateway.on_restarted(SubtaskId("w/0"), B)
     gateway.send(DrainSubtask(2, V, A))
     assert heard == [(str(A), "drain")]
 
@@ -117,7 +117,7 @@ def test_r22_from_its_replacement_on_the_next_attempt_is_told_and_no_other() -> 
     heard: list[tuple[str, str]] = []
     gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, Made(Noting(B, heard)))
     gateway.send(DrainSubtask(2, V, B))
-    gateway.begun(V, B)
+    gateway.on_restarted(V, B)
     gateway.send(DrainSubtask(2, V, A))
     gateway.send(DeploySubtask(2, V, B, VertexPlan(3, ())))
     gateway.pull_inputs([SubtaskId("w/0"), V])
@@ -127,7 +127,7 @@ def test_r22_from_its_replacement_on_the_next_attempt_is_told_and_no_other() -> 
 def test_both_attempts_are_over_when_the_gateway_has_stopped() -> None:
     heard: list[tuple[str, str]] = []
     gateway = LocalGateway(2, {V: Noting(A, heard)}, unexpected, Made(Noting(B, heard)))
-    gateway.begun(V, B)
+    gateway.on_restarted(V, B)
     heard.clear()
     gateway.stop(after_batch=False)
     assert [what for what in heard if what[1] == "close"] == [(str(A), "close"), (str(B), "close")]
@@ -137,7 +137,7 @@ CALLS: dict[str, Callable[[LocalGateway], None]] = {
     "drain": lambda gateway: gateway.send(DrainSubtask(2, V, A)),
     "finish": lambda gateway: gateway.send(FinishSubtask(2, V, A)),
     "an input": lambda gateway: gateway.pull_inputs([V]),
-    "a look": lambda gateway: gateway.look_around(),
+    "a look": lambda gateway: gateway.poll_changes(),
 }
 
 
@@ -150,7 +150,7 @@ def test_r22_a_task_that_finds_itself_fenced_by_its_next_attempt_does_not_end_th
     gateway = LocalGateway(2, {V: Noting(A, heard, fenced=B)}, unexpected, Made(Noting(B, heard)))
     call(gateway)
     assert len(heard) == 1
-    gateway.begun(V, B)
+    gateway.on_restarted(V, B)
     assert heard[1:] == [(str(A), "stop")]
 
 
@@ -219,7 +219,7 @@ def threads_of_barriers() -> set[threading.Thread]:
 SIDE_BY_SIDE: dict[str, Callable[[LocalGateway, Iterable[SubtaskId]], None]] = {
     "barriers": lambda gateway, all_: gateway.send(*(TriggerBarrier(2, one, A, 7) for one in all_)),
     "inputs": lambda gateway, all_: gateway.pull_inputs(all_),
-    "a look": lambda gateway, all_: gateway.look_around(),
+    "a look": lambda gateway, all_: gateway.poll_changes(),
 }
 
 
@@ -310,7 +310,7 @@ def test_a_failed_task_has_ended_before_its_next_attempt_begins_and_takes_no_mor
     assert heard == [(str(A), "stop"), (str(A), "close"), (str(NEXT), "begin 5")]
     assert opened == SubtaskOpened(2, V, NEXT)
     gateway.send(DrainSubtask(2, V, NEXT))
-    gateway.begun(V, NEXT)
+    gateway.on_restarted(V, NEXT)
     gateway.send(DeploySubtask(2, V, NEXT, VertexPlan(5, ())))
     gateway.stop(after_batch=False)
     assert heard[3:] == [(str(NEXT), "deploy 5"), (str(NEXT), "stop"), (str(NEXT), "close")]

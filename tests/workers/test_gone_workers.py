@@ -56,7 +56,7 @@ class Here:
         for _ in range(int(seconds)):
             self.now += 1.0
             self.gateway.look()
-            self.gateway.look_around()
+            self.gateway.poll_changes()
 
     def known(self) -> list[str]:
         return self.side("looks").senders("worker-")

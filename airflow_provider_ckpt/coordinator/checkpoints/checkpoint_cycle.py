@@ -92,12 +92,12 @@ class CheckpointCycle:
         """
         self._published_at[subtask] = now
 
-    def want_for(self, end: End) -> None:
+    def request_for(self, end: End) -> None:
         """Request a checkpoint at once, because a subtask waits for a checkpoint that begins after this end."""
         self._uncovered.add(end)
 
     @property
-    def wanted(self) -> bool:
+    def is_wanted(self) -> bool:
         """Return whether an end of data or of a source lies after the last completed checkpoint."""
         return bool(self._uncovered)
 
@@ -111,16 +111,16 @@ class CheckpointCycle:
         if self._uncovered and (all_ended or not self._options.is_batch):
             return max(pause, retry)
         if not self._options.is_batch and self._interval_from is not None:
-            return max(pause, self._regular(self._interval_from))
+            return max(pause, self._regular_trigger(self._interval_from))
         return None
 
-    def _regular(self, begun: float) -> float:
+    def _regular_trigger(self, start: float) -> float:
         """Return one interval after the previous trigger, or an earlier time if new rows of a live source wait
         for it.
         """
-        due = begun + self._options.interval
-        sooner = max(self._published_at.values(), default=None)
-        return due if sooner is None or sooner < due - self._options.sooner else sooner
+        regular = start + self._options.interval
+        published = max(self._published_at.values(), default=None)
+        return regular if published is None or published < regular - self._options.max_early else published
 
     def refusal(self) -> CheckpointFailureReason | None:
         """Return why no checkpoint can be triggered now, regardless of the time.
@@ -229,8 +229,6 @@ class CheckpointCycle:
         not counted as a failure of the job's checkpoints.
 
         Args:
-            reason: why the checkpoint is aborted.
-            now: current time.
             for_stop: the checkpoint is aborted because a stop that waited for it has timed out. It is not counted
                 either.
         """

@@ -25,7 +25,6 @@ class CheckpointPlan:
         trigger: unfinished subtasks that receive no barrier from an unfinished direct predecessor (in BATCH mode: all
             unfinished ones).
         wait_for: all unfinished subtasks.
-        finished: finished subtasks.
     """
 
     trigger: tuple[SubtaskId, ...]
@@ -42,7 +41,6 @@ def plan(
     """Plan a checkpoint.
 
     Args:
-        graph: the graph that runs.
         finished: finished subtasks ("<vertex>/<index>"). Pass a set, because each subtask is looked up once.
         through_partitions: True if barriers reach consumers through the partitions that they read. False in BATCH mode:
             a vertex that has read its inputs to the end no longer polls them, so every unfinished subtask is triggered.

@@ -21,14 +21,16 @@ class FinalCheckpoints:
         self.unbounded = tuple(name for vertex in endless for name in vertex.subtasks)
         """Subtasks with an unbounded source, which ends only on request."""
         self._waiting: dict[SubtaskId, int | None] = {}
-        self._covered_before = {name: restored.last_completed for name, s in restored.snapshots.items() if s.finished}
+        self._covered_before = {
+            name: restored.last_completed for name, snapshot in restored.snapshots.items() if snapshot.finished
+        }
 
-    def at_end_of_data(self, subtask: SubtaskId, news: bool) -> bool:
+    def at_end_of_data(self, subtask: SubtaskId, is_new: bool) -> bool:
         """Record that the subtask has reached its end of data. Return True if a checkpoint must be taken for it."""
         vertex = self._graph.now.vertex(subtask.vertex)
         if not vertex.sinks:
             self._waiting[subtask] = 0
-            return news and bool(vertex.sources)
+            return is_new and bool(vertex.sources)
         covered = self._covered_before.get(subtask)
         self._waiting[subtask] = covered
         return covered is None
@@ -40,7 +42,7 @@ class FinalCheckpoints:
 
     def may_finish(self, last_released: int) -> list[SubtaskId]:
         """Return the subtasks whose final checkpoint is released. Each is returned once."""
-        ready = [s for s, final in self._waiting.items() if final is not None and final <= last_released]
+        ready = [subtask for subtask, final in self._waiting.items() if final is not None and final <= last_released]
         for subtask in ready:
             del self._waiting[subtask]
         return ready

@@ -97,7 +97,7 @@ FINISHED: OperatorState = "finished"
 def completed_event(
     pending: PendingCheckpoint,
     graph: JobGraph,
-    before: Mapping[SubtaskId, Snapshot],
+    previous: Mapping[SubtaskId, Snapshot],
     now: float,
     releasing: Iterable[int] = (),
 ) -> tuple[CheckpointCompleted, dict[SubtaskId, Snapshot]]:
@@ -109,13 +109,11 @@ def completed_event(
 
     Args:
         pending: the checkpoint, acknowledged by all subtasks.
-        graph: the graph that runs.
-        before: the last known snapshot of each subtask.
-        now: current time.
+        previous: the last known snapshot of each subtask.
         releasing: the checkpoints whose release is in progress.
     """
     snapshots = dict(pending.acknowledged)
-    snapshots.update((name, _finished_snapshot(before.get(name, NOTHING))) for name in pending.finished)
+    snapshots.update((name, _finished_snapshot(previous.get(name, NOTHING))) for name in pending.finished)
     event = CheckpointCompleted(
         checkpoint=pending.checkpoint,
         triggered_at=pending.triggered_at,
@@ -139,12 +137,12 @@ def _operator_states(
     for vertex in graph.vertices:
         of_vertex = [snapshots[name] for name in vertex.subtasks]
         # As in Flink, a subtask at its end of data is not "finished": a restore must still start it.
-        whole = _state(sum(snapshot.finished_on_restore for snapshot in of_vertex), vertex)
-        states.update(dict.fromkeys((*vertex.operators, *vertex.sinks), whole))
-        if whole != FINISHED:
+        vertex_state = _state(sum(snapshot.finished_on_restore for snapshot in of_vertex), vertex)
+        states.update(dict.fromkeys((*vertex.operators, *vertex.sinks), vertex_state))
+        if vertex_state != FINISHED:
             for uid in vertex.bounded_sources:
-                known = (vertex.uid, uid) in known_ended
-                ended = sum(known or uid in s.ended or s.finished_on_restore for s in of_vertex)
+                is_known = (vertex.uid, uid) in known_ended
+                ended = sum(is_known or uid in snapshot.ended or snapshot.finished_on_restore for snapshot in of_vertex)
                 states[uid] = _state(ended, vertex)
     return states
 
@@ -163,7 +161,7 @@ class CutCheck:
 
     def __init__(self, graph: RunningGraph) -> None:
         self._graph = graph
-        self._of = graph.now
+        self._checked_graph = graph.now
         self._producer = _producers(graph.now)
 
     def check(self, pending: PendingCheckpoint) -> None:
@@ -173,8 +171,8 @@ class CutCheck:
 
         Raises CutViolatedError if a consumer has read too far.
         """
-        if self._of is not self._graph.now:
-            self._of, self._producer = self._graph.now, _producers(self._graph.now)
+        if self._checked_graph is not self._graph.now:
+            self._checked_graph, self._producer = self._graph.now, _producers(self._graph.now)
         for edge, producer, consumer, position in self._reads(pending):
             snapshot = pending.acknowledged.get(producer)
             if snapshot is not None and position > snapshot.position:
@@ -190,16 +188,16 @@ class CutCheck:
     def _reads(self, pending: PendingCheckpoint) -> Iterator[tuple[JobEdge, SubtaskId, SubtaskId, int]]:
         for consumer, snapshot in pending.acknowledged.items():
             for key, position in snapshot.inputs.items():
-                known = self._producer.get(key)
-                if known is not None:
-                    yield known[0], known[1], consumer, position
+                entry = self._producer.get(key)
+                if entry is not None:
+                    yield entry[0], entry[1], consumer, position
 
 
 def _producers(graph: JobGraph) -> dict[str, tuple[JobEdge, SubtaskId]]:
     """Return the edge and the producer of each channel, by the channel's key."""
-    found: dict[str, tuple[JobEdge, SubtaskId]] = {}
+    producers: dict[str, tuple[JobEdge, SubtaskId]] = {}
     for edge in graph.edges:
         vertex = graph.vertex(edge.producer)
         for producer in vertex.subtasks:
-            found[channel_key(edge, producer.number, vertex)] = (edge, producer)
-    return found
+            producers[channel_key(edge, producer.number, vertex)] = (edge, producer)
+    return producers

@@ -54,22 +54,19 @@ def check_restore(
     is finished. Here it also waits for the release of its sinks, while a consumer without sinks is finished already.
 
     Args:
-        graph: the graph to resume.
-        operators: operator states in the checkpoint.
-        subtasks: snapshots in the checkpoint.
         allow_non_restored_state: drop the state of operators that are no longer in the graph.
     """
     if not allow_non_restored_state:
         _check_nothing_lost(graph, operators)
     states = {vertex.uid: _vertex_state(vertex, operators) for vertex in graph.vertices}
-    produced = states | _at_their_ends(subtasks)
+    produced = states | _ended_vertices(subtasks)
     for edge in _strictest(graph.edges):
         _check_edge(graph, edge, states[edge.consumer], produced[edge.producer])
 
 
 def _check_nothing_lost(graph: JobGraph, operators: Mapping[str, str]) -> None:
-    known = {uid for vertex in graph.vertices for uid in (*vertex.operators, *vertex.sinks)}
-    lost = sorted(set(operators) - known)
+    uids = {uid for vertex in graph.vertices for uid in (*vertex.operators, *vertex.sinks)}
+    lost = sorted(set(operators) - uids)
     if lost:
         raise IllegalGraphChangeError(
             "the checkpoint has state of operators that the job no longer has: {operators}; keep their uids, or run "
@@ -80,11 +77,11 @@ def _check_nothing_lost(graph: JobGraph, operators: Mapping[str, str]) -> None:
 
 def _vertex_state(vertex: JobVertex, operators: Mapping[str, str]) -> VertexFinishedState:
     inline = set(vertex.bounded_sources)
-    counted = [uid for uid in (*vertex.operators, *vertex.sinks) if uid not in inline]
-    counted = counted or list(vertex.operators)
-    first = counted[0]
+    chained = [uid for uid in (*vertex.operators, *vertex.sinks) if uid not in inline]
+    chained = chained or list(vertex.operators)
+    first = chained[0]
     expected = operator_state(first, operators)
-    for other in counted[1:]:
+    for other in chained[1:]:
         state = operator_state(other, operators)
         if state is not expected:
             raise IllegalGraphChangeError(
@@ -99,12 +96,12 @@ def _vertex_state(vertex: JobVertex, operators: Mapping[str, str]) -> VertexFini
     return expected
 
 
-def _at_their_ends(subtasks: Mapping[SubtaskId, Snapshot]) -> dict[str, VertexFinishedState]:
+def _ended_vertices(subtasks: Mapping[SubtaskId, Snapshot]) -> dict[str, VertexFinishedState]:
     """Return the vertices of which all or some subtasks are at their end of data."""
     ended = {subtask.vertex for subtask, snapshot in subtasks.items() if snapshot.finished}
-    going_on = {subtask.vertex for subtask, snapshot in subtasks.items() if not snapshot.finished}
+    unfinished = {subtask.vertex for subtask, snapshot in subtasks.items() if not snapshot.finished}
     state = VertexFinishedState
-    return {uid: state.PARTIALLY_FINISHED if uid in going_on else state.FULLY_FINISHED for uid in ended}
+    return {uid: state.PARTIALLY_FINISHED if uid in unfinished else state.FULLY_FINISHED for uid in ended}
 
 
 def _strictest(edges: Iterable[JobEdge]) -> Iterable[JobEdge]:
@@ -126,7 +123,7 @@ def _check_edge(graph: JobGraph, edge: JobEdge, consumer: VertexFinishedState, p
         "operator {consumer} is {consumer_state} in the checkpoint, but {producer}, from which it reads ({exchange}), "
         "is {producer_state}: what {producer} still produces would be lost; add {producer} downstream of finished "
         "operators only, or give {consumer} a new uid so that it runs again",
-        consumer=_operator_behind(graph, edge),
+        consumer=_reading_operator(graph, edge),
         consumer_state=consumer.value,
         producer=edge.producer,
         producer_state=producer.value,
@@ -134,5 +131,5 @@ def _check_edge(graph: JobGraph, edge: JobEdge, consumer: VertexFinishedState, p
     )
 
 
-def _operator_behind(graph: JobGraph, edge: JobEdge) -> str:
+def _reading_operator(graph: JobGraph, edge: JobEdge) -> str:
     return edge.operator if edge.operator in graph.vertex(edge.consumer).operators else edge.consumer

@@ -47,10 +47,10 @@ class UpgradeTried:
 
 
 @dataclass(frozen=True)
-class RunGivenUp:
+class RunAbandoned:
     """Message from the supervisor of the workers: a subtask will not get a worker, so waiting for it is useless."""
 
     cause: str
 
 
-Message = Report | ReleaseDone | ReleaseFailed | ReleaseHeld | JobRequest | UpgradeTried | RunGivenUp
+Message = Report | ReleaseDone | ReleaseFailed | ReleaseHeld | JobRequest | UpgradeTried | RunAbandoned

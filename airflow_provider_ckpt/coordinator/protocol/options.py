@@ -18,13 +18,13 @@ A job that releases nothing slows down. A single slow sink of several, or a sink
 job.
 """
 
-SOONER = 0.5
+EARLY_FRACTION = 0.5
 """The fraction of the interval by which a checkpoint may come early."""
-LONGEST_SOONER = 1.0
+MAX_EARLY = 1.0
 """Upper limit in seconds for this time, because each checkpoint is a commit in every sink."""
 
 
-def _of_a_run(name: str) -> Any:
+def _run_option(name: str) -> Any:
     """Return a field that takes its default and its valid values from the run option ``name``."""
     return field(default=BY_NAME[name].default, metadata={"option": BY_NAME[name]})
 
@@ -36,25 +36,25 @@ class CheckpointOptions:
     Raises BadOptionError for a value that cannot work.
     """
 
-    interval: float = _of_a_run("checkpoint_interval")
-    """Time between two triggers, or a little less: see :attr:`sooner`. A missed trigger is not made up for."""
-    min_pause: float = _of_a_run("min_pause")
+    interval: float = _run_option("checkpoint_interval")
+    """Time between two triggers, or a little less: see :attr:`max_early`. A missed trigger is not made up for."""
+    min_pause: float = _run_option("min_pause")
     """Time from the end of a checkpoint to the next trigger. A savepoint does not wait for it."""
-    timeout: float = _of_a_run("checkpoint_timeout")
+    timeout: float = _run_option("checkpoint_timeout")
     """A checkpoint that is not acknowledged within this time is aborted.
 
     A stop without a savepoint by then has failed.
     """
-    tolerable_failed: int = _of_a_run("tolerable_failed_checkpoints")
+    tolerable_failed: int = _run_option("tolerable_failed_checkpoints")
     """Number of counted failures in a row that are tolerated.
 
     One more ends the run as RESTARTING. For the savepoints of a stop, one more fails the stop.
     """
-    restart_attempts: int = _of_a_run("restart_attempts")
+    restart_attempts: int = _run_option("restart_attempts")
     """Number of restarts in a row after failures of a subtask. One more failure ends the run."""
-    restart_delay: float = _of_a_run("restart_delay")
+    restart_delay: float = _run_option("restart_delay")
     """The first pause before a restart."""
-    sink_timeout: float = _of_a_run("sink_timeout")
+    sink_timeout: float = _run_option("sink_timeout")
     """The run fails if a sink's target accepts nothing for longer than this, though it may accept rows later."""
     mode: RuntimeMode = "streaming"
     """Streaming or batch. Batch mode has only one checkpoint, when every subtask is at its end of data."""
@@ -62,8 +62,8 @@ class CheckpointOptions:
     @classmethod
     def of(cls, options: RunOptions, mode: RuntimeMode) -> CheckpointOptions:
         """Return the checkpoint options of a run."""
-        given = {name: getattr(options, option.name) for name, option in _declared()}
-        return cls(**given, mode=mode)
+        values = {name: getattr(options, option.name) for name, option in _declared()}
+        return cls(**values, mode=mode)
 
     def __post_init__(self) -> None:
         for name, option in _declared():
@@ -73,12 +73,12 @@ class CheckpointOptions:
             option.read(value, name)
 
     @property
-    def sooner(self) -> float:
+    def max_early(self) -> float:
         """Return how many seconds early a checkpoint may come after a micro-batch of a live source.
 
         The output of that micro-batch is then released with this checkpoint and not an interval later.
         """
-        return min(self.interval * SOONER, LONGEST_SOONER)
+        return min(self.interval * EARLY_FRACTION, MAX_EARLY)
 
     @property
     def is_batch(self) -> bool:
@@ -87,4 +87,8 @@ class CheckpointOptions:
 
 def _declared() -> Iterator[tuple[str, Option]]:
     """Yield each field's name with the run option that declares it."""
-    return ((one.name, one.metadata["option"]) for one in fields(CheckpointOptions) if "option" in one.metadata)
+    return (
+        (declared.name, declared.metadata["option"])
+        for declared in fields(CheckpointOptions)
+        if "option" in declared.metadata
+    )

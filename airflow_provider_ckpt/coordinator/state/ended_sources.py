@@ -32,7 +32,7 @@ class EndedSources(PlanChanges[DropSource]):
         self._ended = {(vertex, uid) for vertex, uids in ended.items() for uid in uids}
         self._dropped = {(vertex, uid) for vertex, uids in dropped.items() for uid in uids}
         self._reports: dict[tuple[str, str], dict[SubtaskId, int]] = {}
-        self._gone: dict[str, set[SubtaskId]] = {}
+        self._ended_subtasks: dict[str, set[SubtaskId]] = {}
         self._waiting: dict[tuple[SubtaskId, str], None] = {}
         self._left_out: set[tuple[SubtaskId, str]] = set()
 
@@ -47,8 +47,6 @@ class EndedSources(PlanChanges[DropSource]):
         """Record that a subtask has read a source to its end.
 
         Args:
-            subtask: the subtask that reports.
-            uid: the source.
             batch_id: the batch that read the last of it.
             droppable: whether the subtask's query can leave the source out.
 
@@ -59,7 +57,7 @@ class EndedSources(PlanChanges[DropSource]):
         self._reports.setdefault((vertex, uid), {})[subtask] = batch_id
         if droppable and (subtask, uid) not in self._left_out and (vertex, uid) not in self._dropped:
             self._waiting[(subtask, uid)] = None
-        return self._news(vertex)
+        return self._new_ends(vertex)
 
     def subtask_ended(self, subtask: SubtaskId) -> list[tuple[str, int]]:
         """Record that the query of a subtask has ended, so that it need not drop sources.
@@ -67,19 +65,19 @@ class EndedSources(PlanChanges[DropSource]):
         Return new ends like :meth:`report`.
         """
         vertex = subtask.vertex
-        self._gone.setdefault(vertex, set()).add(subtask)
+        self._ended_subtasks.setdefault(vertex, set()).add(subtask)
         self._waiting = {drop: None for drop in self._waiting if drop[0] != subtask}
-        return self._news(vertex)
+        return self._new_ends(vertex)
 
-    def _news(self, vertex: str) -> list[tuple[str, int]]:
-        news = []
+    def _new_ends(self, vertex: str) -> list[tuple[str, int]]:
+        new_ends = []
         for (owner, uid), reports in self._reports.items():
             if owner == vertex and (vertex, uid) not in self._ended | self._dropped:
-                gone = self._gone.get(vertex, set())
-                if len(gone.union(reports)) == self._graph.now.vertex(vertex).parallelism:
+                ended = self._ended_subtasks.get(vertex, set())
+                if len(ended.union(reports)) == self._graph.now.vertex(vertex).parallelism:
                     self._ended.add((vertex, uid))
-                    news.append((uid, max(reports.values())))
-        return news
+                    new_ends.append((uid, max(reports.values())))
+        return new_ends
 
     # -- reasons to pause
 
@@ -91,12 +89,12 @@ class EndedSources(PlanChanges[DropSource]):
             if (subtask.vertex, uid) in self.all_ended
         ]
 
-    def begun(self, pause: Pause[DropSource]) -> None:
+    def note_requested(self, pause: Pause[DropSource]) -> None:
         key = (pause.subtask, pause.reason.uid)
         del self._waiting[key]
         self._left_out.add(key)
 
-    def begin_again(self, subtask: SubtaskId, unreached: Pause[DropSource] | None) -> None:
+    def attempt_began(self, subtask: SubtaskId, unreached: Pause[DropSource] | None) -> None:
         if unreached is not None:
             key = (subtask, unreached.reason.uid)
             self._left_out.discard(key)
@@ -114,8 +112,8 @@ class EndedSources(PlanChanges[DropSource]):
     def _note_left_out(self, subtask: SubtaskId) -> None:
         """Note that a subtask leaves out all sources that its vertex has dropped before. It need not pause for them."""
         vertex = subtask.vertex
-        for other in [key for key in self._waiting if key[0] == subtask and (vertex, key[1]) in self._dropped]:
-            self.begun(Pause(subtask, DropSource(other[1])))
+        for key in [key for key in self._waiting if key[0] == subtask and (vertex, key[1]) in self._dropped]:
+            self.note_requested(Pause(subtask, DropSource(key[1])))
 
     def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
         return replace(plan, dropped=tuple(sorted(uid for owner, uid in self._dropped if owner == subtask.vertex)))

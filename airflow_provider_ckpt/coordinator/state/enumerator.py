@@ -72,8 +72,8 @@ class SplitEnumerator:
             for subtask, numbers in restored.assigned.items()
             if subtask not in restored.ended  # unpublished splits were returned, and returns are not journaled
         }
-        held = {number for numbers in self._assigned.values() for number in numbers}
-        self._left = [number for number in range(len(restored.ids)) if number not in self._done | held]
+        assigned = {number for numbers in self._assigned.values() for number in numbers}
+        self._unassigned = [number for number in range(len(restored.ids)) if number not in self._done | assigned]
         """Unassigned places, as a heap, so that returned splits are assigned first."""
         self._together: dict[SubtaskId, int] = {}
         """Subtask -> number of splits that it reads together, if that is more than one."""
@@ -85,13 +85,13 @@ class SplitEnumerator:
         return len(self._done)
 
     @property
-    def left(self) -> int:
+    def unassigned(self) -> int:
         """Return how many splits are neither done nor assigned."""
-        return len(self._left)
+        return len(self._unassigned)
 
     @property
     def assigned(self) -> int:
-        return sum(len(one) for one in self._assigned.values())
+        return sum(len(numbers) for numbers in self._assigned.values())
 
     def may_read(self, subtask: SubtaskId) -> bool:
         """Return whether the subtask can still be assigned splits. False once its last assignment was sent."""
@@ -118,7 +118,7 @@ class SplitEnumerator:
         It starts without splits.
         """
         for number in self._assigned.pop(subtask, {}):
-            heapq.heappush(self._left, number)
+            heapq.heappush(self._unassigned, number)
         self._together.pop(subtask, None)
         self._had_last.discard(subtask)
 
@@ -134,7 +134,7 @@ class SplitEnumerator:
         for number in numbers:
             if number in self._assigned.get(subtask, {}):
                 del self._assigned[subtask][number]
-                heapq.heappush(self._left, number)
+                heapq.heappush(self._unassigned, number)
 
     def completed(self, subtask: SubtaskId, number: int) -> bool:
         """Record that the subtask's log has the entry of the split. Return False if that was known."""
@@ -153,20 +153,20 @@ class SplitEnumerator:
         Args:
             running: the subtasks that can accept splits.
         """
-        reading = [name for name in running if name not in self._had_last]
-        asking = [name for name in reading if self._has(name) <= self._low(name)]
-        is_taken = not self._takers.isdisjoint(reading)
-        found = []
-        for subtask in sorted(asking, key=self._has):
-            assignment = self._for(subtask, is_taken=is_taken)
+        reading = [subtask for subtask in running if subtask not in self._had_last]
+        needing = [subtask for subtask in reading if self._count(subtask) <= self._threshold(subtask)]
+        reader_runs = not self._takers.isdisjoint(reading)
+        assignments = []
+        for subtask in sorted(needing, key=self._count):
+            assignment = self._assign(subtask, reader_runs=reader_runs)
             if assignment.splits or assignment.is_last:
-                found.append(assignment)
-        return found
+                assignments.append(assignment)
+        return assignments
 
-    def _has(self, subtask: SubtaskId) -> int:
+    def _count(self, subtask: SubtaskId) -> int:
         return len(self._assigned.get(subtask, ()))
 
-    def _for(self, subtask: SubtaskId, *, is_taken: bool) -> Assignment:
+    def _assign(self, subtask: SubtaskId, *, reader_runs: bool) -> Assignment:
         """Return the next assignment of a subtask.
 
         A subtask that is not a taker ends only if a taker runs. A taker that does not run may have ended without its
@@ -174,37 +174,36 @@ class SplitEnumerator:
         be left to read them.
 
         Args:
-            subtask: the subtask that needs splits.
-            is_taken: whether a taker runs and can be assigned the remaining splits.
+            reader_runs: whether a taker runs and can be assigned the remaining splits.
         """
-        if subtask not in self._takers and is_taken:
-            if self._is_held or self._has(subtask) > AHEAD:  # some may be returned, even if unreported
+        if subtask not in self._takers and reader_runs:
+            if self._is_held or self._count(subtask) > AHEAD:  # some may be returned, even if unreported
                 return Assignment(subtask, (), is_last=False)
             self._had_last.add(subtask)
             return Assignment(subtask, (), is_last=True)
         together = self._together.get(subtask, 1)
         fair, least = self._fair_share(), -(-together // _LEAST)
-        wanted = min(AHEAD * together - self._has(subtask), max(fair, least), len(self._left))
-        if self._has(subtask) and fair <= least:
-            wanted = 0  # the last splits go to subtasks that have none
-        taken = tuple(heapq.heappop(self._left) for _ in range(wanted))
-        self._assigned.setdefault(subtask, {}).update(dict.fromkeys(taken))
-        is_last = not self._left and not self._has(subtask) and not self._is_held and not self._may_return()
+        count = min(AHEAD * together - self._count(subtask), max(fair, least), len(self._unassigned))
+        if self._count(subtask) and fair <= least:
+            count = 0  # the last splits go to subtasks that have none
+        numbers = tuple(heapq.heappop(self._unassigned) for _ in range(count))
+        self._assigned.setdefault(subtask, {}).update(dict.fromkeys(numbers))
+        is_last = not self._unassigned and not self._count(subtask) and not self._is_held and not self._may_return()
         if is_last:
             self._had_last.add(subtask)
-        return Assignment(subtask, taken, is_last)
+        return Assignment(subtask, numbers, is_last)
 
-    def _low(self, subtask: SubtaskId) -> int:
+    def _threshold(self, subtask: SubtaskId) -> int:
         together = self._together.get(subtask, 1)
         return LOW if together == 1 else max(LOW, min(2 * together, self._fair_share()))
 
     def _fair_share(self) -> int:
         """Return half of the number that each taker would get if all remaining splits were assigned now."""
-        return len(self._left) // (2 * max(1, len(self._takers)))
+        return len(self._unassigned) // (2 * max(1, len(self._takers)))
 
     def _may_return(self) -> bool:
         """Return whether a subtask has so many splits that it may return some.
 
         Subtasks without splits wait for these.
         """
-        return any(len(one) > AHEAD for one in self._assigned.values())
+        return any(len(numbers) > AHEAD for numbers in self._assigned.values())

@@ -35,11 +35,11 @@ class PlanChanges(ABC, Generic[R]):
         """
 
     @abstractmethod
-    def begun(self, pause: Pause[R]) -> None:
+    def note_requested(self, pause: Pause[R]) -> None:
         """Record that the pause was requested from the subtask, so that it is no longer wanted."""
 
     @abstractmethod
-    def begin_again(self, subtask: SubtaskId, unreached: Pause[R] | None) -> None:
+    def attempt_began(self, subtask: SubtaskId, unreached: Pause[R] | None) -> None:
         """Record that the next attempt of the subtask begins, with all changes so far.
 
         ``unreached`` is the pause that was requested from the previous attempt and that it did not reach, or None.
@@ -52,9 +52,7 @@ class PlanChanges(ABC, Generic[R]):
         It is called once for each subtask of a round, when all of them are paused.
 
         Args:
-            pause: the pause of one subtask.
             batch_id: the last batch before the pause; -1 before the first batch.
-            now: current time.
         """
 
     @abstractmethod
@@ -108,7 +106,7 @@ class Pauses:
     def begin(self, pauses: Collection[Pause[Any]], by: PlanChanges[Any]) -> None:
         self._round = _Round(by, {pause.subtask: pause for pause in pauses})
         for pause in pauses:
-            by.begun(pause)
+            by.note_requested(pause)
 
     def paused_at(self, subtask: SubtaskId, batch_id: int, now: float) -> Resume:
         """Record that the subtask is paused. It resumes with its next :meth:`plan`."""
@@ -129,13 +127,17 @@ class Pauses:
 
     def awaits(self, subtask: SubtaskId, reason: PauseReason) -> bool:
         """Return whether the subtask has still to report that it is paused for this reason."""
-        now = self._round
-        return now is not None and now.pauses.get(subtask) == Pause(subtask, reason) and subtask not in now.paused
+        current = self._round
+        return (
+            current is not None
+            and current.pauses.get(subtask) == Pause(subtask, reason)
+            and subtask not in current.paused
+        )
 
     def awaits_any(self, subtask: SubtaskId) -> bool:
         """Return whether the subtask has still to report that it is paused, for any reason."""
-        now = self._round
-        return now is not None and subtask in now.pauses and subtask not in now.paused
+        current = self._round
+        return current is not None and subtask in current.pauses and subtask not in current.paused
 
     def plan(self, subtask: SubtaskId) -> VertexPlan:
         """Return the plan that the subtask must run now.
@@ -147,7 +149,7 @@ class Pauses:
             plan = changes.amended(plan, subtask)
         return plan
 
-    def begin_again(self, subtask: SubtaskId, now: float) -> Resume:
+    def attempt_began(self, subtask: SubtaskId, now: float) -> Resume:
         """Cancel the pause of the previous attempt, because the next attempt begins.
 
         A pause that is still wanted is requested again.
@@ -157,10 +159,10 @@ class Pauses:
         if current is not None and not current.is_decided and subtask not in current.paused:
             unreached = current.pauses.get(subtask)
         for changes in self._changes:
-            changes.begin_again(subtask, unreached if current is not None and changes is current.by else None)
-        return self.over(subtask, now)
+            changes.attempt_began(subtask, unreached if current is not None and changes is current.by else None)
+        return self.end_pause(subtask, now)
 
-    def over(self, subtask: SubtaskId, now: float) -> Resume:
+    def end_pause(self, subtask: SubtaskId, now: float) -> Resume:
         """Record that the subtask runs again, or has ended. The others of its round may have waited for it alone."""
         current = self._round
         if current is None or subtask not in current.pauses:

@@ -31,7 +31,6 @@ class ReconfigurationInProgress:
         request: the request, or None if a controller asked.
         change: vertex -> changed settings.
         affected: subtasks of these vertices.
-        begun: start of the change.
         timeout: seconds in which all subtasks must prepare their queries, and then again in which they must pause.
         trial: name under which the subtasks try their queries. The number is not enough, because a change that the
             previous JobMaster began and did not decide had the same number.
@@ -44,7 +43,6 @@ class ReconfigurationInProgress:
         rescales: source with splits -> its new number of readers.
         by: the controller that asked, or None.
         why: the controller's reason.
-        outcome: the result, once the change is over.
     """
 
     number: int
@@ -85,14 +83,16 @@ class ReconfigurationInProgress:
 
     def times(self) -> dict[str, PhaseTimes]:
         """Return the times of the phases by vertex, for vertices that run again. The slowest subtask counts."""
-        found: dict[str, PhaseTimes] = {}
-        for subtask in (one for one in self.affected if one in self.ran and one in self.paused):
+        phases: dict[str, PhaseTimes] = {}
+        for subtask in (subtask for subtask in self.affected if subtask in self.ran and subtask in self.paused):
             decided = self.paused[subtask] if self.decided is None else self.decided
             marks = (self.begun, self.prepared[subtask], self.paused[subtask], decided, self.ran[subtask])
-            took = PhaseTimes(*(round(b - a, 3) for a, b in pairwise(marks)))
-            before = found.get(subtask.vertex, took)
-            found[subtask.vertex] = max(before, took, key=lambda one: one.update + one.resume)
-        return found
+            subtask_times = PhaseTimes(*(round(b - a, 3) for a, b in pairwise(marks)))
+            slowest = phases.get(subtask.vertex, subtask_times)
+            phases[subtask.vertex] = max(
+                slowest, subtask_times, key=lambda phase_times: phase_times.update + phase_times.resume
+            )
+        return phases
 
 
 class ReconfigurationState(PlanChanges[Reconfigure]):
@@ -111,11 +111,9 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         must not count for it.
 
         Args:
-            subtasks: the table of subtasks.
             rescaling: the part of the current change about sources with splits.
             settings: all settings that were changed so far.
             number: number of the last decided change.
-            epoch: epoch of the JobMaster.
         """
         self._subtasks, self._rescaling = subtasks, rescaling
         self._settings, self._last_begun, self._epoch = dict(settings), number, epoch
@@ -132,7 +130,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     def begin(
         self,
-        asked: ReconfigureRequest,
+        request: ReconfigureRequest,
         change: Settings,
         rescales: Mapping[str, int],
         affected: tuple[SubtaskId, ...],
@@ -142,9 +140,9 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         self._last_begun += 1
         self.current = ReconfigurationInProgress(
             number=self._last_begun,
-            request=asked.name or None,
-            by=asked.by,
-            why=asked.why,
+            request=request.name or None,
+            by=request.by,
+            why=request.why,
             change=change,
             rescales=rescales,
             affected=affected,
@@ -154,17 +152,14 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         )
         return self.current
 
-    def over(self) -> None:
+    def end(self) -> None:
         self.current = None
 
     def prepared(self, subtask: SubtaskId, trial: str, digests: Mapping[str, str], now: float) -> None:
         """Record that a subtask has prepared its new query.
 
         Args:
-            subtask: the subtask that reports.
-            trial: the name of the trial.
             digests: digests of the files that it read for the change. They become part of the change.
-            now: current time.
         """
         current = self.current
         if not self._is_of_current(subtask, trial) or current is None:
@@ -179,33 +174,33 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
         This is known only when all subtasks are prepared, because an assigned function may be the current one.
         """
-        now = self.current
-        if now is None or now.rescales or not self._all_prepared(now) or now.pause_requested:
+        current = self.current
+        if current is None or current.rescales or not self._all_prepared(current) or current.pause_requested:
             return False
-        return merged(self._settings, now.change) == dict(self._settings)
+        return merged(self._settings, current.change) == dict(self._settings)
 
     @property
-    def torn(self) -> str | None:
+    def inconsistent_file(self) -> str | None:
         """Return a version of the job that two operators have read with different contents, or None.
 
         The file was edited while it was read, or workers have different files. This is known only when all subtasks are
         prepared.
         """
-        now = self.current
-        if now is None or not self._all_prepared(now) or now.pause_requested:
+        current = self.current
+        if current is None or not self._all_prepared(current) or current.pause_requested:
             return None
-        seen: dict[str, str] = {}
-        for one in now.change.values():
-            for uid, reference in one.logic.items():
-                digest = one.digests.get(uid)
-                if digest is not None and seen.setdefault(reference, digest) != digest:
+        digest_of: dict[str, str] = {}
+        for settings in current.change.values():
+            for uid, reference in settings.logic.items():
+                digest = settings.digests.get(uid)
+                if digest is not None and digest_of.setdefault(reference, digest) != digest:
                     return reference
         return None
 
     def is_current(self, subtask: SubtaskId, trial: str) -> bool:
         """Return whether the subtask has still to report the result of its preparation."""
-        now = self.current
-        return now is not None and self._is_of_current(subtask, trial) and subtask not in now.prepared
+        current = self.current
+        return current is not None and self._is_of_current(subtask, trial) and subtask not in current.prepared
 
     def paused_at(self, subtask: SubtaskId, now: float) -> None:
         if self.current is not None and self.current.pause_requested and subtask in self.current.affected:
@@ -227,10 +222,10 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         False once that attempt is requested, because it may have to pause for another reason before the other subtasks
         run.
         """
-        now = self.current
-        if now is None or now.decided is None or subtask not in now.affected:
+        current = self.current
+        if current is None or current.decided is None or subtask not in current.affected:
             return False
-        return now.moves_state(subtask) and subtask not in now.restarted
+        return current.moves_state(subtask) and subtask not in current.restarted
 
     def _is_of_current(self, subtask: SubtaskId, trial: str) -> bool:
         return self.current is not None and self.current.trial == trial and subtask in self.current.affected
@@ -238,20 +233,20 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     # -- reasons to pause
 
     def wanted(self) -> list[tuple[Pause[Reconfigure], ...]]:
-        now = self.current
-        if now is None or now.pause_requested or not self._all_prepared(now):
+        current = self.current
+        if current is None or current.pause_requested or not self._all_prepared(current):
             return []
-        there = [one for one in now.affected if not self._subtasks.has_ended(one)]
-        return [tuple(Pause(one, Reconfigure(now.number)) for one in there)] if there else []
+        subtasks = [subtask for subtask in current.affected if not self._subtasks.has_ended(subtask)]
+        return [tuple(Pause(subtask, Reconfigure(current.number)) for subtask in subtasks)] if subtasks else []
 
-    def _all_prepared(self, now: ReconfigurationInProgress) -> bool:
-        return all(one in now.prepared or self._subtasks.has_ended(one) for one in now.affected)
+    def _all_prepared(self, current: ReconfigurationInProgress) -> bool:
+        return all(subtask in current.prepared or self._subtasks.has_ended(subtask) for subtask in current.affected)
 
-    def begun(self, pause: Pause[Reconfigure]) -> None:
+    def note_requested(self, pause: Pause[Reconfigure]) -> None:
         if self.current is not None:
             self.current.pause_requested = True
 
-    def begin_again(self, subtask: SubtaskId, unreached: Pause[Reconfigure] | None) -> None:
+    def attempt_began(self, subtask: SubtaskId, unreached: Pause[Reconfigure] | None) -> None:
         """Do nothing. The Reconfigurer abandons an undecided change, because the attempt that prepared it is gone."""
 
     def change(self, pause: Pause[Reconfigure], batch_id: int, now: float) -> Event | None:

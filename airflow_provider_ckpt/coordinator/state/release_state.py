@@ -40,7 +40,7 @@ class ReleaseQueue:
         self.is_abandoned = False
         """The sink is not tried again in this run."""
         self._completed = max(released, completed)
-        self._asked = 0
+        self._requested = 0
         self._is_under_way = False
         self._tries = 0
         self._timeout = timeout
@@ -60,7 +60,7 @@ class ReleaseQueue:
 
     @property
     def under_way(self) -> int | None:
-        return self._asked if self._is_under_way else None
+        return self._requested if self._is_under_way else None
 
     @property
     def next_try(self) -> float | None:
@@ -88,24 +88,24 @@ class ReleaseQueue:
     def completed(self, checkpoint: int) -> None:
         self._completed = max(self._completed, checkpoint)
 
-    def ask(self, now: float) -> int | None:
+    def begin_due(self, now: float) -> int | None:
         """Return the checkpoint to release now, or None. The release then counts as in progress."""
         if not self.is_behind or self._is_under_way or self.is_abandoned:
             return None
         if self._retry_at is not None and now < self._retry_at:
             return None
-        self._is_under_way, self._retry_at, self._asked = True, None, self._completed
+        self._is_under_way, self._retry_at, self._requested = True, None, self._completed
         self._tries += 1
         self._waiting_since = now if self._waiting_since is None else self._waiting_since
         self._fruitless_since = now if self._fruitless_since is None else self._fruitless_since
-        return self._asked
+        return self._requested
 
     def done(self, checkpoint: int) -> bool:
         """Record that a release succeeded. Return False if the answer is a repetition.
 
         The answer counts even if its try was already counted as failed.
         """
-        if checkpoint != self._asked or checkpoint <= self.released:
+        if checkpoint != self._requested or checkpoint <= self.released:
             return False
         self.released = checkpoint
         self._is_under_way, self.held_by = False, None
@@ -169,15 +169,17 @@ class ReleaseState:
     @property
     def under_way(self) -> dict[str, int]:
         """Return the releases in progress: sink -> checkpoint."""
-        return {uid: at for uid, queue in self._queues.items() if (at := queue.under_way) is not None}
+        return {uid: checkpoint for uid, queue in self._queues.items() if (checkpoint := queue.under_way) is not None}
 
     @property
     def closed_gates(self) -> list[str]:
         """Return the sinks whose gates hold back a completed checkpoint, in the sink itself or in others of its
         transaction.
         """
-        held = [queue for queue in self._queues.values() if queue.is_behind and queue.under_way is None]
-        return sorted({queue.held_by for queue in held if queue.held_by is not None})  # one under way polls its gate
+        held_queues = [queue for queue in self._queues.values() if queue.is_behind and queue.under_way is None]
+        return sorted(
+            {queue.held_by for queue in held_queues if queue.held_by is not None}
+        )  # one under way polls its gate
 
     @property
     def next_try(self) -> float | None:
@@ -191,8 +193,10 @@ class ReleaseState:
 
         A sink that a gate holds does not count, nor does a sink whose last release was empty.
         """
-        going = [one for one in self._queues.values() if not (one.is_held and one.is_behind) and not one.is_idle]
-        return min((sum(number > queue.released for number in self._completed) for queue in going), default=0)
+        queues = [
+            queue for queue in self._queues.values() if not (queue.is_held and queue.is_behind) and not queue.is_idle
+        ]
+        return min((sum(number > queue.released for number in self._completed) for queue in queues), default=0)
 
     def waits(self, *, for_failing: bool) -> bool:
         """Return whether a release is outstanding, apart from releases that a gate holds.
@@ -210,14 +214,14 @@ class ReleaseState:
 
     def completed(self, checkpoint: int) -> None:
         self._completed = [*self._completed, checkpoint][-REMEMBERED:]
-        self._counts = {number: of for number, of in self._counts.items() if number >= self._completed[0]}
+        self._counts = {number: by_sink for number, by_sink in self._counts.items() if number >= self._completed[0]}
         for queue in self._queues.values():
             queue.completed(checkpoint)
 
-    def ask(self, now: float) -> Iterator[tuple[str, int]]:
+    def begin_due(self, now: float) -> Iterator[tuple[str, int]]:
         """Yield the releases to begin now: sink and checkpoint."""
         for uid, queue in self._queues.items():
-            checkpoint = queue.ask(now)
+            checkpoint = queue.begin_due(now)
             if checkpoint is not None:
                 yield uid, checkpoint
 
@@ -239,11 +243,11 @@ class ReleaseState:
         Each checkpoint is returned at most once. Return None if there is no new one.
         """
         reached = min((queue.released for queue in self._queues.values()), default=max(self._completed, default=0))
-        found = [number for number in self._completed if number <= reached]
-        if not found:
+        released = [number for number in self._completed if number <= reached]
+        if not released:
             return None
-        self.last_released = found[-1]
-        self._completed = self._completed[len(found) :]
-        counts = self._counts.get(found[-1], {})
-        self._counts = {number: of for number, of in self._counts.items() if number > found[-1]}
-        return found[-1], counts
+        self.last_released = released[-1]
+        self._completed = self._completed[len(released) :]
+        counts = self._counts.get(released[-1], {})
+        self._counts = {number: by_sink for number, by_sink in self._counts.items() if number > released[-1]}
+        return released[-1], counts

@@ -22,36 +22,36 @@ class ReplacementState(PlanChanges[RestartFromScratch]):
     is not restarted continues, and reports its log again.
     """
 
-    def __init__(self, reconfiguring: ReconfigurationState) -> None:
-        self._reconfiguring = reconfiguring
+    def __init__(self, reconfiguration: ReconfigurationState) -> None:
+        self._reconfiguration = reconfiguration
         self._wanted: dict[SubtaskId, None] = {}
         self._paused: dict[SubtaskId, None] = {}
         """Paused subtasks whose next attempts are not requested."""
 
-    def want(self, subtask: SubtaskId) -> None:
+    def request(self, subtask: SubtaskId) -> None:
         self._wanted[subtask] = None
 
     def awaits_next_attempt(self, subtask: SubtaskId) -> bool:
         return subtask in self._paused
 
-    def take(self) -> list[SubtaskId]:
+    def take_paused(self) -> list[SubtaskId]:
         """Return the subtasks whose next attempts must begin now."""
-        found, self._paused = [*self._paused], {}
-        return found
+        paused, self._paused = [*self._paused], {}
+        return paused
 
     @property
     def _is_changing(self) -> bool:
-        return self._reconfiguring.current is not None
+        return self._reconfiguration.current is not None
 
     # -- reasons to pause
 
     def wanted(self) -> list[tuple[Pause[RestartFromScratch]]]:
         return [] if self._is_changing else [(Pause(subtask, RestartFromScratch()),) for subtask in self._wanted]
 
-    def begun(self, pause: Pause[RestartFromScratch]) -> None:
+    def note_requested(self, pause: Pause[RestartFromScratch]) -> None:
         del self._wanted[pause.subtask]
 
-    def begin_again(self, subtask: SubtaskId, unreached: Pause[RestartFromScratch] | None) -> None:
+    def attempt_began(self, subtask: SubtaskId, unreached: Pause[RestartFromScratch] | None) -> None:
         """Forget the subtask, because its log is short after a restart for any reason."""
         self._wanted.pop(subtask, None)
         self._paused.pop(subtask, None)

@@ -74,9 +74,9 @@ class Requests:
         """Return False for a request that was already accepted, because requests are read repeatedly."""
         if not request:
             return True
-        new = request not in self._seen
+        is_new = request not in self._seen
         self._seen.add(request)
-        return new
+        return is_new
 
     def take_drain(self, message: DrainRequest) -> RequestOutcome:
         """Accept or refuse a drain and return the outcome for its first answer."""
@@ -111,7 +111,7 @@ class Requests:
         if request:
             self._open[request] = kind
 
-    def close_one(self, request: str | None) -> None:
+    def close_request(self, request: str | None) -> None:
         """Record that a request gets its last answer."""
         if request is not None:
             self._open.pop(request, None)
@@ -121,17 +121,17 @@ class Requests:
 
         Each is returned once.
         """
-        closed = [(request, one) for request, one in self._open.items() if kind in (one, None)]
+        closed = [(request, open_kind) for request, open_kind in self._open.items() if kind in (open_kind, None)]
         for request, _ in closed:
             del self._open[request]
         return closed
 
-    def begin_again(self, subtask: SubtaskId) -> None:
+    def attempt_began(self, subtask: SubtaskId) -> None:
         """Note that the next attempt of the subtask has no drain command yet."""
         self._drained.discard(subtask)
 
     def drain_once(self, subtask: SubtaskId) -> bool:
         """Return True at the first call for the subtask."""
-        new = subtask not in self._drained
+        is_first = subtask not in self._drained
         self._drained.add(subtask)
-        return new
+        return is_first

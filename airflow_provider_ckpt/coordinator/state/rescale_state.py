@@ -20,8 +20,8 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.pause_reason import Rescale
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
-_KNOWS_THE_OLD_PLAN = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.PAUSED)
-_SAYS_WHERE_IT_IS = (
+_HAS_OLD_PLAN = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.PAUSED)
+_HAS_REPORTED = (
     SubtaskStatus.RUNNING,
     SubtaskStatus.AT_END_OF_DATA,
     SubtaskStatus.FINISHING,
@@ -53,9 +53,6 @@ class RescaleState(PlanChanges[Rescale]):
     the other.
 
     Args:
-        graph: the running graph.
-        subtasks: the table of subtasks.
-        splits: the sources with splits.
         hosts: see :class:`PlanRecorded`.
         waiting: see :class:`PlanRecorded`.
         has_workers: a worker may know an older graph, so each plan names the number of subtasks of every source.
@@ -83,22 +80,22 @@ class RescaleState(PlanChanges[Rescale]):
         run.
         """
 
-    def decide(self, wanted: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
+    def decide(self, reader_counts: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
         """Decide a rescaling. The caller writes it into the journal before any subtask is notified.
 
         Args:
-            wanted: source -> its new number of readers, for which :meth:`Rescaler.refusal_of` returned None.
+            reader_counts: source -> its new number of readers, for which :meth:`Rescaler.refusal_of` returned None.
             aware: subtasks that are paused now, and will resume with the new plan.
         """
-        readers = {uid: self.readers(uid) for uid in wanted}
-        before = {uid: self._graph.now.vertex(uid).parallelism for uid in wanted}
-        more = {uid: number - len(readers[uid]) for uid, number in wanted.items()}
-        wider = {uid: before[uid] + count for uid, count in more.items() if count > 0}
+        readers = {uid: self.readers(uid) for uid in reader_counts}
+        old_parallelism = {uid: self._graph.now.vertex(uid).parallelism for uid in reader_counts}
+        added = {uid: number - len(readers[uid]) for uid, number in reader_counts.items()}
+        wider = {uid: old_parallelism[uid] + count for uid, count in added.items() if count > 0}
         graph = self._graph.now.rescaled(wider)
-        new = tuple(subtask for uid in wider for subtask in graph.vertex(uid).subtasks[before[uid] :])
+        new = tuple(subtask for uid in wider for subtask in graph.vertex(uid).subtasks[old_parallelism[uid] :])
         unaware = {name: uid for uid in wider for name in self._consumers(uid) if name not in aware}
         self._parallelism = {**self._parallelism, **wider}
-        change = GraphChange(graph, wanted, self.place(new, readers) if self.has_workers else {})
+        change = GraphChange(graph, reader_counts, self.place(new, readers) if self.has_workers else {})
         self.current = RescaleInProgress(change, new, unaware)
         return change
 
@@ -116,9 +113,9 @@ class RescaleState(PlanChanges[Rescale]):
         A consumer that has ended need not, because it had read the source to its end.
         """
         change = self.current
-        return change is not None and not any(not self._subtasks.has_ended(one) for one in change.unaware)
+        return change is not None and not any(not self._subtasks.has_ended(consumer) for consumer in change.unaware)
 
-    def over(self) -> None:
+    def end(self) -> None:
         self.current = None
 
     def place(
@@ -129,14 +126,16 @@ class RescaleState(PlanChanges[Rescale]):
         The host still reads the source (``readers``), so its worker is alive. Hosts with the fewest guests come first.
         A host is never a guest itself, because workers are asked to run hosts only.
         """
-        found: dict[SubtaskId, SubtaskId] = {}
+        placed: dict[SubtaskId, SubtaskId] = {}
         for subtask in new:
-            roots = [self._hosts.get(one, one) for one in readers[subtask.vertex]]
+            roots = [self._hosts.get(reader, reader) for reader in readers[subtask.vertex]]
             load = Counter(roots)
-            host = min(dict.fromkeys(roots), key=lambda one: load[one] + list(found.values()).count(one))
-            found[subtask] = host
-        self._hosts.update(found)
-        return found
+            host = min(
+                dict.fromkeys(roots), key=lambda candidate: load[candidate] + list(placed.values()).count(candidate)
+            )
+            placed[subtask] = host
+        self._hosts.update(placed)
+        return placed
 
     def unsettled(self) -> list[str]:
         return list(self._unsettled)
@@ -149,19 +148,19 @@ class RescaleState(PlanChanges[Rescale]):
         if not self._unsettled:
             return []
         for names in self._unsettled.values():
-            runs = [name for name in names if self._subtasks.status(name) in _SAYS_WHERE_IT_IS]
+            runs = [name for name in names if self._subtasks.status(name) in _HAS_REPORTED]
             names.difference_update(runs)
-        found = [uid for uid, names in self._unsettled.items() if not names]
-        for uid in found:
+        settled = [uid for uid, names in self._unsettled.items() if not names]
+        for uid in settled:
             del self._unsettled[uid]
-        return found
+        return settled
 
     def _readers_of(self, uid: str) -> list[SubtaskId]:
         graph = self._graph.now
         return [name for edge in graph.outputs(uid) for name in graph.vertex(edge.consumer).subtasks]
 
     def _consumers(self, uid: str) -> list[SubtaskId]:
-        return [name for name in self._readers_of(uid) if self._subtasks.status(name) in _KNOWS_THE_OLD_PLAN]
+        return [name for name in self._readers_of(uid) if self._subtasks.status(name) in _HAS_OLD_PLAN]
 
     # -- reasons to pause
 
@@ -169,11 +168,11 @@ class RescaleState(PlanChanges[Rescale]):
         change = self.current
         return [] if change is None else [(Pause(subtask, Rescale(uid)),) for subtask, uid in change.unaware.items()]
 
-    def begun(self, pause: Pause[Rescale]) -> None:
+    def note_requested(self, pause: Pause[Rescale]) -> None:
         if self.current is not None:
             self.current.unaware.pop(pause.subtask, None)
 
-    def begin_again(self, subtask: SubtaskId, unreached: Pause[Rescale] | None) -> None:
+    def attempt_began(self, subtask: SubtaskId, unreached: Pause[Rescale] | None) -> None:
         """Note that the subtask's next attempt is deployed with the current plan, so that it need not pause."""
         if self.current is not None:
             self.current.unaware.pop(subtask, None)

@@ -36,7 +36,7 @@ class Scheduler:
         for edge in graph.now.edges:
             self._inputs[edge.consumer].append(edge)
         self._waiting = {
-            vertex.uid: [n for n in vertex.subtasks if subtasks.status(n) is SubtaskStatus.CREATED]
+            vertex.uid: [subtask for subtask in vertex.subtasks if subtasks.status(subtask) is SubtaskStatus.CREATED]
             for vertex in graph.now.vertices
         }
 
@@ -50,7 +50,7 @@ class Scheduler:
         for vertex in self._graph.now.vertices:
             if len(chosen) >= free:
                 break
-            chosen += self._of(vertex, free - len(chosen))
+            chosen += self._ready(vertex, free - len(chosen))
         return chosen
 
     def _all_slots(self) -> float:
@@ -65,15 +65,15 @@ class Scheduler:
         waiting = self._waiting[subtask.vertex]
         if subtask not in waiting:
             waiting.append(subtask)
-            waiting.sort(key=lambda one: one.number)
+            waiting.sort(key=lambda queued: queued.number)
 
-    def _of(self, vertex: JobVertex, free: float) -> list[SubtaskId]:
+    def _ready(self, vertex: JobVertex, free: float) -> list[SubtaskId]:
         waiting = self._waiting[vertex.uid] = [
-            name for name in self._waiting[vertex.uid] if self._subtasks.status(name) is SubtaskStatus.CREATED
+            subtask for subtask in self._waiting[vertex.uid] if self._subtasks.status(subtask) is SubtaskStatus.CREATED
         ]
         if not waiting or not all(self._may_be_read(edge) for edge in self._inputs[vertex.uid]):
             return []
-        ready = [name for name in waiting if self._is_complete(vertex, name)]
+        ready = [subtask for subtask in waiting if self._is_complete(vertex, subtask)]
         return ready if free >= len(ready) else ready[: int(free)]
 
     def _may_be_read(self, edge: JobEdge) -> bool:
@@ -85,7 +85,7 @@ class Scheduler:
             return True
         return self._subtasks.vertex_has_ended(edge.producer)
 
-    def _is_complete(self, vertex: JobVertex, name: SubtaskId) -> bool:
+    def _is_complete(self, vertex: JobVertex, subtask: SubtaskId) -> bool:
         if not self._batch or not any(edge.exchange == "pointwise" for edge in self._inputs[vertex.uid]):
             return True
-        return all(self._subtasks.has_ended(channel.producer) for channel in channels(self._graph.now, name))
+        return all(self._subtasks.has_ended(channel.producer) for channel in channels(self._graph.now, subtask))

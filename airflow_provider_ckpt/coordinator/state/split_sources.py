@@ -29,7 +29,7 @@ class SplitSources:
     """
 
     def __init__(self, restored: Mapping[str, RestoredSplits]) -> None:
-        self._sources = {uid: _SplitSource(uid, one) for uid, one in restored.items()}
+        self._sources = {uid: _SplitSource(uid, splits) for uid, splits in restored.items()}
         self._opened: set[SubtaskId] = set()
         """Subtasks whose new attempt has not reported yet which splits the previous one had published."""
 
@@ -42,12 +42,12 @@ class SplitSources:
         False for a source that had ended before this epoch.
         """
         source = self._sources.get(uid)
-        return source is not None and source.enumerator.left > 0
+        return source is not None and source.enumerator.unassigned > 0
 
     def unread(self, uid: str) -> int:
         """Return the number of splits that are not done. 0 for a source that had ended before this epoch."""
         source = self._sources.get(uid)
-        return 0 if source is None else source.enumerator.left + source.enumerator.assigned
+        return 0 if source is None else source.enumerator.unassigned + source.enumerator.assigned
 
     def progress(self, uid: str) -> tuple[int, int, int]:
         """Return the numbers of all, done and unassigned splits.
@@ -57,7 +57,7 @@ class SplitSources:
         source = self._sources.get(uid)
         if source is None:
             return 0, 0, 0
-        return len(source.ids), source.enumerator.done, source.enumerator.left
+        return len(source.ids), source.enumerator.done, source.enumerator.unassigned
 
     @property
     def all_unread(self) -> dict[str, int]:
@@ -66,7 +66,7 @@ class SplitSources:
 
     def may_read(self, subtask: SubtaskId) -> bool:
         """Return whether the subtask can be assigned splits."""
-        source = self._of(subtask)
+        source = self._source(subtask)
         return source is not None and source.enumerator.may_read(subtask)
 
     def hold(self, uid: str) -> None:
@@ -92,7 +92,7 @@ class SplitSources:
         The attempt reports the published splits of its log before it reports that it runs. No split is unassigned
         before that, because a split may have been published but not reported.
         """
-        if self._of(subtask) is not None:
+        if self._source(subtask) is not None:
             self._opened.add(subtask)
 
     def began(self, subtask: SubtaskId) -> None:
@@ -100,28 +100,28 @@ class SplitSources:
 
         If its attempt is new, the unpublished splits of the previous one are unassigned.
         """
-        if subtask in self._opened and (source := self._of(subtask)) is not None:
+        if subtask in self._opened and (source := self._source(subtask)) is not None:
             self._opened.discard(subtask)
             source.enumerator.began(subtask)
 
     def reads_together(self, subtask: SubtaskId, count: int) -> None:
         """Record that the subtask now reads ``count`` splits together."""
-        if (source := self._of(subtask)) is not None:
+        if (source := self._source(subtask)) is not None:
             source.enumerator.reads_together(subtask, count)
 
     def completed(self, subtask: SubtaskId, splits: Iterable[str], position: int, now: float) -> SplitsDone | None:
         """Record published splits and return the event to journal. None if all are known, or are not of this source."""
-        source = self._of(subtask)
+        source = self._source(subtask)
         if source is None:
             return None
-        places = [source.places[name] for name in splits if name in source.places]
-        news = [number for number in places if source.enumerator.completed(subtask, number)]
-        source.uncovered.update(dict.fromkeys(news, (subtask, position)))
-        return SplitsDone(source.uid, subtask, ranges(news), now) if news else None
+        numbers = [source.places[name] for name in splits if name in source.places]
+        new = [number for number in numbers if source.enumerator.completed(subtask, number)]
+        source.uncovered.update(dict.fromkeys(new, (subtask, position)))
+        return SplitsDone(source.uid, subtask, ranges(new), now) if new else None
 
     def returned(self, subtask: SubtaskId, splits: Iterable[str]) -> None:
         """Record that the subtask's attempt returns splits that it has not begun."""
-        if (source := self._of(subtask)) is not None:
+        if (source := self._source(subtask)) is not None:
             source.enumerator.returned(subtask, [source.places[name] for name in splits if name in source.places])
 
     def due(self, running: Iterable[SubtaskId]) -> list[tuple[Assignment, tuple[str, ...]]]:
@@ -129,14 +129,14 @@ class SplitSources:
 
         ``running`` holds the running subtasks of all vertices.
         """
-        found = []
+        assignments = []
         by_source: dict[str, list[SubtaskId]] = {}
         for subtask in running:
             by_source.setdefault(subtask.vertex, []).append(subtask)
         for uid, source in self._sources.items():
-            for one in source.enumerator.due(by_source.get(uid, ())):
-                found.append((one, tuple(source.ids[number] for number in one.splits)))
-        return found
+            for assignment in source.enumerator.due(by_source.get(uid, ())):
+                assignments.append((assignment, tuple(source.ids[number] for number in assignment.splits)))
+        return assignments
 
     @staticmethod
     def assigned_event(assignment: Assignment, attempt: str, now: float) -> SplitsAssigned:
@@ -160,5 +160,5 @@ class SplitSources:
             if covered:
                 yield SplitsCovered(uid, checkpoint, ranges(covered))
 
-    def _of(self, subtask: SubtaskId) -> _SplitSource | None:
+    def _source(self, subtask: SubtaskId) -> _SplitSource | None:
         return self._sources.get(subtask.vertex)

@@ -41,15 +41,11 @@ class RestoredState:
     """The state of earlier epochs, from the journal and the tails of the logs.
 
     Attributes:
-        last_triggered: the last triggered checkpoint.
-        last_completed: the last completed checkpoint.
         last_released: the last checkpoint that every sink has released.
         unreleased: completed checkpoints above ``last_released``, ascending.
         sinks_released: sink -> the last checkpoint that it has released, if that is above ``last_released``.
         ended: vertex -> uids of its sources (or input edges) that have ended.
         dropped: vertex -> uids of its sources (or input edges) that were left out.
-        end_of_data: subtasks at their end of data.
-        finished: finished subtasks.
         snapshots: the snapshots of ``last_completed``.
         draining: an earlier epoch accepted a drain, which continues.
         splits: source -> its splits, for sources with splits that have not ended.
@@ -83,8 +79,6 @@ class SubtaskTable:
     """The status and the attempt of every subtask. Questions about all subtasks are answered without a loop over them.
 
     Args:
-        graph: the job's graph.
-        restored: the state of earlier epochs.
         attempts: unfinished subtask -> its attempt, the only one whose reports count (R22).
         has_workers: True if the attempts have not begun. Workers begin the attempts that follow the given ones.
     """
@@ -102,8 +96,8 @@ class SubtaskTable:
         self._attempt = dict(attempts)
         for vertex in graph.vertices:
             for name in vertex.subtasks:
-                known = name in restored.finished
-                self._status[name] = SubtaskStatus.FINISHED if known else unfinished
+                is_finished = name in restored.finished
+                self._status[name] = SubtaskStatus.FINISHED if is_finished else unfinished
         self._count = Counter(self._status.values())
         self._size = {vertex.uid: vertex.parallelism for vertex in graph.vertices}
         self._ended = Counter(name.vertex for name, status in self._status.items() if status in _ENDED)
@@ -114,9 +108,9 @@ class SubtaskTable:
     def __len__(self) -> int:
         return len(self._status)
 
-    def add(self, subtask: SubtaskId, before: AttemptId) -> None:
-        """Add a subtask that is new in the graph. Its first attempt follows ``before`` and has not begun."""
-        self._status[subtask], self._attempt[subtask] = SubtaskStatus.RESTARTING, before
+    def add(self, subtask: SubtaskId, previous: AttemptId) -> None:
+        """Add a subtask that is new in the graph. Its first attempt follows ``previous`` and has not begun."""
+        self._status[subtask], self._attempt[subtask] = SubtaskStatus.RESTARTING, previous
         self._count[SubtaskStatus.RESTARTING] += 1
         self._size[subtask.vertex] += 1
 
@@ -124,11 +118,11 @@ class SubtaskTable:
         return self._status[subtask]
 
     def set_status(self, subtask: SubtaskId, status: SubtaskStatus) -> None:
-        before = self._status[subtask]
-        self._count[before] -= 1
+        previous = self._status[subtask]
+        self._count[previous] -= 1
         self._status[subtask] = status
         self._count[status] += 1
-        self._ended[subtask.vertex] += (status in _ENDED) - (before in _ENDED)
+        self._ended[subtask.vertex] += (status in _ENDED) - (previous in _ENDED)
 
     def statuses(self) -> Mapping[SubtaskId, SubtaskStatus]:
         return dict(self._status)

@@ -31,9 +31,5 @@ def continues_at(log: SubtaskLog, *, batch: bool, by_split: bool) -> int | None:
 
     A batch attempt without its end of data is void as a whole (R23). A source with splits is an exception, because each
     split counts by itself.
-
-    Args:
-        batch: True if the job runs in batch mode.
-        by_split: True if the subtask reads a source with splits.
     """
     return 0 if batch and not by_split and log.state.end_of_data is None else None

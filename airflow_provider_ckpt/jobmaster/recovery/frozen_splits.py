@@ -17,10 +17,10 @@ VERSION = 1
 def freeze_splits(storage: Storage, path: str, uid: str, splits: Iterable[Split]) -> tuple[Split, ...]:
     """Write the list if there is none, and return the list that counts. If another attempt froze it first, that list
     wins."""
-    found = tuple(splits)
-    listed = [{"id": one.id, "value": one.value} for one in found]
-    document = encode_document(KIND, VERSION, uid=uid, splits=listed)
-    return found if storage.create_if_absent(path, document) else read_frozen_splits(storage, path)
+    candidate = tuple(splits)
+    values = [{"id": split.id, "value": split.value} for split in candidate]
+    document = encode_document(KIND, VERSION, uid=uid, splits=values)
+    return candidate if storage.create_if_absent(path, document) else read_frozen_splits(storage, path)
 
 
 def read_frozen_splits(storage: Storage, path: str) -> tuple[Split, ...]:

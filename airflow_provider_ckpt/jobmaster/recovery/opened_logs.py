@@ -48,28 +48,28 @@ def open_logs(
     attempts = first_attempts(epoch, logs)
     check_closed(state, logs)
     for subtask, log in logs.items():
-        void = (restore is not None and restore.is_anew) or is_outdated(log, state.since(subtask.vertex))
+        is_void = (restore is not None and restore.is_from_scratch) or is_outdated(log, state.since(subtask.vertex))
         reset = resets.get(subtask)
-        stays = not void and reset is None
-        if log.state.closed and stays:
-            _finished(journal, subtask, log)
+        stays_closed = not is_void and reset is None
+        if log.state.closed and stays_closed:
+            _journal_finished(journal, subtask, log)
             del attempts[subtask]
             continue
         by_split = state.graph().vertex(subtask.vertex).splits
-        resumes = continues_at(log, batch=mode == "batch", by_split=by_split)
-        if resumes is None and restore is not None and (mode != "batch" or by_split):
-            resumes = restore.continues_at(subtask)
-        if void or (reset is not None and not by_split):
+        resume_at = continues_at(log, batch=mode == "batch", by_split=by_split)
+        if resume_at is None and restore is not None and (mode != "batch" or by_split):
+            resume_at = restore.continues_at(subtask)
+        if is_void or (reset is not None and not by_split):
             log.open(attempts[subtask], 0)
             continue
         positions = () if reset is None else reset.positions
-        if log.open(attempts[subtask], resumes, positions, unless_closed=stays).closed and stays:
-            _finished(journal, subtask, log)  # the previous driver has ended it since it was loaded
+        if log.open(attempts[subtask], resume_at, positions, unless_closed=stays_closed).closed and stays_closed:
+            _journal_finished(journal, subtask, log)  # the previous driver has ended it since it was loaded
             del attempts[subtask]
     return attempts
 
 
-def void_left_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
+def void_removed_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
     """Void the logs of subtasks that a source with splits had before a restart from scratch, or before it was dropped,
     and no longer has.
 
@@ -81,7 +81,9 @@ def void_left_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
         since = state.since(vertex.uid)
         if not vertex.splits or not since:
             continue
-        logs = {one: SubtaskLog(storage, _path(state, one)) for one in _left(storage, state, vertex)}
+        logs = {
+            subtask: SubtaskLog(storage, _path(state, subtask)) for subtask in _removed_subtasks(storage, state, vertex)
+        }
         attempts = first_attempts(epoch, logs)
         for subtask, log in logs.items():
             log.load()
@@ -89,7 +91,7 @@ def void_left_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
                 log.open(attempts[subtask], 0)
 
 
-def _left(storage: Storage, state: JobState, vertex: JobVertex) -> list[SubtaskId]:
+def _removed_subtasks(storage: Storage, state: JobState, vertex: JobVertex) -> list[SubtaskId]:
     """Return the subtasks that have a folder but are not in the graph."""
     names = storage.list(subtask_path(state.job_id, vertex.uid, 0).rpartition("/")[0])
     numbers = sorted(int(name) for name in names if name.isdecimal())
@@ -100,7 +102,7 @@ def _path(state: JobState, subtask: SubtaskId) -> str:
     return subtask_log_path(state.job_id, subtask.vertex, subtask.number)
 
 
-def _finished(journal: OwnedJournal, subtask: SubtaskId, log: SubtaskLog) -> None:
+def _journal_finished(journal: OwnedJournal, subtask: SubtaskId, log: SubtaskLog) -> None:
     if subtask not in journal.state.finished:
         journal.write(SubtaskFinished(subtask, _owner(log), time.time()))
 

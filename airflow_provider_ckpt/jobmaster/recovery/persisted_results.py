@@ -59,25 +59,22 @@ def persisted_operators(state: JobState) -> tuple[str, ...]:
 def read_persisted_result(storage: Storage, job_id: str, operator: str) -> PersistedResult:
     """Return the persisted result of ``operator``. It reads the journal and the logs, and lists the files.
 
-    Args:
-        storage: Storage of the root.
-
     Raises ResultNotPersistedError, NoSuchResultError, SubtaskLogLostError, CorruptJournalError, the storage's
     errors, and PartitionFilesDamagedError if a file is gone or has another size.
     """
     state = Journal(storage, job_id).replay()
     check_journal(storage, state)
-    known = persisted_operators(state)
+    operators = persisted_operators(state)
     is_new = state.plan is None and state.status not in _WITHOUT_RESULTS
-    if operator not in known and not (is_new and state.epoch):
-        shown = state.status or "not known under this root"
-        raise NoSuchResultError(job_id=job_id, operator=operator, status=shown, known=", ".join(known) or "none")
+    if operator not in operators and not (is_new and state.epoch):
+        status = state.status or "not known under this root"
+        raise NoSuchResultError(job_id=job_id, operator=operator, status=status, known=", ".join(operators) or "none")
     if state.plan is None or state.status is not JobStatus.FINISHED:
         raise ResultNotPersistedError(job_id=job_id, operator=operator, status=state.status or "not RUNNING yet")
-    of_subtasks = [_SubtaskResult.of(storage, state, subtask) for subtask in state.graph().vertex(operator).subtasks]
-    for one in of_subtasks:
+    results = [_SubtaskResult.of(storage, state, subtask) for subtask in state.graph().vertex(operator).subtasks]
+    for result in results:
         try:
-            refuse_damaged(storage, one.partition, (file for batch in one.batches for file in batch.files))
+            refuse_damaged(storage, result.partition, (file for batch in result.batches for file in batch.files))
         except PartitionFilesDamagedError as error:
             raise PartitionFilesDamagedError(
                 "{uri} was published with {size} bytes and {found}: the result of {operator!r} of job {job_id!r} is "
@@ -87,11 +84,11 @@ def read_persisted_result(storage: Storage, job_id: str, operator: str) -> Persi
                 operator=operator,
                 **error.data,
             ) from None
-    batches = [(one.partition, batch) for one in of_subtasks for batch in one.batches]
+    batches = [(result.partition, batch) for result in results for batch in result.batches]
     return PersistedResult(
         job_id,
         operator,
-        tuple(storage.spark_uri(f"{place}/{file.path}") for place, batch in batches for file in batch.files),
+        tuple(storage.spark_uri(f"{partition}/{file.path}") for partition, batch in batches for file in batch.files),
         sum(batch.rows for _, batch in batches),
         sum(file.size for _, batch in batches for file in batch.files),
         state.plan.schemas[operator],
@@ -105,18 +102,18 @@ def persisted_folders(storage: Storage, state: JobState, vertex: JobVertex) -> I
     Raises SubtaskLogLostError, and the storage's errors: an unreadable log does not mean that nothing is persisted.
     """
     for subtask in vertex.subtasks:
-        found = _SubtaskResult.of(storage, state, subtask)
-        named = frozenset(dirname(file.path) for batch in found.batches for file in batch.files)
-        yield found.partition, named
+        result = _SubtaskResult.of(storage, state, subtask)
+        folders = frozenset(dirname(file.path) for batch in result.batches for file in batch.files)
+        yield result.partition, folders
 
 
-def unnamed_places(storage: Storage, partition: str, named: frozenset[str]) -> Iterator[str]:
+def unnamed_paths(storage: Storage, partition: str, named: frozenset[str]) -> Iterator[str]:
     """Yield the paths in a partition that are not in ``named``, as few and as high in the tree as possible."""
     for name in storage.list(partition):
         path = f"{partition}/{name}"
-        inside = frozenset(one.removeprefix(f"{name}/") for one in named if one.startswith(f"{name}/"))
+        inside = frozenset(folder.removeprefix(f"{name}/") for folder in named if folder.startswith(f"{name}/"))
         if inside:
-            yield from unnamed_places(storage, path, inside)
+            yield from unnamed_paths(storage, path, inside)
         elif name not in named:
             yield path
 

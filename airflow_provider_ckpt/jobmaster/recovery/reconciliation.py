@@ -60,30 +60,29 @@ class LostResult:
 
 
 def lost_results(
-    graph: JobGraph, ended: Collection[SubtaskId], gone: Callable[[SubtaskId], Iterable[int]]
+    graph: JobGraph, ended: Collection[SubtaskId], missing_entries: Callable[[SubtaskId], Iterable[int]]
 ) -> tuple[LostResult, ...]:
     """Return the lost results that must be produced again.
 
     The search goes from the sinks upwards, because a lost result is needed only if its reader runs.
 
     Args:
-        graph: the job's graph.
         ended: the subtasks at their end of data.
-        gone: returns the positions of the entries in a subtask's log of which a file is gone. It is called at most once
-            for each subtask whose result is needed, and for no other.
+        missing_entries: returns the positions of the entries in a subtask's log of which a file is gone. It is called
+            at most once for each subtask whose result is needed, and for no other.
     """
-    run, found = set(graph.subtasks) - set(ended), list[LostResult]()
+    rerun, lost = set(graph.subtasks) - set(ended), list[LostResult]()
     for vertex in reversed(graph.vertices):
         for subtask in vertex.subtasks:
-            if not vertex.splits and subtask in run:
+            if not vertex.splits and subtask in rerun:
                 continue  # everything that it has published is void (R23)
-            kept = subtask if vertex.persist else None
-            wanted = next((consumer for consumer, _ in readers(graph, subtask) if consumer in run), kept)
-            positions = () if wanted is None else tuple(sorted(gone(subtask)))
-            if wanted is not None and positions:
-                run.add(subtask)
-                found.append(LostResult(subtask, positions, wanted))
-    return tuple(found)
+            outside = subtask if vertex.persist else None
+            reader = next((consumer for consumer, _ in readers(graph, subtask) if consumer in rerun), outside)
+            positions = () if reader is None else tuple(sorted(missing_entries(subtask)))
+            if reader is not None and positions:
+                rerun.add(subtask)
+                lost.append(LostResult(subtask, positions, reader))
+    return tuple(lost)
 
 
 @dataclass(frozen=True)
@@ -140,46 +139,53 @@ class Reconciler:
             return self._reconcile(state)
 
     def _reconcile(self, state: JobState) -> Reconciliation:
-        graph, logs = state.graph(), self._counted(state)
+        graph, logs = state.graph(), self._valid_logs(state)
         ended = [name for name in graph.subtasks if name in logs and logs[name].has_ended]
 
-        def gone(subtask: SubtaskId) -> list[int]:
+        def missing_entries(subtask: SubtaskId) -> list[int]:
             if subtask not in logs:
                 return []
             partition = partition_path(self._job_id, subtask.vertex, subtask.number)
             return lost_entries(self._storage, partition, logs[subtask].records())
 
-        places = _Places(self._storage, self._job_id, state)
-        resets = {one.producer: _reset(one, graph, logs, places) for one in lost_results(graph, ended, gone)}
-        resets |= self._without_log(state, {*ended, *resets})
+        split_numbers = _SplitNumbers(self._storage, self._job_id, state)
+        resets = {
+            lost.producer: _reset(lost, graph, logs, split_numbers)
+            for lost in lost_results(graph, ended, missing_entries)
+        }
+        resets |= self._resets_without_log(state, {*ended, *resets})
         kept = tuple(name for name in ended if name not in resets)
         return Reconciliation(resets, kept, _splits_kept(graph, logs, resets))
 
-    def _without_log(self, state: JobState, known: set[SubtaskId]) -> dict[SubtaskId, Reset]:
+    def _resets_without_log(self, state: JobState, handled: set[SubtaskId]) -> dict[SubtaskId, Reset]:
         """Return resets of subtasks that are at their ends in the journal but not in their logs, because log entries
         are gone.
 
         Raises SubtaskLogLostError for a finished subtask, and for a source with splits, because it is unknown which
         splits it had read.
         """
-        found = {}
-        for subtask in [one for one in state.graph().subtasks if one in state.end_of_data and one not in known]:
+        resets = {}
+        for subtask in [
+            candidate
+            for candidate in state.graph().subtasks
+            if candidate in state.end_of_data and candidate not in handled
+        ]:
             if state.graph().vertex(subtask.vertex).splits or subtask in state.finished:
                 path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
                 raise reopened(path, subtask)
-            found[subtask] = Reset(subtask, (), subtask)
-        return found
+            resets[subtask] = Reset(subtask, (), subtask)
+        return resets
 
-    def _counted(self, state: JobState) -> dict[SubtaskId, TailingLogReader]:
+    def _valid_logs(self, state: JobState) -> dict[SubtaskId, TailingLogReader]:
         """Return the logs whose entries still count."""
-        found = {}
-        for name in state.graph().subtasks:
-            if name not in self._logs:
-                path = subtask_log_path(self._job_id, name.vertex, name.number)
-                self._logs[name] = TailingLogReader(self._storage, path)
-            if not is_outdated(self._logs[name], state.since(name.vertex)):
-                found[name] = self._logs[name]
-        return found
+        valid = {}
+        for subtask in state.graph().subtasks:
+            if subtask not in self._logs:
+                path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
+                self._logs[subtask] = TailingLogReader(self._storage, path)
+            if not is_outdated(self._logs[subtask], state.since(subtask.vertex)):
+                valid[subtask] = self._logs[subtask]
+        return valid
 
 
 @contextmanager
@@ -195,42 +201,44 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-class _Places:
+class _SplitNumbers:
     """Numbers of splits in the frozen lists of their sources. Each list is read once."""
 
     def __init__(self, storage: Storage, job_id: str, state: JobState) -> None:
         self._storage, self._job_id, self._frozen = storage, job_id, state.frozen
-        self._of: dict[str, dict[str, int]] = {}
+        self._numbers: dict[str, dict[str, int]] = {}
 
     def of(self, source: str) -> Mapping[str, int]:
-        if source not in self._of:
+        if source not in self._numbers:
             frozen = self._frozen.get(source)
             path = None if frozen is None else frozen.path
             splits = () if path is None else read_frozen_splits(self._storage, f"{job_path(self._job_id)}/{path}")
-            self._of[source] = {split.id: number for number, split in enumerate(splits)}
-        return self._of[source]
+            self._numbers[source] = {split.id: number for number, split in enumerate(splits)}
+        return self._numbers[source]
 
 
-def _reset(lost: LostResult, graph: JobGraph, logs: Mapping[SubtaskId, LogReader], places: _Places) -> Reset:
+def _reset(
+    lost: LostResult, graph: JobGraph, logs: Mapping[SubtaskId, LogReader], split_numbers: _SplitNumbers
+) -> Reset:
     subtask, positions = lost.producer, ranges(lost.positions)
     if not graph.vertex(subtask.vertex).splits:
         return Reset(subtask, positions, lost.consumer)
-    known, gone = places.of(subtask.vertex), set(lost.positions)
-    entries = [record for number, record in logs[subtask].records() if number in gone and isinstance(record, Batch)]
-    splits = ranges(known[name] for entry in entries for name in entry.splits if name in known)
+    numbers, missing = split_numbers.of(subtask.vertex), set(lost.positions)
+    entries = [record for number, record in logs[subtask].records() if number in missing and isinstance(record, Batch)]
+    splits = ranges(numbers[name] for entry in entries for name in entry.splits if name in numbers)
     return Reset(subtask, positions, lost.consumer, splits)
 
 
 def _splits_kept(
     graph: JobGraph, logs: Mapping[SubtaskId, LogReader], resets: Mapping[SubtaskId, Reset]
 ) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for vertex in [one for one in graph.vertices if one.splits]:
-        found[vertex.uid] = sum(
+    counts: dict[str, int] = {}
+    for vertex in [vertex for vertex in graph.vertices if vertex.splits]:
+        counts[vertex.uid] = sum(
             len(record.splits)
             for name in vertex.subtasks
             if name in logs
             for position, record in logs[name].records()
             if isinstance(record, Batch) and not (name in resets and is_in(resets[name].positions, position))
         )
-    return found
+    return counts

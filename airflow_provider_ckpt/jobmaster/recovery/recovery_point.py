@@ -46,8 +46,8 @@ def find_recovery_point(
     graph: JobGraph,
     mode: RuntimeMode,
     *,
-    is_anew: bool,
-    asked: RestorePoint | None,
+    from_scratch: bool,
+    requested: RestorePoint | None,
 ) -> RecoveryPoint:
     """Return where the run starts. It reads only.
 
@@ -55,13 +55,13 @@ def find_recovery_point(
 
     Args:
         graph: Graph that this run uses.
-        is_anew: True if no checkpoint covers anything and the job's definition does not fit the recorded one.
-        asked: Checked checkpoint that the user wants to go back to (:func:`~.restore.restore_point`).
+        from_scratch: True if no checkpoint covers anything and the job's definition does not fit the recorded one.
+        requested: Checked checkpoint that the user wants to go back to (:func:`~.restore.restore_point`).
     """
-    if is_anew:
+    if from_scratch:
         return RecoveryPoint(beginning(state))
-    if asked is not None:
-        return RecoveryPoint(asked)
+    if requested is not None:
+        return RecoveryPoint(requested)
     if not state.restored_epoch or state.restored != state.last_completed:
         return RecoveryPoint(
             None
@@ -82,45 +82,44 @@ def interrupted_restore(
 
     Such a driver died after it had rewound some logs and not others (R4). No checkpoint has completed since. No query
     was started before all logs of that time were rewound, so it is correct to rewind all of them once more.
-
-    Args:
-        logs: Loaded logs.
     """
-    anew = state.restored_epoch == state.anew_epoch
+    from_scratch = state.restored_epoch == state.anew_epoch
     epoch, by_split = state.restored_epoch, {vertex.uid for vertex in graph.vertices if vertex.splits}
-    unfinished = _to_be_taken_back(logs, by_split, anew=anew)
+    unfinished = _subtasks_to_rewind(logs, by_split, from_scratch=from_scratch)
     if mode == "batch":  # there are no Spark folders, and an attempt without its end is void in any case
-        back = all(_was_opened(logs[subtask], epoch) for subtask in unfinished)
+        is_complete = all(_was_opened(logs[subtask], epoch) for subtask in unfinished)
     else:
-        back = all(
+        is_complete = all(
             _was_opened(logs[subtask], epoch)
             if subtask.vertex in by_split
-            else _is_back(storage, job_id, subtask, logs[subtask], epoch)
+            else _has_rewound(storage, job_id, subtask, logs[subtask], epoch)
             for subtask in unfinished
         )
-    if back:
+    if is_complete:
         return None
-    return beginning(state) if anew else RestorePoint(state.restored, state.checkpoints[state.restored])
+    return beginning(state) if from_scratch else RestorePoint(state.restored, state.checkpoints[state.restored])
 
 
-def _to_be_taken_back(logs: Mapping[SubtaskId, SubtaskLog], by_split: set[str], *, anew: bool) -> list[SubtaskId]:
+def _subtasks_to_rewind(
+    logs: Mapping[SubtaskId, SubtaskLog], by_split: set[str], *, from_scratch: bool
+) -> list[SubtaskId]:
     """Return the subtasks whose logs a restore must rewind.
 
     A log that was never opened belongs to a new vertex, and has nothing to rewind. At a restart from scratch, subtasks
     with splits are left out, because opening their logs voids the old entries (``is_outdated``). An unopened log means
     nothing there: a rescale may have brought the subtask back just before the driver died (R21).
     """
-    if anew:
-        return [one for one, log in logs.items() if log.state.opened and one.vertex not in by_split]
-    return [one for one, log in logs.items() if log.state.opened and not log.state.closed]
+    if from_scratch:
+        return [subtask for subtask, log in logs.items() if log.state.opened and subtask.vertex not in by_split]
+    return [subtask for subtask, log in logs.items() if log.state.opened and not log.state.closed]
 
 
 def _was_opened(log: SubtaskLog, epoch: int) -> bool:
-    return any(isinstance(one, Open) and one.epoch >= epoch for _, one in log.records())
+    return any(isinstance(record, Open) and record.epoch >= epoch for _, record in log.records())
 
 
-def _is_back(storage: Storage, job_id: str, subtask: SubtaskId, log: SubtaskLog, epoch: int) -> bool:
+def _has_rewound(storage: Storage, job_id: str, subtask: SubtaskId, log: SubtaskLog, epoch: int) -> bool:
     records = log.records()
     folders, _ = spark_folders(storage, job_id, subtask)
     newest = folders.previous(records)
-    return any(isinstance(one, Open) and one.attempt == newest and one.epoch >= epoch for _, one in records)
+    return any(isinstance(record, Open) and record.attempt == newest and record.epoch >= epoch for _, record in records)

@@ -36,7 +36,7 @@ class RestorePoint:
     completed: CheckpointCompleted | None
 
     @property
-    def is_anew(self) -> bool:
+    def is_from_scratch(self) -> bool:
         return self.completed is None
 
     def continues_at(self, subtask: SubtaskId) -> int:
@@ -100,8 +100,8 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
         refuse(f"it is not a checkpoint of this job; those are {storage.full_uri(checkpoint_path(job_id, 0))[:-1]}<n>")
     completed = state.checkpoints.get(number)
     if completed is None:
-        known = ", ".join(str(n) for n in sorted(state.checkpoints)[-5:]) or "none"
-        refuse(f"no such checkpoint is known; the last ones are: {known}")
+        checkpoints = ", ".join(str(number) for number in sorted(state.checkpoints)[-5:]) or "none"
+        refuse(f"no such checkpoint is known; the last ones are: {checkpoints}")
     if state.anew_epoch and (state.restored_epoch, state.restored) == (state.anew_epoch, number):
         refuse("the job was restarted from scratch after it; use 'latest'")
     if number != state.last_completed:
@@ -127,7 +127,7 @@ def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored
         kept = {uid: at for uid, at in uids.items() if _was_dropped(uid, at, snapshots)}
         if kept:
             dropped[vertex] = kept
-    return Restored(point.checkpoint, dropped, now, point.is_anew)
+    return Restored(point.checkpoint, dropped, now, point.is_from_scratch)
 
 
 def _was_dropped(uid: str, at: int, snapshots: list[Snapshot]) -> bool:
@@ -148,13 +148,13 @@ def _was_dropped(uid: str, at: int, snapshots: list[Snapshot]) -> bool:
 
 def _number(storage: Storage, job_id: str, restore: str) -> int | None:
     folder, _, name = restore.rstrip("/").rpartition("/")
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         return None
-    number = int(found[1])
-    here = storage.full_uri(checkpoint_path(job_id, number)).rpartition("/")[0]
-    plain = here.removeprefix("file://")
-    return number if folder in ("", here, plain) else None
+    number = int(match[1])
+    checkpoints_uri = storage.full_uri(checkpoint_path(job_id, number)).rpartition("/")[0]
+    local_path = checkpoints_uri.removeprefix("file://")
+    return number if folder in ("", checkpoints_uri, local_path) else None
 
 
 def _purged(storage: Storage, job_id: str, subtask: SubtaskId, snapshot: Snapshot | None) -> str | None:

@@ -15,9 +15,6 @@ def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None
     """Return the state with which the coordinator starts.
 
     Ends of data that only a log has are not included, because the runners report them.
-
-    Args:
-        splits: Progress of each source with splits.
     """
     return RestoredState(
         last_triggered=state.last_triggered,

@@ -38,15 +38,15 @@ def _restored(
     state: JobState, vertex: JobVertex, logs: Mapping[SubtaskId, LogReader], splits: Sequence[Split], parallelism: int
 ) -> RestoredSplits:
     ids = [split.id for split in splits]
-    places = {name: number for number, name in enumerate(ids)}
+    number_of = {name: number for number, name in enumerate(ids)}
     published: dict[int, tuple[SubtaskId, int]] = {}
     # checked before the entries are read, because attempts may still run (W13): all entries of an ended log are seen
     ended = [subtask for subtask in vertex.subtasks if logs[subtask].has_ended]
     for subtask in vertex.subtasks:
         for position, record in logs[subtask].records():
             for name in record.splits if isinstance(record, Batch) else ():
-                if name in places:
-                    published[places[name]] = (subtask, position)
+                if name in number_of:
+                    published[number_of[name]] = (subtask, position)
     unfinished = [subtask for subtask in vertex.subtasks if subtask not in ended]
     covered = numbers(covered_splits(state, vertex.uid, state.last_completed))
     return RestoredSplits(ids, unfinished[:parallelism], covered, published, ended=ended)
@@ -60,8 +60,8 @@ def readers_wanted(state: JobState, uid: str, declared: int) -> int:
     """
     if state.plan is None or (definition := state.definition) is None or uid not in definition.sources:
         return declared
-    is_as_then = definition.sources[uid].parallelism == declared
-    return state.plan.rescaled.get(uid, declared) if is_as_then else declared
+    is_unchanged = definition.sources[uid].parallelism == declared
+    return state.plan.rescaled.get(uid, declared) if is_unchanged else declared
 
 
 def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
@@ -73,17 +73,17 @@ def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
     definition = state.definition
     if definition is None:
         return parallelism
-    before = next((vertex for vertex in state.graph().vertices if vertex.uid == uid), None)
-    if before is None or not before.splits:
+    previous = next((vertex for vertex in state.graph().vertices if vertex.uid == uid), None)
+    if previous is None or not previous.splits:
         return parallelism
     declared = definition.sources[uid].parallelism
-    ended = [subtask for subtask in before.subtasks if subtask in state.end_of_data]
-    if declared == parallelism or len(ended) == before.parallelism:
-        return before.parallelism
-    return max(before.parallelism, len(ended) + parallelism)
+    ended = [subtask for subtask in previous.subtasks if subtask in state.end_of_data]
+    if declared == parallelism or len(ended) == previous.parallelism:
+        return previous.parallelism
+    return max(previous.parallelism, len(ended) + parallelism)
 
 
-def splits_left(
+def unread_splits(
     storage: Storage, job_id: str, state: JobState, logs: Mapping[SubtaskId, TailingLogReader]
 ) -> dict[str, RestoredSplits]:
     """Return the unread splits of each source, by uid.
@@ -98,10 +98,10 @@ def splits_left(
             lists[vertex.uid] = read_frozen_splits(storage, f"{job_id}/{frozen.path}")
     assert state.definition is not None
     declared = {uid: state.definition.sources[uid].parallelism for uid in lists}
-    readers = {uid: readers_wanted(state, uid, width or 1) for uid, width in declared.items()}
-    found = restored_splits(state, state.graph(), logs, lists, readers)
-    return {uid: _with_assigned(one, state.splits_assigned.get(uid, {})) for uid, one in found.items()}
+    readers = {uid: readers_wanted(state, uid, number or 1) for uid, number in declared.items()}
+    restored = restored_splits(state, state.graph(), logs, lists, readers)
+    return {uid: _with_assigned(splits, state.splits_assigned.get(uid, {})) for uid, splits in restored.items()}
 
 
 def _with_assigned(splits: RestoredSplits, assigned: Mapping[SubtaskId, Ranges]) -> RestoredSplits:
-    return replace(splits, assigned={subtask: sorted(numbers(each)) for subtask, each in assigned.items()})
+    return replace(splits, assigned={subtask: sorted(numbers(spans)) for subtask, spans in assigned.items()})

@@ -29,12 +29,12 @@ class TakenOver:
     """The result of a claim.
 
     Args:
-        before: Fate of the previous driver; "none" if there was none, "upgraded" if it is this process.
+        predecessor: Fate of the previous driver; "none" if there was none, "upgraded" if it is this process.
         resumed: True if the job has run before.
     """
 
     epoch: int
-    before: str
+    predecessor: str
     resumed: bool
 
 
@@ -55,18 +55,14 @@ def claim(
 
     Args:
         attempt: The caller's name for this try, for the journal.
-        admit: See :meth:`Journal.claim`.
-        releases_only: See :meth:`Journal.claim`.
-        deployment: See :meth:`Journal.claim`.
-        upgrades: See :meth:`Journal.claim`.
     """
     now, only = time.time(), releases_only
     mark(worker, journal.root, journal.job_id)
     epoch = journal.claim(attempt, worker, now, admit, releases_only=only, deployment=deployment, upgrades=upgrades)
     predecessor = journal.predecessor
-    before = end_worker(predecessor, journal.root, journal.job_id, grace=GRACE) if predecessor else "none"
-    before = "upgraded" if upgrades else before
-    return TakenOver(epoch, before, journal.state.created is not None)
+    fate = end_worker(predecessor, journal.root, journal.job_id, grace=GRACE) if predecessor else "none"
+    fate = "upgraded" if upgrades else fate
+    return TakenOver(epoch, fate, journal.state.created is not None)
 
 
 def refuse_living_driver(state: JobState, now: float, root: str) -> None:
@@ -76,13 +72,12 @@ def refuse_living_driver(state: JobState, now: float, root: str) -> None:
     the last :data:`RECENT` seconds. The process that prepared a job for workers does not count, because it leaves.
 
     Args:
-        state: The journal's current state.
         now: Epoch seconds by the clock of this host.
         root: URI of the root, for display.
 
     Raises JobRunsError if another driver has the job and lives.
     """
-    worker, alive, last = state.worker, is_alive(state.worker), _last_sign(state)
+    worker, alive, last = state.worker, is_alive(state.worker), _last_entry_time(state)
     is_planned = 0 < state.deployment == state.epoch
     if not state.is_held or is_planned or (alive and worker.pid == os.getpid()):
         return
@@ -118,8 +113,10 @@ def _wait(now: float, last: float) -> str:
     )
 
 
-def _last_sign(state: JobState) -> float | None:
+def _last_entry_time(state: JobState) -> float | None:
     """Return the time, in epoch seconds, of the newest journal entry whose time the state keeps."""
-    begun = [one.at for one in (state.created, state.plan) if one is not None]
-    checkpoints = [one.at for kept in (state.checkpoints, state.triggered, state.releases) for one in kept.values()]
+    begun = [event.at for event in (state.created, state.plan) if event is not None]
+    checkpoints = [
+        event.at for events in (state.checkpoints, state.triggered, state.releases) for event in events.values()
+    ]
     return max([*begun, *checkpoints], default=None)

@@ -25,7 +25,7 @@ class ReleasePolicies:
 
     @classmethod
     def of(cls, sinks: Iterable[SinkOperator]) -> ReleasePolicies:
-        known = list(sinks)
-        final_only = frozenset(one.uid for one in known if one.release == "final")
-        gates = {one.uid: one.gate for one in known if one.gate is not None}
-        return cls(final_only, gates, transactions(known))
+        operators = list(sinks)
+        final_only = frozenset(operator.uid for operator in operators if operator.release == "final")
+        gates = {operator.uid: operator.gate for operator in operators if operator.gate is not None}
+        return cls(final_only, gates, transactions(operators))

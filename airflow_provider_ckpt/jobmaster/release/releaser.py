@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from airflow_provider_ckpt.coordinator.protocol.messages import ReleaseDone, ReleaseFailed, ReleaseHeld
 from airflow_provider_ckpt.errors import CkptError, kind_and_text
 from airflow_provider_ckpt.jobmaster.release.release_policies import ReleasePolicies
-from airflow_provider_ckpt.jobmaster.release.sink_releases import GateClosed, Since, SinkReleases
+from airflow_provider_ckpt.jobmaster.release.sink_releases import GateClosed, ReleaseProgress, SinkReleases
 from airflow_provider_ckpt.journal.events import CheckpointCompleted
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import SubtaskId
@@ -22,10 +22,6 @@ class Releaser:
     """Threads that release in sinks. The caller asks for one release of a sink at a time.
 
     Args:
-        graph: See :class:`SinkReleases`.
-        logs: See :class:`SinkReleases`.
-        sinks: See :class:`SinkReleases`.
-        policies: See :class:`SinkReleases`.
         post: Function that receives the answer to each release.
         check_fenced: Function that raises if a later epoch was claimed.
     """
@@ -46,19 +42,19 @@ class Releaser:
         self._epoch, self._post, self._check_fenced = epoch, post, check_fenced
         self._thread = ThreadPoolExecutor(max(1, len(sinks)), thread_name_prefix="ckpt-release")
 
-    def release(self, sink: str, completed: CheckpointCompleted, since: Since) -> None:
+    def release(self, sink: str, completed: CheckpointCompleted, progress: ReleaseProgress) -> None:
         """Release in ``sink`` the staged output up to ``completed``. The answer comes as a message."""
-        self._thread.submit(self._run, sink, completed, since)
+        self._thread.submit(self._run, sink, completed, progress)
 
     def close(self) -> None:
         """Wait until the running releases are over."""
         self._thread.shutdown(wait=True)
 
-    def _run(self, sink: str, completed: CheckpointCompleted, since: Since) -> None:
+    def _run(self, sink: str, completed: CheckpointCompleted, progress: ReleaseProgress) -> None:
         number = completed.checkpoint
         try:
             self._check_fenced()
-            counts = self._releases.carry_out(sink, completed, since)
+            counts = self._releases.carry_out(sink, completed, progress)
         except GateClosed as closed:
             self._post(ReleaseHeld(self._epoch, number, sink, closed.sink))
         except CkptError as error:

@@ -27,90 +27,9 @@ from airflow_provider_ckpt.subtasklog.records import Batch
 Counts = Mapping[str, int]
 EARLIER_ROWS = "earlier_rows"
 """Key of the rows that an earlier call had already released, as the sink reports. They are included in ``rows``."""
-
-
-def line_kind(checkpoint: int, parts: Mapping[int, Counts]) -> dict[str, int]:
-    """Add up the counts of several releases of one sink, as the counts of ``checkpoint``.
-
-    Rows that were released as an earlier checkpoint are also counted under EARLIER_ROWS.
-
-    Args:
-        checkpoint: The newest of the checkpoints.
-        parts: Counts of each release, by its checkpoint.
-    """
-    names = dict.fromkeys(["rows", *(name for counts in parts.values() for name in counts)])
-    told = {name: sum(counts.get(name, 0) for counts in parts.values()) for name in names}
-    earlier = sum(of.get("rows" if at < checkpoint else EARLIER_ROWS, 0) for at, of in parts.items())
-    return {**told, EARLIER_ROWS: earlier} if earlier else told
-
-
-class ReleaseCounts:
-    """The row counts of the sinks of one run.
-
-    If the answer to a release was lost, in this run or an earlier one, the sink skips those rows in the next call and
-    does not count them again. The next call still gets their handles, because the journal does not know of the release.
-    So their rows are counted from the handles of that call.
-    """
-
-    def __init__(self) -> None:
-        self._counted: dict[str, set[str]] = {}
-
-    def of(self, uid: str, handles: Iterable[Handle], counts: Counts) -> dict[str, int]:
-        """Return the counts of one release, including rows that no answer has counted before.
-
-        Checkpoints of one sink ascend, and so do the first handles of its calls. A handle that is missing from one call
-        never comes again.
-
-        Args:
-            handles: All handles of the call, which are released now.
-            counts: Counts that the sink returned.
-        """
-        rows = {str(handle["id"]): handle.get("rows") for handle in handles}
-        known = self._counted.get(uid, set())
-        self._counted[uid] = set(rows)
-        told = sum(number or 0 for handle_id, number in rows.items() if handle_id not in known)
-        if "rows" not in counts or None in rows.values():
-            return dict(counts)  # the handles of a user's own sink may lack row counts, so its counts are used
-        earlier = max(0, told - counts["rows"])
-        return {**counts, "rows": told, **({EARLIER_ROWS: earlier} if earlier else {})}
-
-
-class TransactionGroup:
-    """The joint releases of one transaction in one run. Each sink's request returns each of its counts once, even if
-    the call for another sink has released it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._reached: dict[str, int] = {}
-        self._untold: dict[str, dict[int, Counts]] = {}
-
-    def carry_out(self, uid: str, checkpoint: int, release: Callable[[], Mapping[str, Counts]]) -> dict[str, int]:
-        """Release the transaction up to ``checkpoint``, unless that is done. Return the counts of ``uid`` that no call
-        has returned.
-
-        Args:
-            release: Function that releases all sinks of the transaction, and returns counts by uid. Its errors are
-                raised.
-        """
-        with self._lock:  # a concurrent call would only wait in the database
-            if self._reached.get(uid, 0) < checkpoint:
-                for member, counts in release().items():
-                    self._reached[member] = checkpoint
-                    self._untold.setdefault(member, {})[checkpoint] = counts
-            return line_kind(checkpoint, self._untold.pop(uid, {}))
-
-
-Since = Mapping[str, SinkProgress]
+ReleaseProgress = Mapping[str, SinkProgress]
 """Sink uid → progress of its releases."""
 _NOTHING = SinkProgress()
-
-
-class GateClosed(Exception):
-    """The gate of ``sink`` holds back its rows, and those of its transaction."""
-
-    def __init__(self, sink: str) -> None:
-        super().__init__(sink)
-        self.sink = sink
 
 
 class SinkReleases:
@@ -119,8 +38,6 @@ class SinkReleases:
     Args:
         graph: Function that returns the graph that the job runs now.
         logs: Loaded logs of every subtask that a checkpoint covers.
-        sinks: Bound sinks by uid.
-        policies: Release rules of the sinks.
     """
 
     def __init__(
@@ -135,9 +52,9 @@ class SinkReleases:
         self._graph, self._logs = graph, logs
         self._counts = ReleaseCounts()
         # one object for each transaction, so that a slow transaction does not hold up the others
-        self._together = {members: TransactionGroup() for members in policies.transactions.values()}
+        self._groups = {members: TransactionGroup() for members in policies.transactions.values()}
 
-    def carry_out(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, int]:
+    def carry_out(self, uid: str, completed: CheckpointCompleted, progress: ReleaseProgress) -> dict[str, int]:
         """Release the output staged between the sink's last released checkpoint and ``completed``. Return the sink's
         counts, including rows whose count was lost before (:class:`ReleaseCounts`).
 
@@ -146,34 +63,41 @@ class SinkReleases:
         if uid in self._policies.final_only and not completed.is_final:
             return {}
         if uid in self._policies.transactions:
-            together = self._together[self._policies.transactions[uid]]
-            return together.carry_out(uid, completed.checkpoint, lambda: self._release_all(uid, completed, since))
-        handles = self._let_pass(uid, completed, since)
+            group = self._groups[self._policies.transactions[uid]]
+            return group.carry_out(uid, completed.checkpoint, lambda: self._release_all(uid, completed, progress))
+        handles = self._handles_past_gate(uid, completed, progress)
         sink = self._sinks[uid]
         answer = sink.release(handles, completed.checkpoint)
         return self._counts.of(uid, handles, checked_counts(uid, sink, answer, handles))
 
-    def _release_all(self, uid: str, completed: CheckpointCompleted, since: Since) -> dict[str, dict[str, int]]:
+    def _release_all(
+        self, uid: str, completed: CheckpointCompleted, progress: ReleaseProgress
+    ) -> dict[str, dict[str, int]]:
         """Release in all sinks of the transaction, once the gate of each is open."""
         members = self._policies.transactions[uid]
-        shares = [
-            ReleaseParticipant(self._sinks[member], self._let_pass(member, completed, since)) for member in members
+        participants = [
+            ReleaseParticipant(self._sinks[member], self._handles_past_gate(member, completed, progress))
+            for member in members
         ]
         sink = self._sinks[uid]
-        counts = checked_together(uid, sink, sink.release_together(shares, completed.checkpoint), len(shares))
-        found = zip(members, shares, counts, strict=True)
+        counts = checked_together(
+            uid, sink, sink.release_together(participants, completed.checkpoint), len(participants)
+        )
+        results = zip(members, participants, counts, strict=True)
         return {
-            one: self._counts.of(one, share.handles, checked_counts(one, share.sink, count, share.handles))
-            for one, share, count in found
+            member: self._counts.of(
+                member, participant.handles, checked_counts(member, participant.sink, count, participant.handles)
+            )
+            for member, participant, count in results
         }
 
-    def _let_pass(self, uid: str, completed: CheckpointCompleted, since: Since) -> list[Handle]:
-        handles = self._handles(uid, completed, since.get(uid, _NOTHING))
-        if not self._is_open(uid, completed, handles):
+    def _handles_past_gate(self, uid: str, completed: CheckpointCompleted, progress: ReleaseProgress) -> list[Handle]:
+        handles = self._handles(uid, completed, progress.get(uid, _NOTHING))
+        if not self._is_gate_open(uid, completed, handles):
             raise GateClosed(uid)
         return handles
 
-    def _is_open(self, uid: str, completed: CheckpointCompleted, handles: Sequence[Handle]) -> bool:
+    def _is_gate_open(self, uid: str, completed: CheckpointCompleted, handles: Sequence[Handle]) -> bool:
         gate = self._policies.gates.get(uid)
         if gate is None:
             return True
@@ -207,25 +131,27 @@ class SinkReleases:
                 cause=cause,
             ) from error
 
-    def _handles(self, uid: str, completed: CheckpointCompleted, since: SinkProgress) -> list[Handle]:
-        found: list[Handle] = []
-        for vertex in [one for one in self._graph().vertices if uid in one.sinks]:
+    def _handles(self, uid: str, completed: CheckpointCompleted, progress: SinkProgress) -> list[Handle]:
+        handles: list[Handle] = []
+        for vertex in [vertex for vertex in self._graph().vertices if uid in vertex.sinks]:
             for subtask in [
-                one for one in vertex.subtasks if one in completed.subtasks
+                subtask for subtask in vertex.subtasks if subtask in completed.subtasks
             ]:  # new ones may have come since
-                found += self._of(subtask, uid, completed, since)
-        return found
+                handles += self._subtask_handles(subtask, uid, completed, progress)
+        return handles
 
-    def _of(self, subtask: SubtaskId, uid: str, completed: CheckpointCompleted, since: SinkProgress) -> list[Handle]:
+    def _subtask_handles(
+        self, subtask: SubtaskId, uid: str, completed: CheckpointCompleted, progress: SinkProgress
+    ) -> list[Handle]:
         end, log, is_final = position(completed, subtask), self._logs[subtask], uid in self._policies.final_only
         # a sink that releases at the end only has not released anything so far
-        start = 0 if is_final or since.released is None else position(since.released, subtask)
+        start = 0 if is_final or progress.released is None else position(progress.released, subtask)
         records = log.records(start)
         if log.position < end:  # a part must not be released as the whole
             raise SubtaskLogLostError(log=log.path, next=log.position, covered=end, checkpoint=completed.checkpoint)
         return [
             dict(record.handles[uid])
-            for number, record in (from_epoch(records, since.epoch) if is_final else records)
+            for number, record in (from_epoch(records, progress.epoch) if is_final else records)
             if isinstance(record, Batch) and number < end and uid in record.handles
         ]
 
@@ -234,3 +160,82 @@ def position(completed: CheckpointCompleted, subtask: SubtaskId) -> int:
     """Return the position up to which the checkpoint covers the subtask's log; 0 if the subtask had not started."""
     snapshot = completed.subtasks.get(subtask)
     return 0 if snapshot is None else snapshot.position
+
+
+class TransactionGroup:
+    """The joint releases of one transaction in one run. Each sink's request returns each of its counts once, even if
+    the call for another sink has released it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reached: dict[str, int] = {}
+        self._uncollected: dict[str, dict[int, Counts]] = {}
+
+    def carry_out(self, uid: str, checkpoint: int, release: Callable[[], Mapping[str, Counts]]) -> dict[str, int]:
+        """Release the transaction up to ``checkpoint``, unless that is done. Return the counts of ``uid`` that no call
+        has returned.
+
+        Args:
+            release: Function that releases all sinks of the transaction, and returns counts by uid. Its errors are
+                raised.
+        """
+        with self._lock:  # a concurrent call would only wait in the database
+            if self._reached.get(uid, 0) < checkpoint:
+                for member, counts in release().items():
+                    self._reached[member] = checkpoint
+                    self._uncollected.setdefault(member, {})[checkpoint] = counts
+            return summed_counts(checkpoint, self._uncollected.pop(uid, {}))
+
+
+class ReleaseCounts:
+    """The row counts of the sinks of one run.
+
+    If the answer to a release was lost, in this run or an earlier one, the sink skips those rows in the next call and
+    does not count them again. The next call still gets their handles, because the journal does not know of the release.
+    So their rows are counted from the handles of that call.
+    """
+
+    def __init__(self) -> None:
+        self._counted: dict[str, set[str]] = {}
+
+    def of(self, uid: str, handles: Iterable[Handle], counts: Counts) -> dict[str, int]:
+        """Return the counts of one release, including rows that no answer has counted before.
+
+        Checkpoints of one sink ascend, and so do the first handles of its calls. A handle that is missing from one call
+        never comes again.
+
+        Args:
+            handles: All handles of the call, which are released now.
+        """
+        rows = {str(handle["id"]): handle.get("rows") for handle in handles}
+        counted = self._counted.get(uid, set())
+        self._counted[uid] = set(rows)
+        total = sum(number or 0 for handle_id, number in rows.items() if handle_id not in counted)
+        if "rows" not in counts or None in rows.values():
+            return dict(counts)  # the handles of a user's own sink may lack row counts, so its counts are used
+        earlier = max(0, total - counts["rows"])
+        return {**counts, "rows": total, **({EARLIER_ROWS: earlier} if earlier else {})}
+
+
+def summed_counts(checkpoint: int, by_checkpoint: Mapping[int, Counts]) -> dict[str, int]:
+    """Add up the counts of several releases of one sink, as the counts of ``checkpoint``.
+
+    Rows that were released as an earlier checkpoint are also counted under EARLIER_ROWS.
+
+    Args:
+        checkpoint: The newest of the checkpoints.
+    """
+    names = dict.fromkeys(["rows", *(name for counts in by_checkpoint.values() for name in counts)])
+    total = {name: sum(counts.get(name, 0) for counts in by_checkpoint.values()) for name in names}
+    earlier = sum(
+        counts.get("rows" if number < checkpoint else EARLIER_ROWS, 0) for number, counts in by_checkpoint.items()
+    )
+    return {**total, EARLIER_ROWS: earlier} if earlier else total
+
+
+class GateClosed(Exception):
+    """The gate of ``sink`` holds back its rows, and those of its transaction."""
+
+    def __init__(self, sink: str) -> None:
+        super().__init__(sink)
+        self.sink = sink

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from airflow_provider_ckpt.jobmaster.recovery.persisted_results import persisted_folders, unnamed_places
+from airflow_provider_ckpt.jobmaster.recovery.persisted_results import persisted_folders, unnamed_paths
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph, layout_of
@@ -38,7 +38,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 log = logging.getLogger(__name__)
 SinksOf = Callable[[JobState], Mapping[str, BoundSink]]
 """A function that returns the reachable sinks of a job."""
-GIVEN_BACK = ("partition", "spark", "prepared", "scratch", "trial")
+DELETED_FOLDERS = ("partition", "spark", "prepared", "scratch", "trial")
 """Folders of each subtask that are deleted when the job has FINISHED. The subtask's log stays."""
 
 
@@ -60,20 +60,22 @@ def collect_garbage(
     fence check resumes from those logs and folders. So it cannot publish any of the deleted pieces.
 
     Args:
-        epoch: The driver's epoch.
         check_fenced: The journal's fence check. It raises if a later epoch was claimed.
     """
-    living = LivingAttempts(epoch, {one for log in logs.values() for one in fenced(log.records())})
-    others = _others(storage, job_id, logs, living) if sinks else AttemptsExcept(())
+    living = LivingAttempts(epoch, {attempt for log in logs.values() for attempt in fenced(log.records())})
+    others = _attempts_to_spare(storage, job_id, logs, living) if sinks else AttemptsExcept(())
     removed = 0
     for vertex in graph.vertices:
-        batches = {name: [one for _, one in logs[name].records() if isinstance(one, Batch)] for name in vertex.subtasks}
+        batches = {
+            name: [record for _, record in logs[name].records() if isinstance(record, Batch)]
+            for name in vertex.subtasks
+        }
         for name in vertex.subtasks:
             logs[name].check_fenced()
         check_fenced()
         for uid in vertex.sinks:  # all subtasks at once, because a sink knows attempts but not their subtasks
-            every = [batch.handles for of_subtask in batches.values() for batch in of_subtask]
-            handles = {str(staged[uid]["id"]) for staged in every if uid in staged}
+            staged_handles = [batch.handles for of_subtask in batches.values() for batch in of_subtask]
+            handles = {str(staged[uid]["id"]) for staged in staged_handles if uid in staged}
             removed += _collect_staged(sinks[uid], handles, others)
         for name, of_subtask in batches.items():
             removed += _collect_partition(storage, job_id, graph, name, of_subtask, epoch, living)
@@ -81,13 +83,13 @@ def collect_garbage(
     return removed
 
 
-def _others(
+def _attempts_to_spare(
     storage: Storage, job_id: str, logs: Mapping[SubtaskId, SubtaskLog], living: LivingAttempts
 ) -> AttemptsExcept:
     """Return all attempts except those of this job that are over."""
-    known = [record.attempt for log in logs.values() for _, record in log.records() if isinstance(record, Open)]
-    before = opened_attempts(storage, job_id, {log.path for log in logs.values()})
-    return AttemptsExcept(name for name in map(str, (*known, *before)) if name not in living)
+    opened = [record.attempt for log in logs.values() for _, record in log.records() if isinstance(record, Open)]
+    earlier = opened_attempts(storage, job_id, {log.path for log in logs.values()})
+    return AttemptsExcept(name for name in map(str, (*opened, *earlier)) if name not in living)
 
 
 def _collect_staged(sink: BoundSink, handles: Collection[str], others: AttemptsExcept) -> int:
@@ -118,7 +120,7 @@ def _collect_partition(
     folders = {graph.data_folder(subtask.vertex)}
     if layout:  # folders for earlier consumers
         folders |= {f"{name}/data" for name in storage.list(partition) if layout_of(name)}
-    return sum(_delete_staged(storage, f"{partition}/{one}", living, published) for one in sorted(folders))
+    return sum(_delete_staged(storage, f"{partition}/{folder}", living, published) for folder in sorted(folders))
 
 
 def _delete_staged(storage: Storage, folder: str, living: LivingAttempts, keep: Collection[str] = ()) -> int:
@@ -145,23 +147,23 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
     if state.status is not JobStatus.FINISHED:
         log.warning("job %s is not FINISHED by its journal: nothing is cleaned up", job_id)
         return
-    each = ErrorCollector()
+    errors = ErrorCollector()
     for path in deleted_files(storage, state):
-        with each.tried(path):
+        with errors.tried(path):
             storage.delete_tree(path)
-    there = {uid for vertex in graph.vertices for uid in vertex.sinks} & sinks.keys()  # sinks may have changed since
-    if there:
-        with each.tried("what the logs say"):
+    uids = {uid for vertex in graph.vertices for uid in vertex.sinks} & sinks.keys()  # sinks may have changed since
+    if uids:
+        with errors.tried("what the logs say"):
             others = AttemptsExcept(str(opened_attempt) for opened_attempt in opened_attempts(storage, job_id))
-            for uid in sorted(there):
-                with each.tried(f"sink {uid}"):
+            for uid in sorted(uids):
+                with errors.tried(f"sink {uid}"):
                     sinks[uid].collect_garbage(set(), others)
-    with each.tried("requests"):
+    with errors.tried("requests"):
         storage.delete_tree(requests_path(job_id))
     for part in (*PARTS, JOURNAL):  # nothing is written there any longer; other folders may hold output of users
-        with each.tried(part):
+        with errors.tried(part):
             storage.collect_temporary(f"{job_path(job_id)}/{part}", 0.0)
-    each.raise_first()
+    errors.raise_first()
 
 
 def deleted_files(storage: Storage, state: JobState) -> Iterator[str]:
@@ -171,23 +173,23 @@ def deleted_files(storage: Storage, state: JobState) -> Iterator[str]:
     Raises the errors of :func:`persisted_folders`, before any folder of that partition is yielded.
     """
     kept = {
-        partition: named
+        partition: folders
         for vertex in state.graph().vertices
         if vertex.persist
-        for partition, named in persisted_folders(storage, state, vertex)
+        for partition, folders in persisted_folders(storage, state, vertex)
     }
     vertices = vertices_path(state.job_id)
-    for place in storage.list(vertices):
-        for number in storage.list(f"{vertices}/{place}"):
-            for part in GIVEN_BACK:
-                path = f"{vertices}/{place}/{number}/{part}"
+    for uid in storage.list(vertices):
+        for number in storage.list(f"{vertices}/{uid}"):
+            for part in DELETED_FOLDERS:
+                path = f"{vertices}/{uid}/{number}/{part}"
                 if kept.get(path):
-                    yield from unnamed_places(storage, path, kept[path])
+                    yield from unnamed_paths(storage, path, kept[path])
                 else:
                     yield path
 
 
-def opened_attempts(storage: Storage, job_id: str, besides: Collection[str] = ()) -> Iterator[AttemptId]:
+def opened_attempts(storage: Storage, job_id: str, exclude: Collection[str] = ()) -> Iterator[AttemptId]:
     """Yield the attempts of every subtask that the job ever had. Sinks need all of them, because another vertex may
     have fed a sink before.
 
@@ -195,13 +197,13 @@ def opened_attempts(storage: Storage, job_id: str, besides: Collection[str] = ()
     this job with leftovers is missing. Of a damaged log the attempts before the damage are returned.
 
     Args:
-        besides: Paths of logs to leave out.
+        exclude: Paths of logs to leave out.
     """
     vertices = vertices_path(job_id)
     for vertex in storage.list(vertices):
         for subtask in storage.list(f"{vertices}/{vertex}"):
             path = f"{vertices}/{vertex}/{subtask}/log"
-            if path in besides:
+            if path in exclude:
                 continue
             try:
                 entries = subtask_entries(storage, path).load()

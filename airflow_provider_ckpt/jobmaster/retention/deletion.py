@@ -114,22 +114,22 @@ class DeletionTerms:
             stop = ckpt_command("stop", state.job_id, root=root)
             self._refuse(state, "its driver lives", f"Stop the job (`{stop}`), or wait until the driver has left")
         if state.is_held and not self.abandoned:
-            seen = (
+            driver_state = (
                 "is gone" if alive is False else f"on {state.worker.host or 'a host unknown'} cannot be seen from here"
             )
-            self._refuse(state, f"its driver has reported no end, and {seen}", _ABANDONED)
+            self._refuse(state, f"its driver has reported no end, and {driver_state}", _ABANDONED)
         if state.status is JobStatus.RESTARTING and not self.abandoned:
             self._refuse(state, "the next run is expected to resume it", _ABANDONED)
         if not (self.unfinished or self.abandoned):
             self._refuse(state, "it has not FINISHED, and the next run would resume it", _UNFINISHED)
 
     def _refuse(self, state: JobState, why: str, remedy: str) -> None:
-        shown = state.status or "not RUNNING yet"
+        status = state.status or "not RUNNING yet"
         raise JobNotDeletedError(
             "job {job_id!r} is {status} and is not deleted: {why}. {remedy}",
             reason=DeletionRefusal.NOT_OVER,
             job_id=state.job_id,
-            status=shown,
+            status=status,
             why=why,
             remedy=remedy,
         )
@@ -160,7 +160,6 @@ class JobDeletion:
     """One deletion of a job. Call :meth:`run` once.
 
     Args:
-        storage: Storage of the root.
         terms: Losses that the user accepts.
         sinks_of: Function that returns the reachable sinks of the job. It is called before anything is written.
     """
@@ -184,14 +183,14 @@ class JobDeletion:
         self._admit(state)
         if self._is_done(journal):
             journal.truncate(journal.state.position)  # the last deletion may have died before this step
-            return DeletedJob(self._job_id, _was(state), already=True)
+            return DeletedJob(self._job_id, _status_before(state), already=True)
         journal.claim(_attempt(state), Worker(), time.time(), self._admit, releases_only=True)
         return self._delete(journal)
 
     def _admit(self, state: JobState) -> None:
         self._terms.check(state, self._storage.uri)
-        wanted = () if state.plan is None else state.graph().vertices
-        uids = {uid for vertex in wanted for uid in vertex.sinks}
+        vertices = () if state.plan is None else state.graph().vertices
+        uids = {uid for vertex in vertices for uid in vertex.sinks}
         self._sinks = {} if self._terms.keep_staged else self._sinks_of(state)
         self._left = tuple(sorted(uids - self._sinks.keys()))
 
@@ -209,7 +208,12 @@ class JobDeletion:
         journal.write(JobDeleted(time.time()))
         journal.compact(time.time())
         return DeletedJob(
-            self._job_id, _was(journal.state), files=len(files), bytes=sum(files), staged=staged, left=self._left
+            self._job_id,
+            _status_before(journal.state),
+            files=len(files),
+            bytes=sum(files),
+            staged=staged,
+            left=self._left,
         )
 
     def _parts(self) -> list[str]:
@@ -249,5 +253,5 @@ def _attempt(state: JobState) -> str:
     return f"{(state.attempt or '').removesuffix(_DELETE)}{_DELETE}"
 
 
-def _was(state: JobState) -> JobStatus | None:
+def _status_before(state: JobState) -> JobStatus | None:
     return state.status if state.deletion is None else state.deletion.was

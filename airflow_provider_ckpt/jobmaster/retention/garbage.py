@@ -75,11 +75,11 @@ class JobGarbage:
 
     @property
     def files(self) -> int:
-        return sum(one.files for one in self.garbage)
+        return sum(piece.files for piece in self.garbage)
 
     @property
     def bytes(self) -> int:
-        return sum(one.bytes for one in self.garbage)
+        return sum(piece.bytes for piece in self.garbage)
 
 
 @dataclass(frozen=True)
@@ -92,5 +92,5 @@ class StrangeFolder:
 
 def garbage_of(path: str, reason: Reason, sizes: Iterable[int], sink: str | None = None) -> Garbage:
     """Return the garbage for a folder whose files have these ``sizes`` in bytes."""
-    found = list(sizes)
-    return Garbage(path, reason, len(found), sum(found), is_folder=True, sink=sink)
+    file_sizes = list(sizes)
+    return Garbage(path, reason, len(file_sizes), sum(file_sizes), is_folder=True, sink=sink)

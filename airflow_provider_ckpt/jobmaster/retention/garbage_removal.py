@@ -13,7 +13,7 @@ from dataclasses import replace
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.jobmaster.retention.collector import SinksOf
 from airflow_provider_ckpt.jobmaster.retention.garbage import Garbage, JobGarbage
-from airflow_provider_ckpt.jobmaster.retention.garbage_search import find_garbage, who_runs
+from airflow_provider_ckpt.jobmaster.retention.garbage_search import find_garbage, why_running
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
@@ -27,13 +27,13 @@ class GarbageRemoval:
     """One removal. Call :meth:`run` once.
 
     Args:
-        found: Garbage that the user was shown.
+        shown: Garbage that the user was shown.
         sinks_of: Function that returns the reachable sinks of the job.
     """
 
-    def __init__(self, storage: Storage, found: JobGarbage, sinks_of: SinksOf) -> None:
-        self._storage, self._found, self._sinks_of = storage, found, sinks_of
-        self._journal = Journal(storage, found.job_id)
+    def __init__(self, storage: Storage, shown: JobGarbage, sinks_of: SinksOf) -> None:
+        self._storage, self._shown, self._sinks_of = storage, shown, sinks_of
+        self._journal = Journal(storage, shown.job_id)
         self._deleted: list[Garbage] = []
 
     def run(self) -> JobGarbage:
@@ -43,39 +43,39 @@ class GarbageRemoval:
 
         Raises the errors of :func:`find_garbage`, before anything is deleted.
         """
-        again = find_garbage(self._storage, self._found.job_id, self._sinks_of)
-        if again.skipped is not None:
-            return again
-        there = {(one.sink, one.path) for one in again.garbage}
-        wanted = [one for one in self._found.garbage if (one.sink, one.path) in there]
+        current = find_garbage(self._storage, self._shown.job_id, self._sinks_of)
+        if current.skipped is not None:
+            return current
+        current_keys = {(piece.sink, piece.path) for piece in current.garbage}
+        pieces = [piece for piece in self._shown.garbage if (piece.sink, piece.path) in current_keys]
         skipped = problem = None
         try:
-            skipped = self._delete(wanted)
+            skipped = self._delete(pieces)
         except CkptError as error:
             problem = str(error)
-        return replace(again, garbage=tuple(self._deleted), skipped=skipped, problem=problem)
+        return replace(current, garbage=tuple(self._deleted), skipped=skipped, problem=problem)
 
-    def _delete(self, wanted: list[Garbage]) -> str | None:
-        """Delete ``wanted``. Stop if a driver runs or has claimed the job, and return that as the reason."""
-        sinks = self._sinks_of(self._journal.refresh()) if wanted else {}
-        for one in wanted:
-            if (moved := self._moved(self._journal.refresh())) is not None:
-                return moved
-            self._delete_one(one, None if one.sink is None else sinks[one.sink])
+    def _delete(self, pieces: list[Garbage]) -> str | None:
+        """Delete ``pieces``. Stop if a driver runs or has claimed the job, and return that as the reason."""
+        sinks = self._sinks_of(self._journal.refresh()) if pieces else {}
+        for piece in pieces:
+            if (reason := self._stop_reason(self._journal.refresh())) is not None:
+                return reason
+            self._delete_piece(piece, None if piece.sink is None else sinks[piece.sink])
         return None
 
-    def _moved(self, state: JobState) -> str | None:
+    def _stop_reason(self, state: JobState) -> str | None:
         if state.damage:
             raise CorruptJournalError(job_id=state.job_id, reason="; ".join(state.damage))
-        if state.epoch != self._found.epoch:
+        if state.epoch != self._shown.epoch:
             return _TAKEN.format(epoch=state.epoch)
-        return who_runs(state)
+        return why_running(state)
 
-    def _delete_one(self, one: Garbage, sink: BoundSink | None) -> None:
+    def _delete_piece(self, piece: Garbage, sink: BoundSink | None) -> None:
         if sink is not None:
-            sink.delete_staged([one.path])
-        elif one.is_folder:
-            self._storage.delete_tree(one.path)
+            sink.delete_staged([piece.path])
+        elif piece.is_folder:
+            self._storage.delete_tree(piece.path)
         else:
-            self._storage.delete(one.path)
-        self._deleted.append(one)
+            self._storage.delete(piece.path)
+        self._deleted.append(piece)

@@ -6,7 +6,7 @@ The result depends on the job's state:
   runs the job again.
 * DELETED: everything in the job's folder except the journal.
 * Not running: leftovers of attempts that are over (:mod:`.orphaned_output`), and files of a past epoch, generation or
-  checkpoint (:func:`numbered_leftovers`).
+  checkpoint (:func:`superseded_files`).
 * Running, or perhaps running: nothing. A driver collects by itself when it takes the job over.
 
 Epochs, generations and checkpoints only grow. So a driver that claims the job after its journal was read has higher
@@ -51,18 +51,74 @@ from airflow_provider_ckpt.subtasklog.records import Open
 _FROZEN = re.compile(r"(\w+?)(?:\.(\d{4,}))?\.json", re.ASCII)
 
 
-def numbered_leftovers(storage: Storage, state: JobState) -> Iterator[Garbage]:
+def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage:
+    """Return the garbage of a job. Unreadable data raises an error, because it does not count as absent.
+
+    Args:
+        sinks_of: Function that returns the reachable sinks of the job.
+
+    Raises CorruptJournalError, CorruptLogError, SubtaskLogLostError, PreparedLostError, the
+    sinks' errors and the storage's errors.
+    """
+    state = Journal(storage, job_id).replay()
+    check_journal(storage, state)
+    result = JobGarbage(job_id, state.status, state.epoch)
+    if (reason := why_running(state)) is not None:
+        return _result(result, skipped=reason)
+    if state.status is JobStatus.DELETING:
+        delete = ckpt_command("delete", job_id, root=storage.uri)
+        return _result(result, skipped=f"its deletion was interrupted: `{delete}` completes it")
+    if state.status is JobStatus.DELETED:
+        return _result(result, _deleted_job_files(storage, job_id))
+    sinks = sinks_of(state)
+    unchecked = [f"sink {uid}: its staged output is unknown" for uid in _unlistable_sinks(state, sinks)]
+    if state.status is not JobStatus.FINISHED:
+        idle = IdleJobGarbage(storage, state, sinks)
+        garbage = [*idle.garbage(), *superseded_files(storage, state), *_temporary(storage, job_id)]
+        return _result(result, garbage, left=(*unchecked, *idle.left))
+    if state.has_unreleased:
+        release = release_command(job_id, storage.uri)
+        reason = f"it has completed checkpoint {state.last_completed}, which is not released: `{release}` does it"
+        return _result(result, skipped=reason)
+    return _result(result, [*_finished_job_files(storage, state, sinks), *_temporary(storage, job_id)], left=unchecked)
+
+
+def why_running(state: JobState) -> str | None:
+    """Return why the job must be assumed to be running; None if no process runs it."""
+    alive = is_alive(state.worker)
+    if alive:
+        return "its driver lives"
+    if state.is_held and alive is None:
+        return f"its driver on {state.worker.host or 'a host unknown'} has reported no end and cannot be seen from here"
+    if state.is_held and state.deployment:
+        return "its JobMaster is gone, and its workers may go on"
+    return None
+
+
+def _result(
+    result: JobGarbage, garbage: Iterable[Garbage] = (), *, skipped: str | None = None, left: Iterable[str] = ()
+) -> JobGarbage:
+    return JobGarbage(result.job_id, result.status, result.epoch, tuple(garbage), skipped, None, tuple(left))
+
+
+def _unlistable_sinks(state: JobState, sinks: Mapping[str, BoundSink]) -> list[str]:
+    """Return the sinks whose staged output is unknown: they are not recorded, or their kind cannot list it."""
+    uids = {uid for vertex in state.graph().vertices for uid in vertex.sinks}
+    return sorted(uid for uid in uids if uid not in sinks or sinks[uid].staged() is None)
+
+
+def superseded_files(storage: Storage, state: JobState) -> Iterator[Garbage]:
     """Yield the files of past epochs, generations and checkpoints.
 
     Args:
         state: State of the journal, read before this function lists anything.
     """
     # a deployment spans several epochs of JobMasters, and a driver that was upgraded spans several, too
-    job_id, first = state.job_id, state.deployment or state.driver_since or state.epoch
-    for name in requests_before(storage, job_id, first):
+    job_id, first_epoch = state.job_id, state.deployment or state.driver_since or state.epoch
+    for name in requests_before(storage, job_id, first_epoch):
         yield from _file(storage, request_path(job_id, name), Reason.REQUEST)
     for name in storage.list(deployments_path(job_id)):
-        if name.isdecimal() and int(name) < first:
+        if name.isdecimal() and int(name) < first_epoch:
             yield from _numbered_folder(storage, deployment_path(job_id, int(name)), Reason.DEPLOYMENT)
     for name in storage.list(f"{job_path(job_id)}/checkpoints"):
         number = name.removeprefix("chk-")
@@ -91,78 +147,21 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
     operator is dropped and comes back, its list has the epoch of the driver that added it again.
     """
     folder = f"{job_path(state.job_id)}/frozen"
-    named = {f"{state.job_id}/{one.path}" for one in state.frozen.values()}
+    named = {f"{state.job_id}/{frozen.path}" for frozen in state.frozen.values()}
     for name in storage.list(folder):
-        found = _FROZEN.fullmatch(name)
-        if found is None:
+        match = _FROZEN.fullmatch(name)
+        if match is None:
             continue
-        uid, generation = found[1], int(found[2] or 0)
+        uid, generation = match[1], int(match[2] or 0)
         path = frozen_path(state.job_id, uid, generation)
-        has_gone = uid in state.abandoned and uid not in state.graph().operators
-        is_past = generation < state.since(uid) or (has_gone and generation <= state.epoch)
+        was_dropped = uid in state.abandoned and uid not in state.graph().operators
+        is_past = generation < state.since(uid) or (was_dropped and generation <= state.epoch)
         if is_past and path not in named and path == f"{folder}/{name}":
             yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads to it
             yield from _file(storage, path, Reason.FROZEN)
 
 
-def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage:
-    """Return the garbage of a job. Unreadable data raises an error, because it does not count as absent.
-
-    Args:
-        storage: Storage of the root.
-        sinks_of: Function that returns the reachable sinks of the job.
-
-    Raises CorruptJournalError, CorruptLogError, SubtaskLogLostError, PreparedLostError, the
-    sinks' errors and the storage's errors.
-    """
-    state = Journal(storage, job_id).replay()
-    check_journal(storage, state)
-    found = JobGarbage(job_id, state.status, state.epoch)
-    if (runs := who_runs(state)) is not None:
-        return _with(found, skipped=runs)
-    if state.status is JobStatus.DELETING:
-        delete = ckpt_command("delete", job_id, root=storage.uri)
-        return _with(found, skipped=f"its deletion was interrupted: `{delete}` completes it")
-    if state.status is JobStatus.DELETED:
-        return _with(found, _of_deleted(storage, job_id))
-    sinks = sinks_of(state)
-    left = [f"sink {uid}: its staged output is unknown" for uid in _unknown(state, sinks)]
-    if state.status is not JobStatus.FINISHED:
-        unrun = IdleJobGarbage(storage, state, sinks)
-        garbage = [*unrun.garbage(), *numbered_leftovers(storage, state), *_temporary(storage, job_id)]
-        return _with(found, garbage, left=(*left, *unrun.left))
-    if state.has_unreleased:
-        release = release_command(job_id, storage.uri)
-        what = f"it has completed checkpoint {state.last_completed}, which is not released: `{release}` does it"
-        return _with(found, skipped=what)
-    return _with(found, [*_of_finished(storage, state, sinks), *_temporary(storage, job_id)], left=left)
-
-
-def who_runs(state: JobState) -> str | None:
-    """Return why the job must be assumed to be running; None if no process runs it."""
-    alive = is_alive(state.worker)
-    if alive:
-        return "its driver lives"
-    if state.is_held and alive is None:
-        return f"its driver on {state.worker.host or 'a host unknown'} has reported no end and cannot be seen from here"
-    if state.is_held and state.deployment:
-        return "its JobMaster is gone, and its workers may go on"
-    return None
-
-
-def _with(
-    found: JobGarbage, garbage: Iterable[Garbage] = (), *, skipped: str | None = None, left: Iterable[str] = ()
-) -> JobGarbage:
-    return JobGarbage(found.job_id, found.status, found.epoch, tuple(garbage), skipped, None, tuple(left))
-
-
-def _unknown(state: JobState, sinks: Mapping[str, BoundSink]) -> list[str]:
-    """Return the sinks whose staged output is unknown: they are not recorded, or their kind cannot list it."""
-    wanted = {uid for vertex in state.graph().vertices for uid in vertex.sinks}
-    return sorted(uid for uid in wanted if uid not in sinks or sinks[uid].staged() is None)
-
-
-def _of_deleted(storage: Storage, job_id: str) -> Iterator[Garbage]:
+def _deleted_job_files(storage: Storage, job_id: str) -> Iterator[Garbage]:
     home = job_path(job_id)
     for part in [name for name in storage.list(home) if name in PARTS]:
         sizes = [size for _, size in storage.files(f"{home}/{part}")]
@@ -170,11 +169,11 @@ def _of_deleted(storage: Storage, job_id: str) -> Iterator[Garbage]:
             yield garbage_of(f"{home}/{part}", Reason.DELETED, sizes)
 
 
-def _of_finished(storage: Storage, state: JobState, sinks: Mapping[str, BoundSink]) -> Iterator[Garbage]:
+def _finished_job_files(storage: Storage, state: JobState, sinks: Mapping[str, BoundSink]) -> Iterator[Garbage]:
     vertices, attempts = vertices_path(state.job_id), set[str]()
-    for place in storage.list(vertices):
-        for number in storage.list(f"{vertices}/{place}"):
-            entries = subtask_entries(storage, f"{vertices}/{place}/{number}/log").load()
+    for uid in storage.list(vertices):
+        for number in storage.list(f"{vertices}/{uid}"):
+            entries = subtask_entries(storage, f"{vertices}/{uid}/{number}/log").load()
             attempts |= {str(entry.value.attempt) for entry in entries if isinstance(entry.value, Open)}
     for path in deleted_files(storage, state):
         yield from _folder(storage, path, Reason.FINISHED)

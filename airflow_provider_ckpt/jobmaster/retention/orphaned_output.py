@@ -75,7 +75,7 @@ class SubtaskFiles:
 
     @property
     def opened(self) -> tuple[AttemptId, ...]:
-        return tuple(one.attempt for _, one in self.records if isinstance(one, Open))
+        return tuple(record.attempt for _, record in self.records if isinstance(record, Open))
 
     @property
     def state(self) -> LogState:
@@ -96,25 +96,27 @@ class SubtaskFiles:
         number of an attempt that is over can no longer be published.
         """
         last = self.state.last_batch
-        done = -1 if last is None else last.batch_id
-        return tuple(one for one in self.prepared if one.attempt not in self.over or one.batch_id > done)
+        last_published = -1 if last is None else last.batch_id
+        return tuple(
+            batch for batch in self.prepared if batch.attempt not in self.over or batch.batch_id > last_published
+        )
 
     @property
     def named_folders(self) -> frozenset[str]:
         """Folders of data files that live entries, or publishable batches, name."""
-        return frozenset(file.folder for one in self._named() for file in one.files)
+        return frozenset(file.folder for batch in self._live_batches() for file in batch.files)
 
     @property
     def named_handles(self) -> frozenset[str]:
         """Ids of handles that live entries, or publishable batches, name."""
-        return frozenset(str(handle["id"]) for one in self._named() for handle in one.handles.values())
+        return frozenset(str(handle["id"]) for batch in self._live_batches() for handle in batch.handles.values())
 
-    def _named(self) -> Iterator[Batch | Prepared]:
-        yield from (one for _, one in self.records if isinstance(one, Batch))
+    def _live_batches(self) -> Iterator[Batch | Prepared]:
+        yield from (record for _, record in self.records if isinstance(record, Batch))
         yield from self.publishable
 
 
-def look_at_subtask(storage: Storage, job_id: str, subtask: SubtaskId, *, has_folder: bool) -> SubtaskFiles:
+def read_subtask_files(storage: Storage, job_id: str, subtask: SubtaskId, *, has_folder: bool) -> SubtaskFiles:
     """Read the files and records of a subtask, in the order that the module's docstring requires.
 
     Args:
@@ -136,54 +138,55 @@ def look_at_subtask(storage: Storage, job_id: str, subtask: SubtaskId, *, has_fo
 
 
 def _last_open(records: list[Numbered]) -> AttemptId | None:
-    return next((one.attempt for _, one in reversed(records) if isinstance(one, Open)), None)
+    return next((record.attempt for _, record in reversed(records) if isinstance(record, Open)), None)
 
 
-def orphans(look: SubtaskFiles) -> Iterator[Garbage]:
+def orphans(subtask_files: SubtaskFiles) -> Iterator[Garbage]:
     """Yield the leftovers of a subtask that is in the job's graph. Feeds belong to their consumer: see
     :func:`old_feeds`."""
-    over, named = look.over, look.named_folders
-    gone_on = published_last(look.records)
-    kept = {one.attempt for one in look.publishable}
-    for unit in _units(look.files):
+    over, named = subtask_files.over, subtask_files.named_folders
+    last_publisher = published_last(subtask_files.records)
+    kept_attempts = {batch.attempt for batch in subtask_files.publishable}
+    for unit in _units(subtask_files.files):
         part = unit.path.partition("/")[0]
         if unit.attempt not in over:
             continue
         if part == "spark":
-            unneeded = unit.attempt not in (gone_on, look.newest)
+            unneeded = unit.attempt not in (last_publisher, subtask_files.newest)
         elif part == "prepared":
-            unneeded = unit.attempt not in kept
+            unneeded = unit.attempt not in kept_attempts
         else:  # only its own batch reads a copy in scratch, and only its own attempt reads one in trial
             unneeded = part in ("scratch", "trial") or unit.name not in named
         if unneeded:
-            yield unit.garbage(look.home, Reason.ATTEMPT)
+            yield unit.garbage(subtask_files.home, Reason.ATTEMPT)
 
 
-def old_feeds(look: SubtaskFiles, path: str, before: Order) -> Iterator[Garbage]:
+def old_feeds(producer: SubtaskFiles, path: str, before: Order) -> Iterator[Garbage]:
     """Yield the feeds of a consumer's earlier attempts.
 
     Args:
-        look: The producer's files.
         path: Path of the edge's feeds, relative to the producer's folder.
         before: The consumer's newest attempt, which is complete. Every later attempt continues its feed, once that
             exists.
     """
-    feeds = [unit for unit in _units(look.files) if unit.feed is not None and unit.path.startswith(f"{path}/feeds/")]
+    feeds = [
+        unit for unit in _units(producer.files) if unit.feed is not None and unit.path.startswith(f"{path}/feeds/")
+    ]
     if before in {unit.feed for unit in feeds}:
         for unit in feeds:
             if unit.feed is not None and unit.feed < before:
-                yield unit.garbage(look.home, Reason.FEED)
+                yield unit.garbage(producer.home, Reason.FEED)
 
 
-def abandoned(look: SubtaskFiles, epoch: int) -> Iterator[Garbage]:
+def abandoned(subtask_files: SubtaskFiles, epoch: int) -> Iterator[Garbage]:
     """Yield all files of a subtask whose entries no longer count, regardless of its log.
 
     Args:
         epoch: Epoch of the state from which this follows. If the operator comes back, it does so in a later epoch, and
             needs none of these files.
     """
-    for unit in _until(look.files, look.opened, epoch):
-        yield unit.garbage(look.home, Reason.OPERATOR)
+    for unit in _units_until(subtask_files.files, subtask_files.opened, epoch):
+        yield unit.garbage(subtask_files.home, Reason.OPERATOR)
 
 
 def left_by_finished(
@@ -194,23 +197,20 @@ def left_by_finished(
     The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7).
 
     Args:
-        home: The subtask's folder.
-        files: The files in it.
-        opened: The attempts in the subtask's log.
         epoch: Epoch of the state from which this follows. If the operator is removed and comes back, it does so in a
             later epoch.
         is_read: True if every reader has finished, too. Then the partition's data and feeds are also yielded.
     """
-    for unit in _until(files, opened, epoch):
+    for unit in _units_until(files, opened, epoch):
         if is_read or not unit.path.startswith("partition/"):
             yield unit.garbage(home, Reason.SUBTASK)
 
 
-def _until(files: Sizes, opened: Iterable[AttemptId], epoch: int) -> Iterator[_Unit]:
+def _units_until(files: Sizes, opened: Iterable[AttemptId], epoch: int) -> Iterator[_Unit]:
     """Yield the files and feeds of attempts up to ``epoch``. Files must be of attempts in ``opened``."""
-    known = {one for one in opened if one.epoch <= epoch}
+    attempts = {attempt for attempt in opened if attempt.epoch <= epoch}
     for unit in _units(files):
-        if unit.attempt in known or (unit.feed is not None and unit.feed[0] <= epoch):
+        if unit.attempt in attempts or (unit.feed is not None and unit.feed[0] <= epoch):
             yield unit
 
 
@@ -240,9 +240,9 @@ def _units(files: Sizes) -> Iterator[_Unit]:
 
     Markers of Spark folders and prepared records come first, so that no driver chooses a half-deleted folder.
     """
-    found = [(unit, size) for path, size in files if (unit := _unit_of(path.split("/"))) is not None]
-    found.sort(key=lambda one: (one[0].is_folder, one[0].path))
-    for path, of_unit in groupby(found, key=lambda one: one[0].path):
+    sized_units = [(unit, size) for path, size in files if (unit := _unit_of(path.split("/"))) is not None]
+    sized_units.sort(key=lambda pair: (pair[0].is_folder, pair[0].path))
+    for path, of_unit in groupby(sized_units, key=lambda pair: pair[0].path):
         members = list(of_unit)
         first = members[0][0]
         yield _Unit(path, first.attempt, tuple(size for _, size in members), first.is_folder, first.feed)
@@ -250,27 +250,27 @@ def _units(files: Sizes) -> Iterator[_Unit]:
 
 def _unit_of(parts: list[str]) -> _Unit | None:
     if parts[0] in ("spark", "prepared") and len(parts) == 2:
-        return _of_attempt(parts, AttemptId.find(parts[1].removesuffix(".json")), is_folder=False)
+        return _attempt_unit(parts, AttemptId.find(parts[1].removesuffix(".json")), is_folder=False)
     if parts[0] == "spark":
-        return _of_attempt(parts[:2], AttemptId.find(parts[1]))
+        return _attempt_unit(parts[:2], AttemptId.find(parts[1]))
     if parts[0] == "scratch" and len(parts) > 2:
-        return _of_attempt(parts[:2], _staged_by(parts[1]))
+        return _attempt_unit(parts[:2], _staging_attempt(parts[1]))
     if parts[0] == "trial" and len(parts) > 2:
-        return _of_attempt(parts[:2], AttemptId.find(parts[1].rpartition("-")[0]))
+        return _attempt_unit(parts[:2], AttemptId.find(parts[1].rpartition("-")[0]))
     if parts[0] != "partition" or len(parts) < 4:
         return None
     if parts[-3] == "data":
-        return _of_attempt(parts[:-1], _staged_by(parts[-2]))
+        return _attempt_unit(parts[:-1], _staging_attempt(parts[-2]))
     feed = _FEED.fullmatch(parts[-3])
     if feed is None or parts[-4] != "feeds" or parts[-2] != "_spark_metadata":
         return None
     return _Unit("/".join(parts[:-2]), None, (), feed=(int(feed[1]), int(feed[2] or 0)))
 
 
-def _of_attempt(parts: list[str], attempt: AttemptId | None, *, is_folder: bool = True) -> _Unit | None:
+def _attempt_unit(parts: list[str], attempt: AttemptId | None, *, is_folder: bool = True) -> _Unit | None:
     return None if attempt is None else _Unit("/".join(parts), attempt, (), is_folder)
 
 
-def _staged_by(name: str) -> AttemptId | None:
+def _staging_attempt(name: str) -> AttemptId | None:
     """Return the attempt in a name ``<attempt>-<batch>-<nonce>``; None if there is none."""
     return AttemptId.find(attempt_of(name) or "")

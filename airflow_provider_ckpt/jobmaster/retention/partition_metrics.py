@@ -23,7 +23,6 @@ class PartitionWithMetrics:
     Args:
         bytes: Size of the files in storage.
         splits: Number of published splits; None if the subtask reads none.
-        is_finished: True if the producer is at its end of data.
     """
 
     subtask: SubtaskId
@@ -45,11 +44,11 @@ def partitions_with_metrics(storage: Storage, state: JobState) -> tuple[Partitio
     if state.plan is None or state.status in (JobStatus.DELETING, JobStatus.DELETED):
         return ()
     graph = state.graph()
-    there = [one.uid for one in graph.vertices if graph.publishes(one.uid)]
+    uids = [vertex.uid for vertex in graph.vertices if graph.publishes(vertex.uid)]
     if state.status is JobStatus.FINISHED:
-        there = [*persisted_operators(state)]
-    found = [_partition(storage, state, subtask) for subtask in graph.subtasks if subtask.vertex in there]
-    return tuple(one for one in found if one is not None)
+        uids = [*persisted_operators(state)]
+    partitions = [_partition(storage, state, subtask) for subtask in graph.subtasks if subtask.vertex in uids]
+    return tuple(partition for partition in partitions if partition is not None)
 
 
 def _partition(storage: Storage, state: JobState, subtask: SubtaskId) -> PartitionWithMetrics | None:

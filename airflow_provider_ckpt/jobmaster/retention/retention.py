@@ -58,15 +58,6 @@ WORTH_A_SNAPSHOT = 64
 """
 
 
-def worth_a_snapshot(graph: JobGraph) -> int:
-    """Return the number of journal entries that are worth a snapshot.
-
-    It grows with the vertices because each adds as much to the snapshot as the first. A snapshot of 20 vertices has 0.5
-    MB, and writers to the journal wait 50 ms for it.
-    """
-    return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
-
-
 class Retention:
     """Housekeeping of one run.
 
@@ -96,9 +87,9 @@ class Retention:
         self._storage, self._job_id, self._graph = storage, job_id, graph
         self._journal, self._logs, self._retained = journal, logs, retained
         self._final_only = final_only
-        self._given_back: dict[SubtaskId, int] = {}
+        self._deleted_below: dict[SubtaskId, int] = {}
         """Subtask → log position below which all data is deleted."""
-        self._looked: dict[SubtaskId, int] = {}
+        self._last_progress: dict[SubtaskId, int] = {}
         """Subtask → how far it, and the readers that hold its log, were at the last truncation by this JobMaster."""
         self._heads: dict[SubtaskId, int] = {}
         """Subtask → log position at which this JobMaster has truncated it."""
@@ -109,7 +100,7 @@ class Retention:
         """Subtask → batch before which its Spark folder is purged."""
         self._removal = Removal(storage)
         self._lock = threading.Lock()
-        self._news: list[CheckpointCompleted] = []
+        self._waiting: list[CheckpointCompleted] = []
         """Completed checkpoints that wait to be handled, at most ``retained``."""
         self._retained_now: list[CheckpointCompleted] = []
         self._without_copy: dict[int, CheckpointCompleted] = {}
@@ -119,13 +110,13 @@ class Retention:
     def completed(self, checkpoint: int) -> None:
         """Start the housekeeping of a completed checkpoint. Call this once for each."""
         with self._lock:
-            is_first = not self._news
-            self._news = [*self._news, self._journal.state.checkpoints[checkpoint]][-self._retained :]
-            self._retained_now = self._kept()
+            is_first = not self._waiting
+            self._waiting = [*self._waiting, self._journal.state.checkpoints[checkpoint]][-self._retained :]
+            self._retained_now = self._retained_checkpoints()
         if is_first:
-            self._thread.submit(self._see_to_news)
+            self._thread.submit(self._handle_waiting)
 
-    def look(self, now: float) -> None:
+    def snapshot_if_due(self, now: float) -> None:
         """Write a snapshot of the journal if it is due. Call this regularly.
 
         Args:
@@ -139,45 +130,45 @@ class Retention:
     def close(self) -> None:
         self._thread.shutdown(wait=True)
 
-    def _kept(self) -> list[CheckpointCompleted]:
+    def _retained_checkpoints(self) -> list[CheckpointCompleted]:
         checkpoints = self._journal.state.checkpoints
         return [checkpoints[number] for number in sorted(checkpoints)[-self._retained :]]
 
-    def _see_to_news(self) -> None:
+    def _handle_waiting(self) -> None:
         with self._lock:
-            news, self._news, kept = self._news, [], self._retained_now
-        self._after(news, kept)
+            completed, self._waiting, retained = self._waiting, [], self._retained_now
+        self._handle(completed, retained)
 
-    def _after(self, news: list[CheckpointCompleted], kept: list[CheckpointCompleted]) -> None:
-        completed = news[-1]
+    def _handle(self, new: list[CheckpointCompleted], retained: list[CheckpointCompleted]) -> None:
+        completed = new[-1]
         number = completed.checkpoint
-        unwritten = {**self._without_copy, **{one.checkpoint: one for one in news}}
-        self._without_copy = {one: unwritten[one] for one in unwritten if one >= kept[0].checkpoint}
+        unwritten = {**self._without_copy, **{checkpoint.checkpoint: checkpoint for checkpoint in new}}
+        self._without_copy = {number: unwritten[number] for number in unwritten if number >= retained[0].checkpoint}
 
         # no step decides anything or depends on another one, so a failed step is repeated after a later checkpoint
-        acts: list[Callable[[], None]] = [
-            *(partial(self._write_metadata, one) for one in list(self._without_copy.values())),
+        steps: list[Callable[[], None]] = [
+            *(partial(self._write_metadata, checkpoint) for checkpoint in list(self._without_copy.values())),
             self._removal.try_again,
-            lambda: self._delete_old(min(one.checkpoint for one in kept)),
+            lambda: self._delete_old(min(checkpoint.checkpoint for checkpoint in retained)),
             lambda: self._compact(completed.at),
-            *(partial(self._forget, subtask, kept) for subtask in completed.subtasks),
-            *(partial(self._purge, subtask, kept) for subtask in completed.subtasks),
-            *(partial(self._clear, subtask, kept) for subtask in completed.subtasks),
+            *(partial(self._discard, subtask, retained) for subtask in completed.subtasks),
+            *(partial(self._purge, subtask, retained) for subtask in completed.subtasks),
+            *(partial(self._clear_finished, subtask, retained) for subtask in completed.subtasks),
         ]
         try:
-            if self._see_to(number, self._journal.check_fenced):  # only the JobMaster that has the job may delete
-                for act in acts:
-                    self._see_to(number, act)
+            if self._run_step(number, self._journal.check_fenced):  # only the JobMaster that has the job may delete
+                for step in steps:
+                    self._run_step(number, step)
         except OvertakenError as error:
             log.warning("housekeeping after checkpoint %d failed: %s", number, error)
 
-    def _see_to(self, number: int, act: Callable[[], None]) -> bool:
-        """Run ``act``. Return False if it failed.
+    def _run_step(self, number: int, step: Callable[[], None]) -> bool:
+        """Run ``step``. Return False if it failed.
 
         Raises OvertakenError.
         """
         try:
-            act()
+            step()
         except OvertakenError:
             raise
         except CkptError as error:
@@ -222,9 +213,9 @@ class Retention:
         numbers = sorted(int(digits) for name in names if (digits := name.removeprefix("chk-")).isdecimal())
         old = [number for number in numbers if number < oldest]
         missing = len(self._without_copy)
-        spared = self._with_copies(old)[-missing:] if old and missing else []
+        retained = self._with_copies(old)[-missing:] if old and missing else []
         for number in old:
-            if number not in spared:
+            if number not in retained:
                 self._removal.delete(checkpoint_path(self._job_id, number))
 
     def _with_copies(self, numbers: list[int]) -> list[int]:
@@ -232,15 +223,15 @@ class Retention:
         files = {path for path, _ in self._storage.files(f"{job_path(self._job_id)}/checkpoints")}
         return [number for number in numbers if f"chk-{number}/_metadata" in files]
 
-    def _forget(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+    def _discard(self, subtask: SubtaskId, retained: list[CheckpointCompleted]) -> None:
         if self._graph().vertex(subtask.vertex).persist:
             return  # readers of the persisted result need the entries after the job has FINISHED
         # all retained checkpoints, because a dropped consumer that comes back begins at 0 in the newer ones
-        consumers = [position for one in kept for position in self._consumer_positions(subtask, one)]
-        for head in data_head(consumers) or self._gone_consumers_head(subtask, kept[0]):
-            if head > self._given_back.get(subtask, 0):
-                self._give_back(subtask, head)
-        self._truncate(subtask, position(kept[0], subtask), consumers)
+        consumers = [position for checkpoint in retained for position in self._consumer_positions(subtask, checkpoint)]
+        for head in data_head(consumers) or self._dropped_consumers_head(subtask, retained[0]):
+            if head > self._deleted_below.get(subtask, 0):
+                self._delete_data(subtask, head)
+        self._truncate(subtask, position(retained[0], subtask), consumers)
 
     def _truncate(self, subtask: SubtaskId, retained: int, consumers: list[int]) -> None:
         """Truncate the subtask's log if enough entries are no longer needed.
@@ -251,12 +242,12 @@ class Retention:
         """
         unreleased = self._unreleased_from(subtask)
         start = held_from(unreleased, consumers)
-        come = retained + (retained if start is None else min(retained, start))
-        if come - self._looked.get(subtask, 0) < 2 * TRUNCATE_AT:
+        progress = retained + (retained if start is None else min(retained, start))
+        if progress - self._last_progress.get(subtask, 0) < 2 * TRUNCATE_AT:
             return
         records = [] if start is None else self._logs[subtask].records(start)
         head = log_head(records, retained=[retained], unreleased_from=unreleased, consumers=consumers)
-        self._looked[subtask] = come
+        self._last_progress[subtask] = progress
         if head <= self._heads.get(subtask, 0):
             return  # nothing more can be truncated, and a truncation reads the whole log
         path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
@@ -264,14 +255,14 @@ class Retention:
         self._logs[subtask].forget(head, kept)
         self._heads[subtask] = head
 
-    def _purge(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+    def _purge(self, subtask: SubtaskId, retained: list[CheckpointCompleted]) -> None:
         """Purge the subtask's Spark folder of batches before the lowest batch of the retained checkpoints.
 
         The lowest batch need not be that of the oldest checkpoint, because a dropped operator that comes back begins at
         0. Sources with splits run no Spark query, and have no Spark folder.
         """
         vertex = self._graph().vertex(subtask.vertex)
-        snapshots = [one.subtasks[subtask] for one in kept if subtask in one.subtasks]
+        snapshots = [checkpoint.subtasks[subtask] for checkpoint in retained if subtask in checkpoint.subtasks]
         if vertex.persist or vertex.splits or subtask in self._cleared:
             return
         lowest = min(snapshots, key=lambda snapshot: -1 if snapshot.batch_id is None else snapshot.batch_id)
@@ -285,43 +276,43 @@ class Retention:
             FolderPurge(folders.folder(attempt)).run(batch, lowest.offsets)
             self._purged[subtask] = batch
 
-    def _clear(self, subtask: SubtaskId, kept: list[CheckpointCompleted]) -> None:
+    def _clear_finished(self, subtask: SubtaskId, retained: list[CheckpointCompleted]) -> None:
         """Delete, once, files that a finished subtask no longer needs; its data too when all readers have finished
         (R7).
 
         Each file name has its attempt, and the files are listed before the fence check. So no file of a later driver is
         deleted. The results of a job in batch mode stay until the job has FINISHED.
         """
-        if self._is_batch or not _is_finished(subtask, kept):
+        if self._is_batch or not _is_finished(subtask, retained):
             return
         graph = self._graph()
-        is_read = all(_is_finished(consumer, kept) for consumer, _ in readers(graph, subtask))
+        is_read = all(_is_finished(consumer, retained) for consumer, _ in readers(graph, subtask))
         is_read = is_read and not graph.vertex(subtask.vertex).persist
         if subtask in self._cleared and self._cleared[subtask] >= is_read:
             return
         home = subtask_path(self._job_id, subtask.vertex, subtask.number)
-        opened = [one.attempt for _, one in self._logs[subtask].records() if isinstance(one, Open)]
+        opened = [record.attempt for _, record in self._logs[subtask].records() if isinstance(record, Open)]
         files, epoch = self._storage.files(home), self._journal.state.epoch
-        found = list(left_by_finished(home, files, opened, epoch, is_read=is_read))
+        garbage = list(left_by_finished(home, files, opened, epoch, is_read=is_read))
         self._journal.check_fenced()
-        for one in found:
-            if one.is_folder:
-                self._removal.delete(one.path)
+        for piece in garbage:
+            if piece.is_folder:
+                self._removal.delete(piece.path)
             else:
-                with best_effort(one.path):
-                    self._storage.delete(one.path)
+                with best_effort(piece.path):
+                    self._storage.delete(piece.path)
         self._cleared[subtask] = is_read
 
-    def _give_back(self, subtask: SubtaskId, head: int) -> None:
+    def _delete_data(self, subtask: SubtaskId, head: int) -> None:
         """Delete, once, the data of entries below ``head``. The entries may be needed for longer than their data."""
         self._journal.check_fenced()
         partition = partition_path(self._job_id, subtask.vertex, subtask.number)
-        start = self._given_back.get(subtask, 0)
+        start = self._deleted_below.get(subtask, 0)
         for folder in deletable_folders(self._logs[subtask].records(start), start, head):
             self._removal.delete(f"{partition}/{folder}")
-        self._given_back[subtask] = max(start, head)
+        self._deleted_below[subtask] = max(start, head)
 
-    def _consumer_positions(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> list[int]:
+    def _consumer_positions(self, subtask: SubtaskId, checkpoint: CheckpointCompleted) -> list[int]:
         """Return how far each consumer has read the subtask's log at the checkpoint.
 
         A finished consumer has read everything, but its snapshot only has the position of its last barrier. So it
@@ -329,14 +320,14 @@ class Retention:
         """
         positions = []
         for consumer, channel in readers(self._graph(), subtask):
-            snapshot = oldest.subtasks.get(consumer)
+            snapshot = checkpoint.subtasks.get(consumer)
             if snapshot is not None and snapshot.finished_on_restore and not self._is_batch:
                 positions.append(self._logs[subtask].position)
             else:
                 positions.append(0 if snapshot is None else snapshot.inputs.get(channel.key, 0))
         return positions
 
-    def _gone_consumers_head(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> tuple[int, ...]:
+    def _dropped_consumers_head(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> tuple[int, ...]:
         """Return the end of the data for dropped consumers, if the partition has no other readers."""
         return (position(oldest, subtask),) if self._graph().vertex(subtask.vertex).layout else ()
 
@@ -351,7 +342,16 @@ class Retention:
         return position(released, subtask)
 
 
-def _is_finished(subtask: SubtaskId, kept: list[CheckpointCompleted]) -> bool:
+def worth_a_snapshot(graph: JobGraph) -> int:
+    """Return the number of journal entries that are worth a snapshot.
+
+    It grows with the vertices because each adds as much to the snapshot as the first. A snapshot of 20 vertices has 0.5
+    MB, and writers to the journal wait 50 ms for it.
+    """
+    return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
+
+
+def _is_finished(subtask: SubtaskId, retained: list[CheckpointCompleted]) -> bool:
     """Return whether no retained checkpoint starts the subtask again."""
-    snapshots = [one.subtasks.get(subtask) for one in kept]
+    snapshots = [checkpoint.subtasks.get(subtask) for checkpoint in retained]
     return all(snapshot is not None and snapshot.finished_on_restore for snapshot in snapshots)

@@ -28,8 +28,8 @@ CONSUMERS = (
     Mutant(
         "gone-consumers-hold-files",
         "R7",
-        "Retention._forget",
-        "data_head(consumers) or self._gone_consumers_head(subtask, kept[0])",
+        "Retention._discard",
+        "data_head(consumers) or self._dropped_consumers_head(subtask, retained[0])",
         "data_head(consumers)",
         (f"{_COME}test_r7_what_was_published_for_those_that_are_gone_is_given_back",),
         "the files for a removed consumer stay as long as the job runs",

@@ -35,7 +35,7 @@ COORDINATOR = (
         "begun-anew-and-sent-on",
         "R20",
         "SubtaskLifecycle.resume",
-        " or parts.replacements.awaits_next_attempt(subtask)",
+        " or state.replacements.awaits_next_attempt(subtask)",
         "",
         _RENEWING,
         "an attempt runs another batch while the next attempt copies its folder",
@@ -62,7 +62,7 @@ COORDINATOR = (
         "begun-anew-and-never-awaited",
         "R15",
         "Failover.restart_unfailed",
-        "    self.awaits(subtask, now)\n",
+        "    self.expect_attempt(subtask, now)\n",
         "",
         _RENEWING,
         "a subtask whose next attempt never starts keeps the job without checkpoints for ever",
@@ -70,8 +70,8 @@ COORDINATOR = (
     Mutant(
         "a-checkpoint-behind-every-batch",
         "R15",
-        "CheckpointOptions.sooner",
-        "min(self.interval * SOONER, LONGEST_SOONER)",
+        "CheckpointOptions.max_early",
+        "min(self.interval * EARLY_FRACTION, MAX_EARLY)",
         "self.interval",
         _SOONER,
         "a job with an interval of ten minutes commits in every sink after each micro-batch",
@@ -119,7 +119,7 @@ COORDINATOR = (
     Mutant(
         "room-from-one-with-a-sink",
         "W6",
-        "_MAKING_ROOM",
+        "_FREEING_SLOTS",
         "SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)",
         "SubtaskStatus.RUNNING, SubtaskStatus.FINISHING, SubtaskStatus.AT_END_OF_DATA)",
         _ROOM,
@@ -129,7 +129,7 @@ COORDINATOR = (
         "room-in-streaming",
         "W6",
         "Failover.__init__",
-        "has_workers and parts.options.is_batch",
+        "has_workers and state.options.is_batch",
         "has_workers",
         _ROOM,
         "a streaming job with a subtask without a worker runs without checkpoints for ever",
@@ -138,8 +138,8 @@ COORDINATOR = (
         "room-for-what-hangs",
         "W6",
         "Failover._restart",
-        "    if message.worker_is_lost:\n        self._vacant.add(subtask)\n",
-        "    if message:\n        self._vacant.add(subtask)\n",
+        "    if message.worker_is_lost:\n        self._without_worker.add(subtask)\n",
+        "    if message:\n        self._without_worker.add(subtask)\n",
         _ROOM,
         "the job waits, as long as anything runs, for an attempt that cannot begin because its predecessor hangs",
     ),
@@ -174,7 +174,7 @@ COORDINATOR = (
         "failed-one-told-to-finish",
         "R16",
         "Failover._restart",
-        "    parts.finals.forget(subtask)\n",
+        "    state.finals.forget(subtask)\n",
         "",
         _RESTARTS,
         "the command to finish goes to a failed attempt, and the job waits for its end for ever",
@@ -183,7 +183,7 @@ COORDINATOR = (
         "restart-never-given-up",
         "R16",
         "Failover._restart",
-        "    self._awaited[subtask] = now + restart.delay + parts.options.timeout\n",
+        "    self._deadlines[subtask] = now + restart.delay + state.options.timeout\n",
         "",
         _RESTARTS,
         "a query that does not end blocks the restart of its subtask for ever",
@@ -192,9 +192,9 @@ COORDINATOR = (
         "split-told-before-it-is-journaled",
         "R14",
         "SubtaskLifecycle.assign_splits",
-        "            parts.out.append(Append(parts.splits.assigned_event(assignment, str(task_id.attempt), now)))",
-        "            parts.send(AssignSplits(*task_id, ids, assignment.is_last))\n"
-        "            parts.out.append(Append(parts.splits.assigned_event(assignment, str(task_id.attempt), now)))",
+        "            state.out.append(Append(state.splits.assigned_event(assignment, str(task_id.attempt), now)))",
+        "            state.send(AssignSplits(*task_id, ids, assignment.is_last))\n"
+        "            state.out.append(Append(state.splits.assigned_event(assignment, str(task_id.attempt), now)))",
         _SPLITS,
         "a subtask reads a split that the next driver does not know to be assigned",
     ),
@@ -220,7 +220,7 @@ COORDINATOR = (
         "splits-of-a-lost-attempt-stay",
         "R14",
         "SplitEnumerator.began",
-        "    for number in self._assigned.pop(subtask, {}):\n        heapq.heappush(self._left, number)",
+        "    for number in self._assigned.pop(subtask, {}):\n        heapq.heappush(self._unassigned, number)",
         "    self._assigned.pop(subtask, None)",
         _SPLITS,
         "the splits that a lost attempt was assigned are never read",
@@ -228,9 +228,9 @@ COORDINATOR = (
     Mutant(
         "one-of-an-entry-counts",
         "R14",
-        "SplitSources.completed.news",
-        "news = [number for number in places if source.enumerator.completed(subtask, number)]",
-        "news = [number for number in places[:1] if source.enumerator.completed(subtask, number)]",
+        "SplitSources.completed.new",
+        "new = [number for number in numbers if source.enumerator.completed(subtask, number)]",
+        "new = [number for number in numbers[:1] if source.enumerator.completed(subtask, number)]",
         _SPLITS,
         "no checkpoint covers the entry's other splits, and they are read again",
     ),
@@ -246,7 +246,7 @@ COORDINATOR = (
     Mutant(
         "end-told-while-some-may-come-back",
         "R14",
-        "SplitEnumerator._for.is_last",
+        "SplitEnumerator._assign.is_last",
         " and not self._may_return()",
         "",
         _SPLITS,
@@ -295,7 +295,7 @@ COORDINATOR = (
     Mutant(
         "checkpoint-goes-on-with-the-next-attempt",
         "R15",
-        "Coordinator._take",
+        "Coordinator._dispatch",
         "            self._decider.failed(CheckpointFailureReason.JOB_FAILOVER_REGION, now)\n",
         "",
         _ATTEMPTS,
@@ -305,8 +305,8 @@ COORDINATOR = (
         "next-attempt-is-taken-for-running",
         "R15",
         "SubtaskLifecycle.opened",
-        "    parts.subtasks.set_status(subtask, SubtaskStatus.CREATED)\n    parts.scheduler.requeue(subtask)",
-        "    parts.scheduler.requeue(subtask)",
+        "    state.subtasks.set_status(subtask, SubtaskStatus.CREATED)\n    state.scheduler.requeue(subtask)",
+        "    state.scheduler.requeue(subtask)",
         _ATTEMPTS,
         "the next attempt is never deployed, and checkpoints wait for it",
     ),
@@ -322,7 +322,7 @@ COORDINATOR = (
     Mutant(
         "unheard-pause-forgotten",
         "R20",
-        "EndedSources.begin_again",
+        "EndedSources.attempt_began",
         "        self._waiting[key] = None\n    self._note_left_out",
         "    self._note_left_out",
         _ATTEMPTS,
@@ -331,7 +331,7 @@ COORDINATOR = (
     Mutant(
         "next-attempt-not-told-to-drain",
         "R12",
-        "Requests.begin_again",
+        "Requests.attempt_began",
         "    self._drained.discard(subtask)",
         "    pass",
         _ATTEMPTS,
@@ -367,7 +367,7 @@ COORDINATOR = (
     Mutant(
         "two-releases-at-once",
         "R9",
-        "ReleaseQueue.ask",
+        "ReleaseQueue.begin_due",
         "    if not self.is_behind or self._is_under_way or self.is_abandoned:",
         "    if not self.is_behind or self.is_abandoned:",
         _ALL,
@@ -377,7 +377,7 @@ COORDINATOR = (
         "answer-to-another-release",
         "R9",
         "ReleaseQueue.done",
-        "    if checkpoint != self._asked or checkpoint <= self.released:",
+        "    if checkpoint != self._requested or checkpoint <= self.released:",
         "    if checkpoint <= self.released:",
         (*_ALL, "tests/simulation/test_simulation.py"),
         "the answer to one release marks another checkpoint as released",
@@ -404,7 +404,7 @@ COORDINATOR = (
         "stop-waits-for-gates-at-the-end",
         "R16",
         "JobLifecycle._decide",
-        "    elif stop is not None and self.work_is_done and parts.releases.closed_gates:",
+        "    elif stop is not None and self.work_is_done and state.releases.closed_gates:",
         "    elif stop is not None and self.work_is_done and False:",
         ("tests/coordinator/test_gates_and_stops.py",),
         "a stop, even one caused by a killed task, waits for weeks until a user opens a gate",
@@ -439,9 +439,9 @@ COORDINATOR = (
     Mutant(
         "final-sink-hides-the-backlog",
         "R9",
-        "ReleaseState.backlog.going",
-        " and not one.is_idle]",
-        "]",
+        "ReleaseState.backlog.queues",
+        " and not queue.is_idle\n",
+        "\n",
         ("tests/coordinator/test_releases.py",),
         "a job takes checkpoints for ever although no sink can release them",
     ),
@@ -457,9 +457,9 @@ COORDINATOR = (
     Mutant(
         "held-slows-the-checkpoints",
         "R9",
-        "ReleaseState.backlog.going",
-        " if not (one.is_held and one.is_behind) and not one.is_idle]",
-        " if not one.is_idle]",
+        "ReleaseState.backlog.queues",
+        " if not (queue.is_held and queue.is_behind) and not queue.is_idle\n",
+        " if not queue.is_idle\n",
         _ALL,
         "a gate that is closed over the weekend stops the checkpoints",
     ),
@@ -476,8 +476,8 @@ COORDINATOR = (
         "closed-before-its-release",
         "R16",
         "FinalCheckpoints.may_finish.ready",
-        "ready = [s for s, final in self._waiting.items() if final is not None and final <= last_released]",
-        "ready = [s for s, final in self._waiting.items() if final is not None]",
+        "ready = [subtask for subtask, final in self._waiting.items() if final is not None and final <= last_released]",
+        "ready = [subtask for subtask, final in self._waiting.items() if final is not None]",
         _ALL,
         "a subtask is gone before its staged output is released",
     ),
@@ -512,18 +512,18 @@ COORDINATOR = (
         "resumed-before-the-drop-is-durable",
         "R2",
         "SubtaskLifecycle.resume",
-        "    parts.out.extend(map(Append, on.events))\n"
-        "    for subtask in on.subtasks:\n"
-        "        if parts.reconfiguring.awaits_next_attempt(subtask)"
-        " or parts.replacements.awaits_next_attempt(subtask):\n"
+        "    state.out.extend(map(Append, pause_end.events))\n"
+        "    for subtask in pause_end.subtasks:\n"
+        "        if state.reconfiguration.awaits_next_attempt(subtask)"
+        " or state.replacements.awaits_next_attempt(subtask):\n"
         "            continue\n"
-        "        parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))\n",
-        "    for subtask in on.subtasks:\n"
-        "        if parts.reconfiguring.awaits_next_attempt(subtask)"
-        " or parts.replacements.awaits_next_attempt(subtask):\n"
+        "        state.send(ResumeSubtask(*state.task_id(subtask), state.pauses.plan(subtask)))\n",
+        "    for subtask in pause_end.subtasks:\n"
+        "        if state.reconfiguration.awaits_next_attempt(subtask)"
+        " or state.replacements.awaits_next_attempt(subtask):\n"
         "            continue\n"
-        "        parts.send(ResumeSubtask(*parts.task_id(subtask), parts.pauses.plan(subtask)))\n"
-        "    parts.out.extend(map(Append, on.events))\n",
+        "        state.send(ResumeSubtask(*state.task_id(subtask), state.pauses.plan(subtask)))\n"
+        "    state.out.extend(map(Append, pause_end.events))\n",
         ("tests/coordinator/test_finishing.py", "tests/coordinator/test_reconfiguring.py"),
         "a query runs without its source, and the next driver adds the source again",
     ),
@@ -531,7 +531,7 @@ COORDINATOR = (
         "dropped-with-a-checkpoint-pending",
         "R20",
         "SubtaskLifecycle.pause_if_quiet.busy",
-        "busy = self._parts.cycle.pending is not None or bool(pauses.current)",
+        "busy = self._state.cycle.pending is not None or bool(pauses.current)",
         "busy = bool(pauses.current)",
         _ALL,
         "a query is stopped while a checkpoint waits for its barrier",
@@ -540,8 +540,8 @@ COORDINATOR = (
         "two-planned-restarts-at-once",
         "R20",
         "SubtaskLifecycle.pause_if_quiet.busy",
-        "busy = self._parts.cycle.pending is not None or bool(pauses.current)",
-        "busy = self._parts.cycle.pending is not None",
+        "busy = self._state.cycle.pending is not None or bool(pauses.current)",
+        "busy = self._state.cycle.pending is not None",
         _ALL,
         "one of two planned restarts is forgotten",
     ),
@@ -576,7 +576,7 @@ COORDINATOR = (
         "releases-pile-up",
         "R9",
         "CheckpointDecider._trigger_at",
-        "    if not savepoint and parts.releases.backlog >= MAX_UNRELEASED:",
+        "    if not savepoint and state.releases.backlog >= MAX_UNRELEASED:",
         "    if False:",
         _ALL,
         "a job that can release nothing stages rows for ever",

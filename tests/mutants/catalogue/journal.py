@@ -219,7 +219,7 @@ JOURNAL = (
         "request-of-another-epoch-polled",
         "R22",
         "RequestReader._is_taken",
-        "    return self._since <= request.epoch <= self._epoch",
+        "    return self._since_epoch <= request.epoch <= self._epoch",
         "    return True",
         ("tests/client/test_request_reader.py",),
         "a stop for another driver stops this one",

@@ -125,7 +125,7 @@ UPGRADES = (
         "upgrade-takes-a-job-back",
         "R8",
         "RunAttempt._refuse_overtaken",
-        "    if self._upgraded is not None and state.epoch != self._upgraded.left:",
+        "    if self._upgraded is not None and state.epoch != self._upgraded.last_epoch:",
         "    if False:",
         (f"{_SPARK}test_who_takes_the_job_over_between_two_versions_keeps_it",),
         "an overtaken driver takes the job back from its successor",
