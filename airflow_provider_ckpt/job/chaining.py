@@ -139,8 +139,8 @@ class _Chaining:
                 vertex=unknown[0],
                 known=listed(members),
             )
-        given = {uid: splits.parallelism for uid in members if (splits := self._operators[uid].splits) is not None}
-        width = {**given, **parallelism}
+        declared = {uid: splits.parallelism for uid in members if (splits := self._operators[uid].splits) is not None}
+        width = {**declared, **parallelism}
         vertices = tuple(self._vertex(output, uids, width.get(output, 1)) for output, uids in members.items())
         edges = tuple(edge for output, uids in members.items() for edge in self._edges(output, uids))
         return JobGraph(vertices, edges)

@@ -14,7 +14,9 @@ decide how a file is parsed or may hold secrets."""
 
 
 def sink_definitions(sinks: tuple[SinkOperator, ...]) -> dict[str, SinkDefinition]:
-    return {one.uid: SinkDefinition(one.release, dict(one.sink.definition()), one.gate is not None) for one in sinks}
+    return {
+        sink.uid: SinkDefinition(sink.release, dict(sink.sink.definition()), sink.gate is not None) for sink in sinks
+    }
 
 
 def source_definition(operator: Operator) -> SourceDefinition:

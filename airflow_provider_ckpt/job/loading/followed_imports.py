@@ -24,10 +24,10 @@ class FollowedImports:
     def __init__(self, reference: str) -> None:
         target, _, from_file = parts_of(reference)
         folder, package = os.path.dirname(os.path.realpath(target)), target.partition(".")[0]
-        beside = owned_by(folder) if from_file else lambda name: False
+        is_in_folder = owned_by(folder) if from_file else lambda name: False
         if from_file:
             above, package = package_around(folder)
-        self.owns: Callable[[str], bool] = lambda name: name == package or beside(name)
+        self.owns: Callable[[str], bool] = lambda name: name == package or is_in_folder(name)
         self._path = [folder, above] if from_file else None
         self._specs: dict[str, ModuleSpec | None] = {}
 

@@ -53,8 +53,8 @@ def _is_namesake(name: str, module: ModuleType, folder: str) -> bool:
     if "." in name or name == "__main__" or not isinstance(module, ModuleType):
         return False
     origin = origin_of(module)
-    own = [os.path.join(folder, f"{name}.py"), os.path.join(folder, name, "__init__.py")]
-    if not origin or origin in own or is_foreign(origin) or not any(map(os.path.isfile, own)):
+    files = [os.path.join(folder, f"{name}.py"), os.path.join(folder, name, "__init__.py")]
+    if not origin or origin in files or is_foreign(origin) or not any(map(os.path.isfile, files)):
         return False
-    found = PathFinder.find_spec(name)
-    return found is not None and bool(found.origin) and os.path.realpath(str(found.origin)) in own
+    spec = PathFinder.find_spec(name)
+    return spec is not None and bool(spec.origin) and os.path.realpath(str(spec.origin)) in files

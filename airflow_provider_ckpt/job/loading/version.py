@@ -63,7 +63,9 @@ def load_version(
     path = path_of(reference, target) if from_file else None
     if path is not None and not path.endswith(".py"):
         raise no_source(reference)
-    space = _of_package(reference, target, check) if path is None else _of_folder(os.path.dirname(path), check)
+    space = (
+        _space_of_package(reference, target, check) if path is None else _space_of_folder(os.path.dirname(path), check)
+    )
     with space.opened(), giving(given):
         try:
             if path is None:
@@ -82,7 +84,7 @@ def load_version(
     return Version(getattr(module, name), space.package, space.digest(), space.close)
 
 
-def _of_folder(folder: str, check: Callable[[str], None] | None) -> ModuleSpace:
+def _space_of_folder(folder: str, check: Callable[[str], None] | None) -> ModuleSpace:
     return ModuleSpace([folder], owned_by(folder), check)
 
 
@@ -109,7 +111,7 @@ def owned_by(folder: str) -> Callable[[str], bool]:
     return owns
 
 
-def _of_package(reference: str, target: str, check: Callable[[str], None] | None) -> ModuleSpace:
+def _space_of_package(reference: str, target: str, check: Callable[[str], None] | None) -> ModuleSpace:
     package = target.partition(".")[0]
     folders = [entry for entry in sys.path if PathFinder.find_spec(package, [entry or os.getcwd()]) is not None]
     if not folders:

@@ -131,12 +131,12 @@ class Params:
                 )
 
 
-def _not_possible(job: str | None, location: str, what: str, expected: str) -> InvalidJobError:
+def _not_possible(job: str | None, location: str, subject: str, expected: str) -> InvalidJobError:
     return InvalidJobError(
         "job {job!r} ({location}): the {what} of a parameter is not possible; expected {expected}.",
         job=job,
         location=location,
-        what=what,
+        what=subject,
         expected=expected,
     )
 

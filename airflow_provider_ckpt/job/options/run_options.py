@@ -319,7 +319,7 @@ class RunOptions:
         return cls(**values)
 
 
-OPTIONS: tuple[Option, ...] = tuple(declared(one) for one in fields(RunOptions))
+OPTIONS: tuple[Option, ...] = tuple(declared(field) for field in fields(RunOptions))
 """All options in the order of the fields."""
 BY_NAME = {option.name: option for option in OPTIONS}
 

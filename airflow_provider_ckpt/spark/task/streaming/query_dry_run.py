@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from airflow_provider_ckpt.concurrency import DaemonThreads
 from airflow_provider_ckpt.coordinator.protocol.reports import ReconfigurationPrepared, ReconfigurationUnfit, Report
-from airflow_provider_ckpt.job.reconfigured import read_anew
+from airflow_provider_ckpt.job.reconfigured import with_digests
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.ids import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -169,7 +169,7 @@ class QueryDryRuns:
         self, trial: str, plan: VertexPlan, now: BuiltQuery, before: VertexSettings, make_builder: MakeBuilder
     ) -> Mapping[str, str]:
         """Try the query, and return the digests of its functions. Raise the reason against it."""
-        settings = read_anew(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
+        settings = with_digests(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
         self._context.check_declared([uid for uid in before.logic if uid not in settings.logic])
         builder = make_builder(settings)
         other = builder.build(plan.without)

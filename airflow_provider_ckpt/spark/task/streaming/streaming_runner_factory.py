@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.job.operators import SourceOptions
-from airflow_provider_ckpt.job.reconfigured import of_vertex
+from airflow_provider_ckpt.job.reconfigured import reconfigured_vertex
 from airflow_provider_ckpt.model.channel import Channel, channels
 from airflow_provider_ckpt.model.graph import JobVertex, layout_of
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
@@ -292,7 +292,7 @@ class StreamingRunnerFactory:
         calls = SourceCalls(
             context.spark, streaming=True, limit=limit, ends=self._frozen, followed=followed, guard=guard
         )
-        changed = of_vertex(context.operators, vertex, settings, context.logic)
+        changed = reconfigured_vertex(context.operators, vertex, settings, context.logic)
         operators = {**context.operators, **changed}
 
         locations = {edge.edge.uid: (edge.edge.producer, edge.feed.location) for edge in edges.values()}
