@@ -153,7 +153,7 @@ class ControllerLoop:
             return
         why = f", because {wanted.why}" if wanted.why else ""
         outcome = self._reconfigurer.requested(wanted, now)
-        if outcome.took_place or (current := self._parts.reconfiguring.current) is None:
+        if outcome.is_carried_out or (current := self._parts.reconfiguring.current) is None:
             self._parts.out.append(Notice(f"{name} asks for {asks}{why}: {outcome}"))
             self._note_without_effect(watch, asks, now)
             return
@@ -164,7 +164,7 @@ class ControllerLoop:
         if self._asked is None or (outcome := self._asked[2].outcome) is None:
             return
         (watch, asks, asked), self._asked = self._asked, None
-        if outcome.took_place and asked.decided is not None:
+        if outcome.is_carried_out and asked.decided is not None:
             watch.without_effect.pop(asks, None)
         else:
             self._note_without_effect(watch, asks, now)
@@ -239,5 +239,5 @@ def _shown(changes: Mapping[str, VertexSettings]) -> str:
     """Return the changes as text, like ``counts: state_partitions=8``. Equal changes give equal text."""
     shown = []
     for uid, one in sorted(changes.items()):
-        shown.append(f"{uid}: " + ", ".join(f"{name}={value}" for name, value in sorted(one.named().items())))
+        shown.append(f"{uid}: " + ", ".join(f"{name}={value}" for name, value in sorted(one.changed_values().items())))
     return "; ".join(shown)

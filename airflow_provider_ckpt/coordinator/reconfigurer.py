@@ -38,7 +38,7 @@ from airflow_provider_ckpt.journal.events import ReconfigurationEnded, RequestAn
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome, RequestResult
-from airflow_provider_ckpt.model.vertex_settings import Settings, merged, of_queries, rescales
+from airflow_provider_ckpt.model.vertex_settings import Settings, merged, query_changes, rescales
 
 KIND = "reconfigure"
 
@@ -59,7 +59,7 @@ class Reconfigurer:
         parts, request = self._parts, message.name or None
         try:
             asked = by_vertex(parts.graph.now, message.changes)
-            change, scales = of_queries(asked), rescales(asked)
+            change, scales = query_changes(asked), rescales(asked)
             self._refuse(change, scales)
             if not scales and merged(parts.reconfiguring.settings, change) == dict(parts.reconfiguring.settings):
                 return self._answer(request, RequestOutcome.completed(AS_IT_IS), now)

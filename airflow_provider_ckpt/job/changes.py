@@ -13,7 +13,7 @@ from typing import Any
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.job.options.run_options import OPTIONS
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition, SourceDefinition, VertexDefinition
-from airflow_provider_ckpt.model.kept_state import mistaken
+from airflow_provider_ckpt.model.kept_state import confused_states
 from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.model.words import counted
 
@@ -228,7 +228,7 @@ def _vertex_fields(
         {"output mode": vertex.output_mode, "state": "stateful" if vertex.stateful else "stateless"}
         for vertex in (old, new)
     ]
-    if (differing := mistaken(old.kept, new.kept, streams)) is not None:
+    if (differing := confused_states(old.kept, new.kept, streams)) is not None:
         for kept, values in zip(differing, fields, strict=True):
             values[KEPT_STATE] = str(kept)
     return fields[0], fields[1]

@@ -50,6 +50,6 @@ class ChangedFile:
         if self.size > self.read:
             return f"{self.path} grew after it was read: {counted(self.unread, 'byte')} {were(self.unread)} not read"
         if self.size < self.read:
-            then, now = counted(self.read, "byte"), counted(self.size, "byte")
-            return f"{self.path} was replaced after it was read: {then} then, {now} now"
+            previous, now = counted(self.read, "byte"), counted(self.size, "byte")
+            return f"{self.path} was replaced after it was read: {previous} then, {now} now"
         return f"{self.path} was written again after it was read, with the same size"

@@ -76,11 +76,11 @@ def check_format(document: dict[str, Any], what: str, version: int, *, uri: str)
     if document.get("format") != PREFIX + what:
         reason = f"its format is {shown(document.get('format'))}, not {PREFIX + what!r}"
         raise MalformedDocumentError(uri=uri, what=what, reason=reason)
-    found = document.get("version")
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise MalformedDocumentError(uri=uri, what=what, reason=f"its version is {shown(found)}")
-    if found > version:
-        raise NewerFormatError(uri=uri, what=what, found=found, known=version)
+    document_version = document.get("version")
+    if not isinstance(document_version, int) or isinstance(document_version, bool) or document_version < 1:
+        raise MalformedDocumentError(uri=uri, what=what, reason=f"its version is {shown(document_version)}")
+    if document_version > version:
+        raise NewerFormatError(uri=uri, what=what, found=document_version, known=version)
 
 
 @contextmanager

@@ -71,11 +71,11 @@ def test_what_could_not_be_deleted_is_tried_again_and_told_once(
         storage.create(f"f{number}/a", b"")
         removal.delete(f"f{number}")
         removal.delete(f"f{number}")
-    removal.try_again()
+    removal.retry()
     assert len(caplog.records) == 12
     storage.refused = lambda path: path == "f9"
-    removal.try_again()
-    removal.try_again()
+    removal.retry()
+    removal.retry()
     assert [path for path, _ in storage.files("")] == ["f9/a"]
 
 

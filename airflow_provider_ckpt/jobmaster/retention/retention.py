@@ -157,7 +157,7 @@ class Retention:
         # no step decides anything or depends on another one, so a failed step is repeated after a later checkpoint
         acts: list[Callable[[], None]] = [
             *(partial(self._write_metadata, one) for one in list(self._without_copy.values())),
-            self._removal.try_again,
+            self._removal.retry,
             lambda: self._delete_old(min(one.checkpoint for one in kept)),
             lambda: self._compact(completed.at),
             *(partial(self._forget, subtask, kept) for subtask in completed.subtasks),

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations
 
 from airflow_provider_ckpt.job.operators import Operator
-from airflow_provider_ckpt.model.kept_state import mistaken
+from airflow_provider_ckpt.model.kept_state import confused_states
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder, can_drop
 from airflow_provider_ckpt.spark.plan.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import refusal, streams
@@ -108,5 +108,5 @@ def _problem(now: BuiltQuery, other: BuiltQuery) -> str | None:
     if not now.stateful:
         return None
     both = streams(now.frame).keys() & streams(other.frame).keys()
-    found = mistaken(kept_state(now.frame), kept_state(other.frame), both)
+    found = confused_states(kept_state(now.frame), kept_state(other.frame), both)
     return None if found is None else f"it would keep {found[1]} instead of {found[0]}"

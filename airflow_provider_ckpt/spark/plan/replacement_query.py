@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 
 from airflow_provider_ckpt.job.definition import plain_path, selecting
 from airflow_provider_ckpt.model.definition import EventTime
-from airflow_provider_ckpt.model.kept_state import mistaken
+from airflow_provider_ckpt.model.kept_state import confused_states
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery
 from airflow_provider_ckpt.spark.plan.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import (
@@ -69,7 +69,7 @@ def _problems_of_state(now: BuiltQuery, other: BuiltQuery) -> Iterator[str]:
     before, after = streams(now.frame), streams(other.frame)
     differing = [(a, b) for a, b in zip_longest(had, has) if a is None or b is None or not a.fits(b)]
     if before != after:  # a source has ended, and is left out
-        differing = list(filter(None, [mistaken(had, has, before.keys() & after.keys())]))
+        differing = list(filter(None, [confused_states(had, has, before.keys() & after.keys())]))
     for a, b in differing:
         yield f"its state would be taken for another: it keeps {b or 'none'} instead of {a or 'none'}"
 

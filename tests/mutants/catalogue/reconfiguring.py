@@ -239,8 +239,8 @@ RECONFIGURING = (
     Mutant(
         "state-of-another-taken-by-the-next-run",
         "R6",
-        "mistaken",
-        "if a.is_mistaken(b)",
+        "confused_states",
+        "if a.is_confused_with(b)",
         "if False",
         ("tests/model/test_kept_state.py", "tests/job/test_changes.py"),
         "an edited job uses counts that were kept by other keys, and Spark sees no difference",

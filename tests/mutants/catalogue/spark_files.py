@@ -209,7 +209,7 @@ _EVENT_TIME = (
     Mutant(
         "another-window-taken-for-the-same",
         "R2",
-        "KeptState.is_mistaken",
+        "KeptState.is_confused_with",
         "if self.bounds != other.bounds:",
         "if False:",
         ("tests/model/test_kept_state.py::test_another_bound_is_told",),
@@ -956,7 +956,7 @@ _FORGOTTEN = (
         "refused-deletion-forgotten",
         "R7",
         "Removal._try",
-        "            self._left[path] = None\n",
+        "            self._failed[path] = None\n",
         "            pass\n",
         ("tests/spark/test_retention.py::test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one",),
         "files that could not be deleted at once stay for the driver's life, after which no entry names them",
