@@ -272,10 +272,10 @@ def _of_spark(path: str) -> Read:
         acts: tuple[Callable[[], object], ...] = (
             lambda: [folder.offsets(number) for number in (44, 45)],
             lambda: [folder.planned_watermark(45), folder.watermark_after(45), folder.state_partitions()],
-            lambda: [folder.is_final(), folder.follows(45), folder.at_boundary()],
+            lambda: [folder.is_final(), folder.previous_batch(45), folder.at_boundary()],
             lambda: [SeenFiles(storage, "v/sources/live").advance(45)],
             lambda: [planned_times(storage, "v/sources/live", 45), taken_after(storage, "v/sources/live", 40)],
-            lambda: folder.name_shuffle_partitions(8),
+            lambda: folder.write_shuffle_partitions(8),
             lambda: [folder.plan_final_batch(45, 1)],
             lambda: PastFiles(30, ("in/",), frozenset()).forget(storage, "v/sources/live"),
             lambda: forget_after(storage, "v/sources/live", 38),

@@ -70,10 +70,10 @@ def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
 def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
     """Return the job and its module, like :func:`load_job`."""
     target, name, from_file = parts_of(reference)
-    load_module = _load_file if from_file else _load_module
+    run_code = _load_file if from_file else _load_module
     given = Params(params)
     with giving(given):
-        module = load_module(reference, target, name, given)
+        module = run_code(reference, target, name, given)
     return LoadedJob(getattr(module, name), module, from_file)
 
 

@@ -29,7 +29,7 @@ from itertools import groupby
 from airflow_provider_ckpt.jobmaster.retention.garbage import Garbage, Reason, garbage_of
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
-from airflow_provider_ckpt.sparkfiles.attempt_folders import published_last
+from airflow_provider_ckpt.sparkfiles.attempt_folders import last_publisher
 from airflow_provider_ckpt.storage.layout import prepared_path, subtask_log_path, subtask_path
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.storage import Storage
@@ -143,7 +143,7 @@ def orphans(look: SubtaskFiles) -> Iterator[Garbage]:
     """Yield the leftovers of a subtask that is in the job's graph. Feeds belong to their consumer: see
     :func:`old_feeds`."""
     over, named = look.over, look.named_folders
-    gone_on = published_last(look.records)
+    gone_on = last_publisher(look.records)
     kept = {one.attempt for one in look.publishable}
     for unit in _units(look.files):
         part = unit.path.partition("/")[0]

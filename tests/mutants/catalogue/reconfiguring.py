@@ -132,7 +132,7 @@ RECONFIGURING = (
         "trial-under-the-name-of-the-query",
         "R21",
         "QueryDryRuns.start_on_copy",
-        "        copy.call(str(uuid.uuid4()))\n",
+        "        copy.set_query_id(str(uuid.uuid4()))\n",
         "",
         _RUNS,
         "Spark ends the running query when its trial starts",

@@ -142,7 +142,7 @@ class QueryDryRuns:
             copy.forget_planned()
             if copy.newest_commit() is None:
                 return
-            copy.call(str(uuid.uuid4()))
+            copy.set_query_id(str(uuid.uuid4()))
             repartition_state(self._context.spark, copy, settings.state_partitions)
             copy.plan_empty_batch()
             self._run(copy, settings, other)
@@ -234,8 +234,8 @@ class QueryDryRuns:
 
         Raises UnfitQueryError.
         """
-        if wanted is not None and not self._is_stopped and copy.parts_of_state() != {wanted}:
-            shown = " and ".join(map(str, sorted(copy.parts_of_state())))
+        if wanted is not None and not self._is_stopped and copy.state_partition_counts() != {wanted}:
+            shown = " and ".join(map(str, sorted(copy.state_partition_counts())))
             problem = (
                 f"Spark runs it on state in {shown} parts, not {wanted}: an operator without keys uses only one part"
             )

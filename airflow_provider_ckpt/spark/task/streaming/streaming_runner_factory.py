@@ -48,7 +48,7 @@ from airflow_provider_ckpt.sparkfiles.attempt_folders import (
     AttemptFolders,
     before,
     delete_trials_before,
-    published_last,
+    last_publisher,
 )
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
@@ -147,7 +147,7 @@ class StreamingRunnerFactory:
             rewind_to=last.batch_id if last is not None and restores else None,
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
             past=past_inputs(edges.values(), last),
-            gone={key_of(path) for path in context.forgotten_files},
+            abandoned={key_of(path) for path in context.forgotten_files},
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, subtask.vertex, subtask.number))
         of_attempt = AttemptContext(context, subtask, attempt, log, plan.parallelism)
@@ -163,7 +163,7 @@ class StreamingRunnerFactory:
             strict=self._strict_inputs(vertex),
             waits=frozenset(uid for uid in vertex.sources if context.operators[uid].on_unfinished == "wait"),
         )
-        continued = published_last(log.records())
+        continued = last_publisher(log.records())
         batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))
         if plan.settings is not None:
             repartition_state(context.spark, folder, plan.settings.state_partitions)
@@ -211,7 +211,9 @@ class StreamingRunnerFactory:
             if sibling is not None and channel.key not in inputs.edges:
                 partition = partition_path(self._context.job_id, channel.producer.vertex, channel.producer.number)
                 log = self._log_for(channel)
-                new[channel.key] = EdgeInput(channel.edge, log, sibling.feed.beside(partition), source=sibling.source)
+                new[channel.key] = EdgeInput(
+                    channel.edge, log, sibling.feed.for_new_partition(partition), source=sibling.source
+                )
         inputs.read_also(new)
 
     def _log_for(self, channel: Channel) -> LogReader:
@@ -233,7 +235,7 @@ class StreamingRunnerFactory:
             log = self._log_for(channel)
             for number, record in log.records(max(0, read - 1))[:1]:
                 if number == read - 1 and isinstance(record, Batch):
-                    feed.may_feed_again(record)
+                    feed.note_partly_read(record)
             edge = channel.edge
             inputs[channel.key] = EdgeInput(edge, log, feed, offered=start, read=read, passed=start, source=edge.uid)
         return inputs
