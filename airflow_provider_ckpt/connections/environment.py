@@ -44,7 +44,6 @@ def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> C
     """Read a connection.
 
     Args:
-        conn_id: The connection.
         environ: The environment to read. By default it is the environment of this process, and the connections passed
             to it.
 

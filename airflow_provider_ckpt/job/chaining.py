@@ -40,7 +40,6 @@ def build_graph(
     """Return the job graph of ``job``, in linear time. The same definition always gives the same graph.
 
     Args:
-        job: The job.
         inline: Returns whether a bounded source may be inline, given its uid. It may if a frozen file list shows its
             end, *and* if the transforms up to the unbounded consumer (:func:`bounded_chain`) keep no state. They are
             left out of the query together with the source once it is finished.

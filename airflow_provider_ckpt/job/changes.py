@@ -75,8 +75,6 @@ def refused_changes(
     Operators that only one of the two has are not compared here.
 
     Args:
-        before: The definition of the earlier run.
-        after: The definition of this run.
         changeable: Sink uid -> keys of its target that may differ.
         streams: Sources and edges that both have. None: all.
         is_edited: False if the job's code is known to be the same. Kept state is then not compared, because Spark may
@@ -99,15 +97,9 @@ def check_finished(
     success.
 
     Args:
-        before: The definition of the finished job.
         after: The definition of the new job, as far as it is known without calling a function.
-        operators: All uids of the new job.
-        known: The uids with which the finished job ran.
         persisted: Uids of the new job whose results must outlive it.
         kept: Uids of the finished job whose results are kept.
-
-    Raises:
-        DefinitionChangedError: the two differ.
     """
     check_changes(before, after, {})
     fields: list[tuple[str, Any, Any]] = [("parameters", dict(before.params), dict(after.params))]
@@ -137,8 +129,6 @@ def check_changes(
     """Refuse a job whose definition has changed in a way that no run can resume.
 
     Args:
-        before: See :func:`refused_changes`.
-        after: See :func:`refused_changes`.
         changeable: See :func:`refused_changes`.
         settings: Changes of the job while it ran, and for its next run. The error names them, because they may be the
             cause instead of the job's file.

@@ -57,7 +57,6 @@ class SplitSource:
 
     Args:
         given: A list, or a function without arguments.
-        parallelism: Number of subtasks that read them.
         max_splits_per_batch: As the user gave it.
         batched: True if the source's function is called once for several splits, with a list.
     """
@@ -96,13 +95,6 @@ def split_source(
     A list is checked now. A function is called and checked when the job is planned.
 
     Args:
-        uid: uid of the source.
-        location: Its place in the user's code.
-        splits: Argument of ``@job.source``.
-        parallelism: Argument of ``@job.source``.
-        max_splits_per_batch: Argument of ``@job.source``.
-        batched: Argument of ``@job.source``.
-        bounded: Argument of ``@job.source``.
         excluded: Options that exclude splits.
 
     Raises:

@@ -51,8 +51,6 @@ class UnionDefinition:
     An input that has ended and was left out does not change the definition.
 
     Args:
-        operator: The operator.
-        parameter: The parameter of its function.
         schema: The schema of the united frame, as Spark's JSON.
         inputs: Input uid → its schema, as Spark's JSON, for each input that was read.
     """

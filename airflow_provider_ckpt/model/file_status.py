@@ -30,9 +30,7 @@ class ChangedFile:
     """A file that changed after it was read.
 
     Args:
-        path: The file.
         read: Its size when it was read; None if a previous driver has read it.
-        size: Its current size.
     """
 
     path: str

@@ -33,7 +33,7 @@ class JobEdge:
     operator: str
     exchange: Exchange = "all_to_all"
     folder: str = field(default="", metadata=OMIT_EMPTY)
-    """See :meth:`JobGraph.edge_layout_folder`. Empty while the producer has its first set of consumers."""
+    """See :meth:`JobGraph.edge_folder`. Empty while the producer has its first set of consumers."""
 
 
 @dataclass(frozen=True)

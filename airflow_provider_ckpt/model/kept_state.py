@@ -22,7 +22,6 @@ class KeptState:
     """The state of one Spark operator.
 
     Args:
-        kind: The kind of operator.
         by: Its keys in order; for a join the equal expressions, left and right.
         sides: The streams below it; for a join those of each side.
         calls: The results of an aggregation, in the order of its state.
@@ -75,8 +74,6 @@ def confused_states(
     """Return the first pair of states that would be confused, from the output downwards; None if there is none.
 
     Args:
-        before: The states before.
-        after: The states after.
         streams: Streams that exist before and after; None for all. Removed and new streams do not prove that streams
             changed places.
     """

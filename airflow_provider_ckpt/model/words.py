@@ -28,7 +28,6 @@ def ckpt_command(verb: str, *arguments: str, root: str) -> str:
     """Return a ``ckpt`` command that a shell takes as it is.
 
     Args:
-        verb: the name of the command.
         arguments: what follows the name, such as the id of the job.
         root: the root for display, without secrets.
     """

@@ -39,8 +39,8 @@ class AttemptFeeds:
     def delete_before(self, first_needed: str) -> None:
         """Delete the feeds older than ``first_needed``.
 
-        Call it when this attempt has taken up ``first_needed`` and begun its own feed. Later attempts take up the newest
-        feed that has begun. The previous attempt, if it still lives, took up a newer feed than the deleted ones.
+        Call it when this attempt has taken up ``first_needed`` and begun its own feed. Later attempts take up the
+        newest feed that has begun. The previous attempt, if it still lives, took up a newer feed than the deleted ones.
         """
         feeds = _list_feeds(self._storage, self._path)
         taken_up = next((order for order, feed in feeds if feed == first_needed), (0, 0))

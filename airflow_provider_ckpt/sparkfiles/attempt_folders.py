@@ -38,7 +38,6 @@ class AttemptFolders:
         """Return the newest attempt with a complete folder.
 
         Args:
-            records: Records of the subtask's log.
             attempt: Only attempts before this one count; None for all.
             since: Only attempts of this epoch or later count.
         """
@@ -117,7 +116,7 @@ class AttemptFolders:
                     self._storage.delete_tree(f"{self._path}/{other}")
 
     def forget_before(self, attempt: AttemptId, check_fenced: Callable[[], None]) -> None:
-        """Delete the folder that :meth:`delete_attempts_before` kept, once it is no longer needed. If the storage fails, the
+        """Delete the folder that :meth:`delete_before` kept, once it is no longer needed. If the storage fails, the
         folder stays until the next attempt, which does no harm.
 
         Args:

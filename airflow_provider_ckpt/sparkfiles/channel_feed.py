@@ -19,7 +19,6 @@ class ChannelFeed:
 
     Args:
         feed: Feed that all channels of the edge share. Its creator also resets it.
-        partition: Result partition of the producer.
     """
 
     def __init__(self, feed: EdgeFeed, partition: str) -> None:

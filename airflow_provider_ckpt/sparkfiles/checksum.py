@@ -67,7 +67,6 @@ def copy_all(storage: Storage, copies: Pairs, is_small: Callable[[str], bool]) -
     """Copy files with their checksums into a folder that no process reads yet. Return the sources that do not exist.
 
     Args:
-        copies: Pairs of source and target.
         is_small: Function that selects small sources. Such a source gets a checksum if it has none, because
             its writer died before it wrote one.
     """

@@ -42,10 +42,8 @@ class EdgeFeed:
     again.
 
     Args:
-        path: The edge's folder.
         partitions: Folders to which PartitionFile paths are relative. Each belongs to one producer, and its files are
             fed in its own order.
-        attempt: The consumer's attempt.
     """
 
     def __init__(self, storage: Storage, path: str, *partitions: str, attempt: AttemptId) -> None:
@@ -166,7 +164,7 @@ class EdgeFeed:
 
     def forget_earlier(self) -> None:
         """Delete feeds that are no longer needed, because a subtask that fails each hour gets a feed each hour. See
-        :meth:`AttemptFeeds.delete_predecessor`."""
+        :meth:`AttemptFeeds.delete_before`."""
         self._feeds.delete_before(self._predecessor[0])
 
     def _take_up(self) -> None:

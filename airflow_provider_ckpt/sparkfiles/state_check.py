@@ -33,9 +33,6 @@ class StateCheck:
 
     It costs one listing, and one small read for each partition of a stateful operator. It costs nothing for a query
     without state.
-
-    Args:
-        folder: Path of the Spark folder.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:

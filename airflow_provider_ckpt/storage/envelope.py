@@ -48,10 +48,8 @@ def decode_document(
     """Return the object in a document.
 
     Args:
-        data: the bytes of the document.
         what: short name of the expected format.
         version: the newest known version.
-        uri: URI of the document, for errors.
         most_bytes: see :func:`parse_json`.
         foreign: see :func:`parse_json`.
 

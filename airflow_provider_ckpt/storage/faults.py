@@ -43,9 +43,6 @@ def translated(
     """Convert the backend's errors in the block. Errors of this package and programming errors pass.
 
     Args:
-        verb: the operation of the storage.
-        uri: its object.
-        write: whether the operation changes something.
         secrets: texts that the errors must not show.
         right: returns the right that a refused operation needs, or an empty text for the operation's usual right.
     """

@@ -40,7 +40,6 @@ class LocalStorage(Storage):
     may lead to files of others. ``top`` itself, and folders above it, may be links.
 
     Args:
-        folder: the folder.
         top: the outermost storage folder of which this is a child. :meth:`sync` makes the names from there on durable.
     """
 
@@ -53,7 +52,6 @@ class LocalStorage(Storage):
         """Return the full path of a file or folder.
 
         Args:
-            path: path relative to the folder.
             root: whether the empty path is allowed.
             whole: whether the path itself must be no link. By default this is so for folders.
             plain: folders that are known to be no links. New ones are added.

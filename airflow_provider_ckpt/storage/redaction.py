@@ -255,7 +255,6 @@ def as_printed(secrets: Iterable[str], users: Iterable[str | None] = ()) -> tupl
     The longest is first, so that no secret remains that contains another one.
 
     Args:
-        secrets: plain texts.
         users: names of the users of these secrets.
     """
     forms: set[str] = set()

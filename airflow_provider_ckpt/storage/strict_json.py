@@ -36,8 +36,6 @@ def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = Non
     """Return the value of a JSON text in UTF-8.
 
     Args:
-        data: the text.
-        uri: the file, for the error.
         what: the kind of file, for the error, such as ``request``.
         most_bytes: size of the largest text that is parsed.
         foreign: also refuse two things that only files of this package may hold: a key that occurs twice in one object,

@@ -145,7 +145,7 @@ def test_it_runs_the_jobmaster_of_the_deployment_and_ends_as_the_job_does(
 def test_a_jobmaster_in_this_task_is_handed_the_connections_of_its_sinks(
     coordinate: Any, played: PlayedMaster, orders: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environment, "_HANDED", {})
+    monkeypatch.setattr(environment, "_IN_MEMORY", {})
     shop, before = (
         Connection(conn_id="shop_db", conn_type="postgres", host="h", password="s3cr3t"),
         BaseHook.get_connection,

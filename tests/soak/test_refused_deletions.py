@@ -83,7 +83,7 @@ def test_no_more_is_kept_in_mind_than_can_be(tmp_path: Path) -> None:
     removal = Removal(RefusingStorage(open_storage(f"memory://{tmp_path}"), lambda path: True))
     for number in range(MOST + 5):
         removal.delete(f"f{number}")
-    assert len(removal._left) == MOST
+    assert len(removal._failed) == MOST
 
 
 def test_whoever_was_overtaken_deletes_no_more() -> None:

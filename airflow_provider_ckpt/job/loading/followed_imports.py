@@ -35,8 +35,7 @@ class FollowedImports:
         """Return the spec of each module that ``tree`` imports, directly or through other modules, by name.
 
         Args:
-            tree: Source of the first module.
-            package: Package of that module, for relative imports.
+            package: Package of the module with that source, for relative imports.
         """
         waiting = [*imported(tree, package)]
         while waiting:

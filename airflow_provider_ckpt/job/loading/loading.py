@@ -53,7 +53,6 @@ def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
     module's package.
 
     Args:
-        reference: Reference of the job.
         params: Values for ``job.param``.
 
     Raises:

@@ -30,7 +30,6 @@ class Version:
     """A loaded version.
 
     Args:
-        job: The job.
         package: Package of its modules. Their functions are pickled by value, because no executor can import them.
         digest: Digest of the code that was read, including the modules that came with it.
         forget: Removes its modules, if none of them is used.

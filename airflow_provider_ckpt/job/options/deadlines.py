@@ -47,9 +47,7 @@ def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool,
     its user wants. It ends at once with a savepoint, or drains.
 
     Args:
-        options: Options of the run.
         live: Uids of the unbounded sources.
-        is_new: True for the first run of the job.
         now: Epoch seconds of the wall clock.
 
     Raises:
@@ -74,7 +72,6 @@ def due(options: RunOptions, *, elapsed: float, now: float) -> Ending | None:
     """Return how a run must end now, or None.
 
     Args:
-        options: Options of the run.
         elapsed: Seconds for which the run is RUNNING.
         now: Epoch seconds of the wall clock.
     """

@@ -58,7 +58,6 @@ class Option:
         """Return the kept value of a given one.
 
         Args:
-            value: The given value.
             name: Name under which it was given.
 
         Raises:

@@ -46,8 +46,6 @@ class AppendLog:
     Every method may raise StorageTransientError and the other errors of the storage.
 
     Args:
-        storage: the storage.
-        path: folder of the log.
         format: short name of the entries' format (``journal`` is written ``airflow-provider-ckpt/journal``).
         version: the newest known version of the format.
         keep: the rule for entries that a truncation never deletes. If the rule is given to :meth:`truncate` instead,
@@ -312,7 +310,6 @@ class AppendLog:
         head, which no reader sees and the next truncation deletes.
 
         Args:
-            head: the new head.
             keep: the rule for entries that are never deleted, instead of the log's own.
             besides: numbers of entries that stay until the next truncation.
 
@@ -420,8 +417,6 @@ class KeptEntries:
         """Return the numbers that stay below ``head``.
 
         Args:
-            head: the new head.
-            listing: the current list of the folder.
             rule: a rule instead of the log's own.
             besides: entries that stay until the next truncation, unless a truncation in between has deleted them.
 

@@ -11,7 +11,6 @@ class Entry:
     """An entry of a log.
 
     Attributes:
-        number: its number.
         writer: a nonce, unique to one append.
         body: its JSON value.
         kept: it lies below the head and was kept.

@@ -35,7 +35,6 @@ class PackWriter:
     entry again.
 
     Args:
-        files: the objects of the log.
         size: number of entries in a pack; 0 for no packs.
     """
 

@@ -18,7 +18,6 @@ class WholeLog:
     """The entries of a log.
 
     Attributes:
-        listing: the list of its folder.
         entries: the kept ones below the head, then all from the head on.
         damage: if there is any, it names the entry before which ``entries`` end.
     """
@@ -32,7 +31,6 @@ def read_whole(files: LogFiles, *, skip_kept: bool = False, begins_at_head: bool
     """List once, then read in order. Start again if the log was truncated meanwhile.
 
     Args:
-        files: the objects of the log.
         skip_kept: only check that the entries below the head exist.
         begins_at_head: a head record proves that an entry at the head exists.
 

@@ -343,7 +343,7 @@ _FOLDERS = (
         "R2",
         "SeenFiles._read_new_files",
         "        if is_complete:\n",
-        "        if found or is_all:\n",
+        "        if uris or is_complete:\n",
         _NEWS,
         "the first files of a large batch do not count as read, and their edge never ends",
     ),

@@ -46,7 +46,7 @@ from airflow_provider_ckpt.spark.task.streaming.state_repartition import reparti
 from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.sparkfiles.attempt_folders import (
     AttemptFolders,
-    before,
+    attempts_before,
     delete_trials_before,
     last_publisher,
 )
@@ -164,7 +164,7 @@ class StreamingRunnerFactory:
             waits=frozenset(uid for uid in vertex.sources if context.operators[uid].on_unfinished == "wait"),
         )
         continued = last_publisher(log.records())
-        batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))
+        batches.recover(() if restores else map(prepared.read, attempts_before(log.records(), attempt, since)))
         if plan.settings is not None:
             repartition_state(context.spark, folder, plan.settings.state_partitions)
         of_attempt.check_fenced()  # so far no append has shown whether the attempt is fenced
