@@ -420,12 +420,12 @@ RECONFIGURING = (
         "cut-before-what-is-committed-is-published",
         "R21",
         "StreamingRunnerFactory.make",
-        "    batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n"
+        "    batches.recover(() if restores else map(prepared.read, attempts_before(log.records(), attempt, since)))\n"
         "    if plan.settings is not None:\n"
         "        repartition_state(context.spark, folder, plan.settings.state_partitions)\n",
         "    if plan.settings is not None:\n"
         "        repartition_state(context.spark, folder, plan.settings.state_partitions)\n"
-        "    batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n",
+        "    batches.recover(() if restores else map(prepared.read, attempts_before(log.records(), attempt, since)))\n",
         ("tests/spark/test_reconfiguring_beside.py",),
         "a batch that Spark had committed is never published, because the repartitioning is the newest batch",
     ),
