@@ -89,9 +89,9 @@ def _from_fields(conn_id: str, fields: Mapping[str, Any]) -> tuple[Connection | 
     if port is not None and not (_PORT.fullmatch(str(port)) and int(port) < _PORTS):
         return None, f"its port is no number from 1 to {_PORTS - 1}"
     texts = {name: fields.get(name) for name in ("conn_type", "host", "login", "password", "schema")}
-    wrong = [name for name, value in texts.items() if value is not None and not isinstance(value, str)]
-    if wrong:
-        return None, f"its {wrong[0]} is no text"
+    invalid = [name for name, value in texts.items() if value is not None and not isinstance(value, str)]
+    if invalid:
+        return None, f"its {invalid[0]} is no text"
     kind = texts.pop("conn_type")
     if not kind:
         return None, "it has no type (conn_type)"

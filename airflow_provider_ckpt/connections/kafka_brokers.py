@@ -147,9 +147,9 @@ def _settings_of(connection: Connection) -> dict[str, str]:
 def _problem_of(connection: Connection) -> str | None:
     if connection.conn_type != "kafka":
         return f"it is of the type {connection.conn_type!r}, not of the type 'kafka'"
-    wrong = [name for name in _USED & connection.extra.keys() if not isinstance(connection.extra[name], str | int)]
-    if wrong:
-        return f"{wrong[0]} in its extra is no text"
+    invalid = [name for name in _USED & connection.extra.keys() if not isinstance(connection.extra[name], str | int)]
+    if invalid:
+        return f"{invalid[0]} in its extra is no text"
     settings = _settings_of(connection)
     if not settings.get(_SERVERS, "").strip():
         return "it names no brokers: neither bootstrap.servers in its extra nor a host"
@@ -162,8 +162,8 @@ def _problem_of(connection: Connection) -> str | None:
     has_login = bool(settings.get("sasl.username") or settings.get("sasl.password"))
     if has_login and not protocol.startswith("SASL"):
         return "it has an unused login or password: security.protocol in its extra is no SASL protocol"
-    known = {*_USED, "sasl.mechanisms"}
-    unknown = sorted(key for key in connection.extra if key.startswith(("sasl.", "ssl.")) and key not in known)
+    supported = {*_USED, "sasl.mechanisms"}
+    unknown = sorted(key for key in connection.extra if key.startswith(("sasl.", "ssl.")) and key not in supported)
     return f"{unknown[0]} in its extra is not supported here" if unknown else None
 
 

@@ -103,19 +103,19 @@ class Autoscaler(Controller):
     def _change_of_query(self, query: QueryMetrics, elapsed: float) -> Reconfiguration | None:
         if not query.batches and not query.is_idle:
             return None
-        busy = sum(max(batch.duration, batch.interval) for batch in query.batches) * 2 >= elapsed
-        full, late = (
-            busy and self._is_full(query),
+        is_busy = sum(max(batch.duration, batch.interval) for batch in query.batches) * 2 >= elapsed
+        is_full, is_late = (
+            is_busy and self._is_full(query),
             bool(query.batches) and all(batch.is_late for batch in query.batches),
         )
-        slack = self._count_call(behind=full or late, slack=self._slack(query))
+        slack = self._count_call(behind=is_full or is_late, slack=self._slack(query))
         if (
             decrease := self._choose([change for setting in slack for change in self._decreases(query, setting)])
         ) is not None:
             return decrease
         if self._behind < self._looks:
             return None
-        return self._choose(self._increases(query, full=full, late=late))
+        return self._choose(self._increases(query, full=is_full, late=is_late))
 
     def _increases(self, query: QueryMetrics, *, full: bool, late: bool) -> list[_Change]:
         changes = []

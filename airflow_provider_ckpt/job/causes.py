@@ -36,10 +36,10 @@ def _one_line_cause(text: str) -> str:
     own_words = _LAST.search(text)
     ending = own_words.group(1) if own_words else ""
     context = _WRAPPER.sub("", text.partition(_TRACEBACK)[0]).strip().partition("\n")[0].strip(" :;")
-    raised = _raised(text)
-    if raised is None:
+    exception_line = _raised(text)
+    if exception_line is None:
         return context + ending
-    return f"{raised}. {context[:1].upper()}{context[1:]}{ending}" if context else raised + ending
+    return f"{exception_line}. {context[:1].upper()}{context[1:]}{ending}" if context else exception_line + ending
 
 
 def _raised(text: str) -> str | None:

@@ -219,8 +219,8 @@ def _vertex_fields(
         for vertex in (old, new)
     ]
     if (differing := confused_states(old.kept, new.kept, streams)) is not None:
-        for kept, values in zip(differing, fields, strict=True):
-            values[KEPT_STATE] = str(kept)
+        for state, values in zip(differing, fields, strict=True):
+            values[KEPT_STATE] = str(state)
     return fields[0], fields[1]
 
 
@@ -228,6 +228,6 @@ def _compare_sink(uid: str, old: SinkDefinition, new: SinkDefinition, changeable
     yield from _compare("sink", uid, {"release": old.release}, {"release": new.release})
     why = _WHY["sink", "target"] or ""
     for key in sorted(old.target.keys() | new.target.keys()):
-        was, now = old.target.get(key), new.target.get(key)
-        if was != now and key not in changeable:
-            yield Change("sink", uid, key, was, now, why)
+        before, after = old.target.get(key), new.target.get(key)
+        if before != after and key not in changeable:
+            yield Change("sink", uid, key, before, after, why)

@@ -27,7 +27,7 @@ def source_definition(operator: Operator) -> SourceDefinition:
     return SourceDefinition(operator.bounded, watermark, in_order=operator.in_order, parallelism=parallelism)
 
 
-def selecting(options: Mapping[str, str]) -> dict[str, str]:
+def selection_options(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options that select files or topics, by their names in lower case."""
     return {key.lower(): value for key, value in sorted(options.items()) if key.lower() in SELECTING}
 

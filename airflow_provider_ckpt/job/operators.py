@@ -42,7 +42,7 @@ class SourceOptions:
     max_bytes_per_trigger: int | None = None
     """Bytes as an integer, because Spark's file source does not understand "64m"."""
     max_files_per_trigger: int | None = None
-    decided: bool = False
+    is_override: bool = False
     """True if a user set it while the job ran. It then overrides the source's function (R21)."""
 
     @property

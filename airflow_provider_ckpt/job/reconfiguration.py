@@ -170,7 +170,7 @@ class Reconfiguration:
             self.assign_execution_logic(uid, job)
         return self
 
-    def placement(self, uid: str, *place: object, **named: object) -> NoReturn:
+    def placement(self, uid: str, *place: object, **unknown: object) -> NoReturn:
         """Refuse to choose where a query runs. It runs in the job's one driver, and Spark chooses the executors of its
         tasks."""
         problem = (

@@ -55,7 +55,7 @@ def reconfigured_vertex(
         if uid in operators and uid in vertex.operators:  # otherwise the operator was removed or is in another query
             version = load_other_version(uid, reference, lambda: logic(reference, settings.digests.get(uid)))  # noqa: B023
             changed[uid] = _with_logic(operators[uid], reference, version)
-    limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch, decided=True)
+    limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch, is_override=True)
     if limits.to_spark():
         for uid in vertex.sources:
             if uid in operators:

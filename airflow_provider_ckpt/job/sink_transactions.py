@@ -16,11 +16,11 @@ def transactions(sinks: Iterable[SinkOperator]) -> dict[str, tuple[str, ...]]:
 
     A table to which others refer must therefore be defined first. Sinks without a transaction are not included.
     """
-    named = defaultdict[str, list[str]](list)
+    uids_by_transaction = defaultdict[str, list[str]](list)
     for sink in sinks:
         if sink.transaction is not None:
-            named[sink.transaction].append(sink.uid)
-    return {uid: tuple(uids) for uids in named.values() for uid in uids}
+            uids_by_transaction[sink.transaction].append(sink.uid)
+    return {uid: tuple(uids) for uids in uids_by_transaction.values() for uid in uids}
 
 
 def check_transactions(sinks: Sequence[Operator]) -> None:

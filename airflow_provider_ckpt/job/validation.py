@@ -67,7 +67,11 @@ def check_inputs(operators: Operators) -> None:
     """Check that every input is a source or transform of this job."""
     for operator, uid in _inputs(operators):
         if uid not in operators:
-            known = [o.uid for o in operators.values() if o.kind != "sink" and o.uid != operator.uid]
+            known = [
+                candidate.uid
+                for candidate in operators.values()
+                if candidate.kind != "sink" and candidate.uid != operator.uid
+            ]
             raise InvalidJobError(
                 "{operator!r} ({location}): the job has no operator {input!r} to read from.{suggestion} It has: "
                 "{known}.",

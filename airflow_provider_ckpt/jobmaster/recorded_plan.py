@@ -42,7 +42,7 @@ def record_plan(
     if state.created is None:
         journal.write(JobCreated(job_id, graph, definition.mode, SubmittedOptions(options), now))
     before = state.definition
-    kept = definition if before is None else definition.keeping(before)
+    kept = definition if before is None else definition.with_ended_parts_of(before)
     there = _of_those_there(settings or state.settings, graph)
     hosts = _hosts(state, graph, definition)
     journal.write(PlanRecorded(graph, schemas, now, kept, rescaled or {}, there, code, hosts))

@@ -114,14 +114,14 @@ class JobGraph:
         """Return the graph with the partition layout of the job that it continues (R7)."""
         uids = {vertex.uid for vertex in before.vertices}
         layouts = {vertex.uid: self._layout_after(before, vertex.uid) for vertex in self.vertices if vertex.uid in uids}
-        vertices = tuple(replace(one, layout=layouts.get(one.uid, 0)) for one in self.vertices)
+        vertices = tuple(replace(vertex, layout=layouts.get(vertex.uid, 0)) for vertex in self.vertices)
         edges = tuple(replace(edge, folder=self._folder_after(before, edge, layouts)) for edge in self.edges)
         return JobGraph(vertices, edges)
 
     def _layout_after(self, before: JobGraph, vertex: str) -> int:
-        layout, was = before.vertex(vertex).layout, before._edge_uids(vertex)
+        layout, edges_before = before.vertex(vertex).layout, before._edge_uids(vertex)
         is_first = not layout and not before.publishes(vertex)
-        return layout if is_first or was == self._edge_uids(vertex) else layout + 1
+        return layout if is_first or edges_before == self._edge_uids(vertex) else layout + 1
 
     @staticmethod
     def _folder_after(before: JobGraph, edge: JobEdge, layouts: Mapping[str, int]) -> str:

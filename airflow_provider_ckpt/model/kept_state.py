@@ -83,7 +83,12 @@ def confused_states(
         before, after = ([state.only(streams) for state in states] for states in (before, after))
     moved = _have_moved([*map(str, before)], [*map(str, after)])
     return next(
-        ((a, b) for a, b in zip(before, after, strict=True) if a.is_confused_with(b) or (moved and a != b)), None
+        (
+            (state_before, state_after)
+            for state_before, state_after in zip(before, after, strict=True)
+            if state_before.is_confused_with(state_after) or (moved and state_before != state_after)
+        ),
+        None,
     )
 
 

@@ -43,9 +43,9 @@ class AttemptFeeds:
         newest feed that has begun. The previous attempt, if it still lives, took up a newer feed than the deleted ones.
         """
         feeds = _list_feeds(self._storage, self._path)
-        taken_up = next((order for order, feed in feeds if feed == first_needed), (0, 0))
+        first_order = next((order for order, feed in feeds if feed == first_needed), (0, 0))
         for order, feed in feeds:
-            if order < taken_up:
+            if order < first_order:
                 with best_effort(feed):
                     self._storage.delete_tree(feed)
 

@@ -162,7 +162,7 @@ class EdgeFeed:
         self._read_before, self._unfed = set(), frozenset(self._partitions)
         self._write_first_entry()
 
-    def forget_earlier(self) -> None:
+    def delete_earlier_feeds(self) -> None:
         """Delete feeds that are no longer needed, because a subtask that fails each hour gets a feed each hour. See
         :meth:`AttemptFeeds.delete_before`."""
         self._feeds.delete_before(self._predecessor[0])
@@ -205,27 +205,29 @@ class EdgeFeed:
         if not paths:
             return []
         feed, last = self._predecessor
-        late: dict[str, int] = {}
+        late_positions: dict[str, int] = {}
         for number in [n for n in self._feeds.numbers(feed) if n > last]:
             try:
-                late |= {path: position for path, position, _ in self._parse(feed, number)}
+                late_positions |= {path: position for path, position, _ in self._parse(feed, number)}
             except ObjectNotFoundError:
                 continue  # the entry was compacted away, and the position is found when the file is fed again
             self._predecessor = (feed, number)
         fed_again = (
-            path for path in paths if path in self._partly_read or self._is_fed_again(path, late.get(path, -1))
+            path
+            for path in paths
+            if path in self._partly_read or self._is_fed_again(path, late_positions.get(path, -1))
         )
         self._read_before.update(fed_again)
-        return [late[path] for path in paths if path in late]
+        return [late_positions[path] for path in paths if path in late_positions]
 
-    def _is_fed_again(self, path: str, late: int) -> bool:
+    def _is_fed_again(self, path: str, late_position: int) -> bool:
         """Return whether a file that the query has read is going to be fed again.
 
         Args:
-            late: Position at which the previous attempt fed it after this feed was taken up; -1 if it did not.
+            late_position: Position at which the previous attempt fed it after this feed was taken up; -1 if it did not.
         """
         partition = self._partition_of(path)
-        return partition in self._unfed or late > self._fed[partition]
+        return partition in self._unfed or late_position > self._fed[partition]
 
     def _partition_of(self, path: str) -> str:
         return next(

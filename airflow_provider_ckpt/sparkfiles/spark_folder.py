@@ -107,7 +107,7 @@ class SparkFolder:
     def is_committed(self, batch_id: int) -> bool:
         return self.storage.exists(f"{self.path}/commits/{batch_id}")
 
-    def at_boundary(self) -> bool:
+    def is_at_boundary(self) -> bool:
         """Return whether every planned batch is committed (R2)."""
         return self.newest_offsets() == self.newest_commit()
 

@@ -80,11 +80,11 @@ class StateCheck:
         metadata = [name for name in sizes if name.startswith(f"{operator}{_METADATA}") and not name.endswith(".crc")]
         if not metadata:
             self._refuse(f"{operator}/_metadata", "is missing")
-        named = set().union(*(self._named_schemas(name) for name in metadata))
-        for name in sorted(named - sizes.keys()):
+        schema_files = set().union(*(self._named_schemas(name) for name in metadata))
+        for name in sorted(schema_files - sizes.keys()):
             self._refuse(name, "is missing")
         schema_of_store = re.compile(rf"{re.escape(operator)}/\d+/(.+/)?_metadata/schema")
-        if not named and not any(map(schema_of_store.fullmatch, sizes)):
+        if not schema_files and not any(map(schema_of_store.fullmatch, sizes)):
             self._refuse(f"{operator}/0/_metadata/schema", "is missing")
 
     def _named_schemas(self, name: str) -> set[str]:

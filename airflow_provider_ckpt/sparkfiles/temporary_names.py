@@ -29,9 +29,11 @@ def _glob_without(suffixes: Collection[str]) -> str:
     A matching name is empty, or its last character ends no suffix. Otherwise its last character ends some suffixes.
     Then the rest of the name must not end in the rest of any of those.
     """
-    last: dict[str, set[str]] = {}
+    by_last_character: dict[str, set[str]] = {}
     for suffix in suffixes:
-        last.setdefault(suffix[-1], set()).add(suffix[:-1])
-    ways = ["", f"*[^{''.join(sorted(last))}]"]
-    ways += [f"{_glob_without(rests)}{char}" for char, rests in sorted(last.items()) if "" not in rests]
-    return f"{{{','.join(ways)}}}"
+        by_last_character.setdefault(suffix[-1], set()).add(suffix[:-1])
+    alternatives = ["", f"*[^{''.join(sorted(by_last_character))}]"]
+    alternatives += [
+        f"{_glob_without(rests)}{char}" for char, rests in sorted(by_last_character.items()) if "" not in rests
+    ]
+    return f"{{{','.join(alternatives)}}}"

@@ -210,8 +210,8 @@ def _secrets_by_kind(value: Any) -> Iterator[str]:
         for part in value:
             yield from _secrets_by_kind(part)
     elif isinstance(value, str):
-        inside = _json_object(value)
-        yield from (_secret_parts(value) if inside is None else field_secrets(inside))
+        fields = _json_object(value)
+        yield from (_secret_parts(value) if fields is None else field_secrets(fields))
 
 
 def _json_object(text: str) -> Mapping[str, Any] | None:

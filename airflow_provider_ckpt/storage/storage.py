@@ -217,12 +217,12 @@ class Storage(ABC):
         """
         return self._missing_sources(self.move, moves)
 
-    def _missing_sources(self, act: Callable[[str, str], None], pairs: Pairs) -> set[str]:
-        """Call ``act`` for each of ``pairs``. Return the sources that do not exist."""
+    def _missing_sources(self, operation: Callable[[str, str], None], pairs: Pairs) -> set[str]:
+        """Call ``operation`` for each of ``pairs``. Return the sources that do not exist."""
 
         def was_present(pair: tuple[str, str]) -> bool:
             try:
-                act(*pair)
+                operation(*pair)
             except ObjectNotFoundError:
                 return False
             return True

@@ -272,7 +272,7 @@ def _of_spark(path: str) -> Read:
         acts: tuple[Callable[[], object], ...] = (
             lambda: [folder.offsets(number) for number in (44, 45)],
             lambda: [folder.planned_watermark(45), folder.watermark_after(45), folder.state_partitions()],
-            lambda: [folder.is_final(), folder.previous_batch(45), folder.at_boundary()],
+            lambda: [folder.is_final(), folder.previous_batch(45), folder.is_at_boundary()],
             lambda: [SeenFiles(storage, "v/sources/live").advance(45)],
             lambda: [planned_times(storage, "v/sources/live", 45), taken_after(storage, "v/sources/live", 40)],
             lambda: folder.write_shuffle_partitions(8),

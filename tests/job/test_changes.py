@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_ckpt.job.changes import RULES, check_changes, refused_changes
-from airflow_provider_ckpt.job.definition import plain_path, selecting
+from airflow_provider_ckpt.job.definition import plain_path, selection_options
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.model.definition import (
     EventTime,
@@ -178,7 +178,7 @@ def test_a_source_that_is_over_keeps_what_is_known_of_it() -> None:
         JOB, sources={"history": replace(HISTORY, format=None, paths=(), selects={}), "live": LIVE}, vertices={}
     )
     assert not refused_changes(JOB, over, CHANGEABLE)
-    assert over.keeping(JOB) == JOB
+    assert over.with_ended_parts_of(JOB) == JOB
 
 
 def test_the_golden_definition_is_read_and_written_again() -> None:
@@ -227,7 +227,7 @@ def test_paths_have_one_spelling() -> None:
 
 def test_options_that_may_hold_a_secret_are_not_recorded() -> None:
     options = {"header": "true", "password": "hunter2", "pathGlobFilter": "*.csv"}
-    assert selecting(options) == {"pathglobfilter": "*.csv"}
+    assert selection_options(options) == {"pathglobfilter": "*.csv"}
 
 
 def test_the_table_in_the_docs_has_a_line_for_every_rule() -> None:

@@ -140,7 +140,7 @@ def test_what_is_forgotten_and_planned_leaves_no_checksum_of_another_content(tmp
     storage = made(open_storage(tmp_path))
     folder = life(storage, SECOND)
     folder.forget_planned()
-    assert folder.at_boundary()
+    assert folder.is_at_boundary()
     assert unfit(tmp_path, SECOND) == []
     assert folder.plan_final_batch(BATCHES - 2, 1_700_000_000_000) == BATCHES - 1
     assert unfit(tmp_path, SECOND) == []

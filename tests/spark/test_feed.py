@@ -217,12 +217,12 @@ def test_r8_of_attempts_that_follow_each_other_in_an_epoch_two_feeds_stay(partit
     """
     path = feed_folder("p", EDGES, "a__x")
     before = SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
-    before.edge.forget_earlier()
+    before.edge.delete_earlier_feeds()
     for number in range(1, 15):
         before.add(number, partition.write(number))
         successor = SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(3, number, "x"))
-        successor.edge.forget_earlier()
-        before.edge.forget_earlier()  # late, without harm to the successor
+        successor.edge.delete_earlier_feeds()
+        before.edge.delete_earlier_feeds()  # late, without harm to the successor
         there = [f"0003-{one:02d}" if one else "0003" for one in (number - 1, number)]
         assert sorted(partition.storage.list(f"{path}/feeds")) == there
         before = successor

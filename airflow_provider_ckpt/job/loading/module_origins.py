@@ -35,17 +35,17 @@ def without_namesakes(folder: str) -> Iterator[None]:
 
     ``folder`` must be on ``sys.path`` and end with a separator.
     """
-    tops = {name for name, module in list(sys.modules.items()) if _is_namesake(name, module, folder)}
-    aside = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in tops}
-    for name in aside:
+    namesakes = {name for name, module in list(sys.modules.items()) if _is_namesake(name, module, folder)}
+    removed = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in namesakes}
+    for name in removed:
         del sys.modules[name]
     try:
         yield
     except BaseException:
-        sys.modules.update(aside)
+        sys.modules.update(removed)
         raise
-    for name, module in aside.items():
-        if sys.modules.get(name.partition(".")[0]) in (None, aside.get(name.partition(".")[0])):
+    for name, module in removed.items():
+        if sys.modules.get(name.partition(".")[0]) in (None, removed.get(name.partition(".")[0])):
             sys.modules[name] = module
 
 

@@ -40,7 +40,7 @@ class Version:
     digest: str
     forget: Callable[[], None]
 
-    def is_of(self, digest: str | None) -> bool:
+    def matches(self, digest: str | None) -> bool:
         """Return whether the version has that digest. None matches any version."""
         return digest in (None, self.digest)
 

@@ -296,7 +296,11 @@ class RunOptions:
 
     def public_json(self) -> dict[str, Any]:
         """Return :meth:`to_json` without secrets, for the journal and for logs."""
-        hidden = {o.name: o.kind.public(getattr(self, o.name)) for o in OPTIONS if o.kind.public is not None}
+        hidden = {
+            option.name: option.kind.public(getattr(self, option.name))
+            for option in OPTIONS
+            if option.kind.public is not None
+        }
         return {**self.to_json(), **hidden}
 
     @classmethod

@@ -98,7 +98,7 @@ class LogicLoader:
             with self._lock:
                 is_first = self._known(reference, digest) is None
                 version = self._instead.setdefault((reference, digest), found)
-                if is_first and not version.is_of(digest):
+                if is_first and not version.matches(digest):
                     self.changed.append(OtherContents(reference, str(digest), version.digest))
         return version
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, zip_longest
 
-from airflow_provider_ckpt.job.definition import plain_path, selecting
+from airflow_provider_ckpt.job.definition import plain_path, selection_options
 from airflow_provider_ckpt.model.definition import EventTime
 from airflow_provider_ckpt.model.kept_state import confused_states
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery
@@ -98,9 +98,13 @@ def _column(mark: EventTime | None) -> str:
 
 def _identity(reads: SourceReads) -> tuple[object, ...]:
     """Return the identity of the files or topics. With another one, data would be read again or not at all."""
-    return reads.format.lower(), tuple(map(plain_path, reads.paths)), tuple(sorted(selecting(reads.options).items()))
+    return (
+        reads.format.lower(),
+        tuple(map(plain_path, reads.paths)),
+        tuple(sorted(selection_options(reads.options).items())),
+    )
 
 
 def _shown(reads: SourceReads) -> str:
-    chosen = "".join(f", {key}={value}" for key, value in selecting(reads.options).items())
+    chosen = "".join(f", {key}={value}" for key, value in selection_options(reads.options).items())
     return f"{reads.format} {', '.join(map(redact_uri, reads.paths))}{chosen}"

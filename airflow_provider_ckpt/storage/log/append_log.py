@@ -254,10 +254,10 @@ class AppendLog:
                 if entry.writer not in self._unsettled:
                     uri = self._files.entry_uri(entry.number)
                     raise LostRaceError(uri=uri, writer=entry.writer, entry=entry)
-                landed = self._unsettled[entry.writer] == body
+                has_landed = self._unsettled[entry.writer] == body
                 self._advance(entry)
                 self._packs.write()
-                if landed:
+                if has_landed:
                     return entry
                 # An append that failed earlier did land, with another body: continue after it.
 
@@ -427,10 +427,10 @@ class KeptEntries:
         kept |= {number for number in besides if number in present or listing.head <= number < head}
         for number in range(listing.head, head):
             if rule is None and number >= self._read_from:
-                keeps = number in self._kept
+                is_kept = number in self._kept
             else:
-                keeps = self._is_kept(number, rule or self._rule)
-            if keeps:
+                is_kept = self._is_kept(number, rule or self._rule)
+            if is_kept:
                 kept.add(number)
         return tuple(sorted(kept))
 

@@ -240,7 +240,7 @@ RECONFIGURING = (
         "state-of-another-taken-by-the-next-run",
         "R6",
         "confused_states",
-        "if a.is_confused_with(b)",
+        "if state_before.is_confused_with(state_after)",
         "if False",
         ("tests/model/test_kept_state.py", "tests/job/test_changes.py"),
         "an edited job uses counts that were kept by other keys, and Spark sees no difference",

@@ -253,7 +253,7 @@ class StreamingRunnerFactory:
             feed = EdgeFeed(context.storage, location, *partitions, attempt=attempt)
             if fresh:
                 feed.reset()
-            feed.forget_earlier()
+            feed.delete_earlier_feeds()
             for channel, partition in zip(of_edge, partitions, strict=True):
                 feeds[channel.key] = ChannelFeed(feed, partition)
         return feeds
