@@ -49,7 +49,7 @@ class ModuleSpace(MetaPathFinder):
         self.package.__package__ = self.name
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
+    def importable(self) -> Iterator[None]:
         """Make its modules importable until it is closed. After an error none of them is left."""
         importlib.invalidate_caches()
         sys.modules[self.name] = self.package

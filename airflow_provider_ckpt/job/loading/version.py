@@ -65,7 +65,7 @@ def load_version(
     space = (
         _space_of_package(reference, target, check) if path is None else _space_of_folder(os.path.dirname(path), check)
     )
-    with space.opened(), giving(given):
+    with space.importable(), giving(given):
         try:
             if path is None:
                 module = space.run_module(target)

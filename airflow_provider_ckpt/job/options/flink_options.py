@@ -52,15 +52,15 @@ def flink_values(given: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str
     if not isinstance(given, Mapping):
         raise BadOptionError(option="options", value=type(given).__name__, expected="texts by Flink's keys")
     values: dict[str, Any] = {}
-    named: dict[str, str] = {}
+    key_of: dict[str, str] = {}
     for key, value in given.items():
         option = _option(key)
         kept = _read(option.kind, _text(value, key), key)
         if values.setdefault(option.name, kept) != kept:
-            first = named[option.name]
-            raise _given_twice(first, given[first], key, value)
-        named[option.name] = key
-    for name, key in named.items():
+            first_key = key_of[option.name]
+            raise _given_twice(first_key, given[first_key], key, value)
+        key_of[option.name] = key
+    for name, key in key_of.items():
         _refuse_other(name, typed.get(name), key, given[key], values[name])
     return values
 
