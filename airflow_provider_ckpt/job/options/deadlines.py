@@ -49,9 +49,6 @@ def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool,
     Args:
         live: Uids of the unbounded sources.
         now: Epoch seconds of the wall clock.
-
-    Raises:
-        BadOptionError: the time has passed.
     """
     deadline = passed(options, now)
     if not is_new or deadline is None or (deadline.ends == "drain" and not live):

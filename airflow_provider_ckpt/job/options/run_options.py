@@ -330,9 +330,6 @@ BY_NAME = {option.name: option for option in OPTIONS}
 
 def check_ending(given: list[str]) -> None:
     """Refuse more than one of the options that end a run. ``given`` has their names.
-
-    Raises:
-        BadOptionError: there is more than one.
     """
     if len(given) > 1:
         raise BadOptionError(
