@@ -86,7 +86,7 @@ class AttemptFolders:
             rewind_to: Batch to go back to (a restore).
             edges: See :meth:`SparkFolder.rewind`.
             past: For each edge, the files that its log no longer has to name.
-            abandoned: See :meth:`SparkFolder.forget_unreadable`.
+            abandoned: See :meth:`SparkFolder.delete_unreadable`.
         """
         folder = self.folder(attempt)
         if previous is not None:
@@ -95,7 +95,7 @@ class AttemptFolders:
             folder.rewind(rewind_to, edges)
         for edge, files in (past or {}).items():
             files.forget(self._storage, f"{folder.path}/sources/{edge}")
-        folder.forget_unreadable(abandoned)
+        folder.delete_unreadable(abandoned)
         copied_from = None if previous is None else str(previous)
         marker = encode_document(KIND, VERSION, attempt=str(attempt), copied_from=copied_from)
         self._storage.create_if_absent(self._marker(attempt), marker)  # an existing one is its own: a reply was lost
@@ -115,7 +115,7 @@ class AttemptFolders:
                     self._storage.delete(self._marker(other))
                     self._storage.delete_tree(f"{self._path}/{other}")
 
-    def forget_before(self, attempt: AttemptId, check_fenced: Callable[[], None]) -> None:
+    def delete_kept_before(self, attempt: AttemptId, check_fenced: Callable[[], None]) -> None:
         """Delete the folder that :meth:`delete_before` kept, once it is no longer needed. If the storage fails, the
         folder stays until the next attempt, which does no harm.
 

@@ -104,7 +104,7 @@ class EdgeFeed:
             self._remember(line)
         self._fed[partition] = position
         if compact:
-            self._forget_before(self._next - 1 - COMPACT_EVERY)
+            self._delete_before(self._next - 1 - COMPACT_EVERY)
 
     def note_partly_read(self, partition: str, batch: Batch) -> None:
         """Remember the last batch of which the query has read a part, because it is fed again. Its files that were read
@@ -120,7 +120,7 @@ class EdgeFeed:
         """Normal paths of unread files. Until a batch is fed or read, these are all files that the feed names."""
         return frozenset(self._lines)
 
-    def _forget_before(self, number: int) -> None:
+    def _delete_before(self, number: int) -> None:
         """Delete entries that two compact entries cover, because Spark may still read from the older of the two."""
         for entry in self._feeds.numbers(self._path):
             if entry < number:
@@ -158,7 +158,7 @@ class EdgeFeed:
 
     def reset(self) -> None:
         """Forget all that was fed, because a rewind has made a part of it void. Call it before the query starts."""
-        self._forget()
+        self._clear()
         self._read_before, self._unfed = set(), frozenset(self._partitions)
         self._write_first_entry()
 
@@ -170,11 +170,11 @@ class EdgeFeed:
     def _take_up(self) -> None:
         """Take up the entries that earlier attempts fed, from the newest compact entry on."""
         while not self._read_feed(self._feeds.newest()):
-            self._forget()
+            self._clear()
         self._unfed = frozenset(partition for partition, fed in self._fed.items() if fed < 0)
         self._write_first_entry()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._lines, self._fed = {}, dict.fromkeys(self._partitions, -1)
         self._positions = {partition: {} for partition in self._partitions}
 

@@ -207,7 +207,7 @@ def _files_named(entry: bytes) -> list[tuple[int, str]]:
         return []
 
 
-def forget_after(storage: Storage, path: str, offset: int) -> None:
+def rewind_log(storage: Storage, path: str, offset: int) -> None:
     """Take a source's log back to ``offset``, because files that it took later are void (R4). The folder must belong to
     this attempt, and its query must not have started."""
     numbers = {name: int(name.partition(".")[0]) for name in storage.list(path) if _is_numbered(name)}

@@ -13,11 +13,11 @@ from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import (
     colon_name,
-    forget_after,
     glob_name,
     is_file_offset,
     log_offset,
     normal_path,
+    rewind_log,
     taken_after,
 )
 from airflow_provider_ckpt.sparkfiles.spark_json import parsed
@@ -224,13 +224,13 @@ class SparkFolder:
         """
         offsets = self.offsets(batch_id)
         for edge in edges:
-            forget_after(self.storage, f"{self.path}/sources/{edge}", log_offset(offsets.get(edge)))
+            rewind_log(self.storage, f"{self.path}/sources/{edge}", log_offset(offsets.get(edge)))
         for log in ("commits", "offsets"):
             for name in self.storage.list(f"{self.path}/{log}"):
                 if name.isdecimal() and int(name) > batch_id:
                     checksum.delete(self.storage, f"{self.path}/{log}/{name}")
 
-    def forget_unreadable(self, abandoned: Collection[str] = ()) -> bool:
+    def delete_unreadable(self, abandoned: Collection[str] = ()) -> bool:
         """Delete plans and log entries after the newest commit if they name a file that cannot be read. Return whether
         there was such a file. The folder must belong to this attempt.
 
@@ -248,10 +248,10 @@ class SparkFolder:
         unreadable = {uid: numbers for uid in files if (numbers := self._unreadable(uid, committed, abandoned))}
         remaining = planned
         if any(min(numbers) <= log_offset(planned.get(uid)) for uid, numbers in unreadable.items()):
-            self.forget_planned()  # first, because the next plan takes up entries that no plan names
+            self.delete_planned()  # first, because the next plan takes up entries that no plan names
             remaining = committed
         for uid in unreadable:
-            forget_after(self.storage, f"{self.path}/sources/{uid}", log_offset(remaining.get(uid)))
+            rewind_log(self.storage, f"{self.path}/sources/{uid}", log_offset(remaining.get(uid)))
         return bool(unreadable)
 
     def _unreadable(self, uid: str, committed: Mapping[str, str], abandoned: Collection[str]) -> list[int]:
@@ -262,7 +262,7 @@ class SparkFolder:
             if normal_path(uri) in abandoned or glob_name([normal_path(uri)]) or colon_name([uri])
         ]
 
-    def forget_planned(self) -> None:
+    def delete_planned(self) -> None:
         """Delete the plans after the newest commit, for example with late files of an ended source.
 
         It is usually one batch. In a copy made while the query ran, the commit between two plans may be missing, and

@@ -125,9 +125,9 @@ def test_r2_a_planned_batch_is_no_boundary_until_it_is_forgotten_or_committed(wo
     for name in ("offsets/0", "commits/0", "offsets/1", "offsets/.1.crc"):
         storage.create(f"v/1/{name}", b"x")
     assert (folder.newest_offsets(), folder.newest_commit(), folder.is_at_boundary()) == (1, 0, False)
-    folder.forget_planned()
+    folder.delete_planned()
     assert folder.is_at_boundary()
-    folder.forget_planned()
+    folder.delete_planned()
     assert folder.newest_offsets() == 0
 
 

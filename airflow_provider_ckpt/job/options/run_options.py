@@ -329,8 +329,7 @@ BY_NAME = {option.name: option for option in OPTIONS}
 
 
 def check_ending(given: list[str]) -> None:
-    """Refuse more than one of the options that end a run. ``given`` has their names.
-    """
+    """Refuse more than one of the options that end a run. ``given`` has their names."""
     if len(given) > 1:
         raise BadOptionError(
             "the options {options} exclude each other: a run ends in one way. Give one of them.",

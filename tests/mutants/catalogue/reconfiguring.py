@@ -311,7 +311,7 @@ RECONFIGURING = (
     Mutant(
         "only-the-newest-plan-forgotten",
         "R21",
-        "SparkFolder.forget_planned",
+        "SparkFolder.delete_planned",
         '    for number in sorted(self._numbers("offsets"), reverse=True):\n',
         '    for number in sorted(self._numbers("offsets"), reverse=True)[:1]:\n',
         ("tests/spark/test_folder_races.py",),

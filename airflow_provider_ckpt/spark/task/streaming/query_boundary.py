@@ -44,7 +44,7 @@ class QueryBoundary:
         if self._folder.is_final():
             self._run_planned()
         else:
-            self._folder.forget_planned()  # all sources are at their ends, so only late files can be planned
+            self._folder.delete_planned()  # all sources are at their ends, so only late files can be planned
 
     def _fire_windows(self, built: BuiltQuery) -> None:
         """Run a final batch at the maximal watermark, which closes the last windows, as Flink's MAX_WATERMARK does.

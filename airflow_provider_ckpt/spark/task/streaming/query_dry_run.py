@@ -139,7 +139,7 @@ class QueryDryRuns:
         copy = SparkFolder(self._folder.storage, f"{self._path}-{trial}")
         try:
             copy.copy_from(self._folder)
-            copy.forget_planned()
+            copy.delete_planned()
             if copy.newest_commit() is None:
                 return
             copy.set_query_id(str(uuid.uuid4()))

@@ -170,7 +170,7 @@ class StreamingRunnerFactory:
         of_attempt.check_fenced()  # so far no append has shown whether the attempt is fenced
         folders.delete_before(attempt, keep=continued)
         prepared.delete_before(attempt)
-        forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
+        forget_earlier = functools.partial(folders.delete_kept_before, attempt, of_attempt.check_fenced)
         add_channels = functools.partial(self._add_channels, subtask, batches.inputs)
         # trials of an attempt that died; an overtaken attempt must not delete trials of a later attempt
         delete_trials_before(context.storage, f"{home}/trial", attempt)
