@@ -395,7 +395,7 @@ _ABSENCE = (
         "R17",
         "_collect_paths",
         "            children = list(entries)\n    except ABSENT:\n        return\n    folders.append",
-        "            found = list(entries)\n    except OSError:\n        return\n    folders.append",
+        "            children = list(entries)\n    except OSError:\n        return\n    folders.append",
         _DURABLE,
         "an unreadable folder counts as durable",
     ),
