@@ -86,7 +86,7 @@ def job_view(
         ],
         "persisted": list(persisted_operators(state)),
         "rescaled": {} if state.plan is None else dict(state.plan.rescaled),
-        "settings": {uid: one.named() for uid, one in sorted(state.settings.items())},
+        "settings": {uid: one.changed_values() for uid, one in sorted(state.settings.items())},
         "reconfigurations": [_reconfiguration(reconfiguration) for reconfiguration in state.reconfigurations],
         "restarts": dict(sorted(state.restarts.items())),
         "reconciled": None if state.reconciled is None else _reconciled(state.reconciled),

@@ -147,7 +147,7 @@ def recovered(state: JobState) -> list[str]:
 
 def unserved(state: JobState) -> list[str]:
     """Return the requests that did not take place, with the reasons. A user who did not wait learns it only here."""
-    return [f"request {name} {told}" for name, told in state.outcomes.items() if not told.took_place]
+    return [f"request {name} {told}" for name, told in state.outcomes.items() if not told.is_carried_out]
 
 
 def _kept_where(state: JobState, uid: str) -> str:

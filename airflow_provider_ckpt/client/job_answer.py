@@ -31,7 +31,7 @@ class JobAnswer:
         run.
         """
         if self.outcome is not None:
-            return self.outcome.took_place
+            return self.outcome.is_carried_out
         return self.state.status in self.request.done_in or is_decided(self.state, self.request)
 
 

@@ -26,7 +26,7 @@ from airflow_provider_ckpt.model.job_request import (
     ReconfigureRequest,
     StopRequest,
     UpgradeRequest,
-    asks_to_leave,
+    asks_to_exit,
 )
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.setting_ranges import problem_of
@@ -231,7 +231,7 @@ class JobClient(JobView):
         """
         state = self.look()
         since = state.driver_since or epoch if state.epoch == epoch else epoch
-        return any(map(asks_to_leave, pending_requests(self._storage(), self.job_id, epoch, (), since)))
+        return any(map(asks_to_exit, pending_requests(self._storage(), self.job_id, epoch, (), since)))
 
     def withdraw_leaves(self, epoch: int) -> int:
         """Withdraw the requests that :meth:`is_asked_to_leave` finds, up to the driver of ``epoch``, and return
@@ -272,7 +272,7 @@ class JobClient(JobView):
                     epoch=state.epoch,
                     asked=request.epoch,
                 )
-            return not state.is_held or (told is not None and not (request.ends_job and told.took_place))
+            return not state.is_held or (told is not None and not (request.ends_job and told.is_carried_out))
 
         try:
             return JobAnswer(request, self.wait(is_answered, timeout))

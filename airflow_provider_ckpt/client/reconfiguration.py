@@ -10,7 +10,7 @@ from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration, as_numbers
 from airflow_provider_ckpt.journal.state import JobState
-from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings, merged, of_queries, rescales
+from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings, merged, query_changes, rescales
 
 __all__ = ["AffectedVertex", "Reconfiguration", "ReconfigurationPreview", "RescaledSource", "as_numbers", "preview"]
 
@@ -76,7 +76,7 @@ def preview(state: JobState, changes: Mapping[str, VertexSettings]) -> Reconfigu
         change = by_vertex(state.graph(), changes)
     except ReconfigurationRefusedError as error:
         raise NotReconfigurableError(uid=", ".join(changes) or "nothing", problem=error.data["why"]) from None
-    queries = of_queries(change)
+    queries = query_changes(change)
     if queries and state.is_batch:
         problem = "the job is in batch mode, and its queries read all there is and end"
         raise NotReconfigurableError(uid=", ".join(queries), problem=problem)
@@ -96,7 +96,7 @@ def preview(state: JobState, changes: Mapping[str, VertexSettings]) -> Reconfigu
 
 def _differences(settings: Settings, uid: str, change: VertexSettings) -> tuple[dict[str, object], dict[str, object]]:
     now, then = settings.get(uid, VertexSettings()), merged(settings, {uid: change}).get(uid, VertexSettings())
-    had, has = now.named(), then.named()
+    had, has = now.changed_values(), then.changed_values()
     names = [one for one in {**had, **has} if one not in {"logic", "digests"} and had.get(one) != has.get(one)]
     before, after = {name: had[name] for name in names if name in had}, {name: has.get(name) for name in names}
     if change.logic:

@@ -35,8 +35,8 @@ class Connection:
 
     def secrets(self) -> tuple[str, ...]:
         """Return every secret text in the forms in which it may be printed, longest first."""
-        given = [self.password] if self.password else []
-        return as_printed([*given, *field_secrets(self.extra)], [self.login])
+        secrets = [self.password] if self.password else []
+        return as_printed([*secrets, *field_secrets(self.extra)], [self.login])
 
     def redact(self, text: str) -> str:
         """Return another program's text about this connection without its secrets."""
@@ -51,11 +51,11 @@ def parse_connection(conn_id: str, text: str) -> Connection:
 
     Raises BadConnectionError, which shows none of the text.
     """
-    found, problem = _read(conn_id, text.strip())
-    if found is None:
+    connection, problem = _read(conn_id, text.strip())
+    if connection is None:
         # Raised outside the parser's handler, because a parser's error as the context would carry the text.
         raise BadConnectionError(conn_id=conn_id, problem=problem)
-    return found
+    return connection
 
 
 def _read(conn_id: str, text: str) -> tuple[Connection | None, str]:
@@ -64,20 +64,20 @@ def _read(conn_id: str, text: str) -> tuple[Connection | None, str]:
     except UnicodeEncodeError:
         return None, "its text is not UTF-8"
     if not text.startswith("{"):
-        return _of_uri(conn_id, text)
+        return _from_uri(conn_id, text)
     fields, problem = _json(data, "its text")
-    return (None, problem) if problem else _of_fields(conn_id, fields)
+    return (None, problem) if problem else _from_fields(conn_id, fields)
 
 
-def _json(data: bytes, what: str) -> tuple[Any, str]:
+def _json(data: bytes, subject: str) -> tuple[Any, str]:
     """Return the value of a JSON text, and its problem if there is one. The problem shows none of the text."""
     try:
         return parse_json(data, uri="", what="", most_bytes=_MOST_BYTES, foreign=True), ""
     except MalformedDocumentError as error:
-        return None, f"{what} cannot be read: {error.data['reason']}"
+        return None, f"{subject} cannot be read: {error.data['reason']}"
 
 
-def _of_fields(conn_id: str, fields: Mapping[str, Any]) -> tuple[Connection | None, str]:
+def _from_fields(conn_id: str, fields: Mapping[str, Any]) -> tuple[Connection | None, str]:
     extra = fields.get("extra") or {}
     if isinstance(extra, str):
         extra, problem = _json(extra.encode(), "its extra")
@@ -89,28 +89,28 @@ def _of_fields(conn_id: str, fields: Mapping[str, Any]) -> tuple[Connection | No
     if port is not None and not (_PORT.fullmatch(str(port)) and int(port) < _PORTS):
         return None, f"its port is no number from 1 to {_PORTS - 1}"
     texts = {name: fields.get(name) for name in ("conn_type", "host", "login", "password", "schema")}
-    wrong = [name for name, value in texts.items() if value is not None and not isinstance(value, str)]
-    if wrong:
-        return None, f"its {wrong[0]} is no text"
+    invalid = [name for name, value in texts.items() if value is not None and not isinstance(value, str)]
+    if invalid:
+        return None, f"its {invalid[0]} is no text"
     kind = texts.pop("conn_type")
     if not kind:
         return None, "it has no type (conn_type)"
-    given = {name: value or None for name, value in texts.items()}
-    return Connection(conn_id, _plain_type(kind), port=None if port is None else int(port), extra=extra, **given), ""
+    values = {name: value or None for name, value in texts.items()}
+    return Connection(conn_id, _plain_type(kind), port=None if port is None else int(port), extra=extra, **values), ""
 
 
-def _of_uri(conn_id: str, uri: str) -> tuple[Connection | None, str]:
+def _from_uri(conn_id: str, uri: str) -> tuple[Connection | None, str]:
     """Read a URI as Airflow does: ``type://login:password@host:port/schema?extra``.
 
     The host may have a scheme of its own (``type://https://host``).
     """
-    kind, separator, rest = uri.partition("://")
+    kind, separator, address = uri.partition("://")
     if not kind or not separator:
         return None, "its text is neither a JSON object nor a URI with a type in front (postgres://…)"
-    protocol, inner, behind = rest.partition("://")
+    protocol, inner, inner_address = address.partition("://")
     has_protocol = bool(inner) and not set(protocol) & set("@:/?")
     try:
-        parts = urlsplit(f"//{behind if has_protocol else rest}")
+        parts = urlsplit(f"//{inner_address if has_protocol else address}")
         port = parts.port
     except ValueError:
         return None, "its URI cannot be taken apart: is the password quoted, and the port a number?"
@@ -125,7 +125,7 @@ def _of_uri(conn_id: str, uri: str) -> tuple[Connection | None, str]:
         "schema": unquote(parts.path[1:]),
         "extra": query.get(_EXTRA, query),
     }
-    return _of_fields(conn_id, fields)
+    return _from_fields(conn_id, fields)
 
 
 def _host(netloc: str) -> str:

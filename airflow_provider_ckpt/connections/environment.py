@@ -11,9 +11,9 @@ from airflow_provider_ckpt.connections.errors import BadConnectionError, Connect
 from airflow_provider_ckpt.storage.redaction import note_given
 
 _PREFIX = "AIRFLOW_CONN_"
-_HANDED: dict[str, str] = {}
+_IN_MEMORY: dict[str, str] = {}
 """Connections passed in memory, in the form of environment variables."""
-_FOR_NOW: dict[object, Mapping[str, str]] = {}
+_IN_BLOCKS: dict[object, Mapping[str, str]] = {}
 """Connections of the active :func:`handed` blocks of all threads. Later blocks win."""
 
 
@@ -24,7 +24,7 @@ def variable_of(conn_id: str) -> str:
 
 def hand_over(environ: Mapping[str, str]) -> None:
     """Pass connections to this process itself, for a JobMaster that runs in an Airflow task."""
-    _HANDED.update(environ)
+    _IN_MEMORY.update(environ)
 
 
 @contextmanager
@@ -33,43 +33,42 @@ def handed(environ: Mapping[str, str]) -> Iterator[None]:
     other work.
     """
     block = object()
-    _FOR_NOW[block] = dict(environ)
+    _IN_BLOCKS[block] = dict(environ)
     try:
         yield
     finally:
-        del _FOR_NOW[block]
+        del _IN_BLOCKS[block]
 
 
 def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> Connection:
     """Read a connection.
 
     Args:
-        conn_id: The connection.
         environ: The environment to read. By default it is the environment of this process, and the connections passed
             to it.
 
     Raises ConnectionMissingError, BadConnectionError.
     """
     variable = variable_of(conn_id)
-    places = [os.environ, _HANDED, *_FOR_NOW.values()] if environ is None else [environ]
+    places = [os.environ, _IN_MEMORY, *_IN_BLOCKS.values()] if environ is None else [environ]
     text = next((place[variable] for place in reversed(places) if variable in place), "")
     if not text.strip():
         raise ConnectionMissingError(conn_id=conn_id, variable=variable)
-    found = parse_connection(conn_id, text)
-    note_given(found.secrets())
-    return found
+    connection = parse_connection(conn_id, text)
+    note_given(connection.secrets())
+    return connection
 
 
 def secrets_of_connections() -> set[str]:
     """Return the secrets of all connections that this process has, in the forms in which they may be printed."""
     texts = {
         (name, text)
-        for place in (os.environ, _HANDED, *list(_FOR_NOW.values()))
+        for place in (os.environ, _IN_MEMORY, *list(_IN_BLOCKS.values()))
         for name, text in place.items()
         if name.startswith(_PREFIX)
     }
-    found: set[str] = set()
+    secrets: set[str] = set()
     for name, text in texts:
         with suppress(BadConnectionError):  # the reader of this connection refuses it
-            found.update(parse_connection(name.removeprefix(_PREFIX).lower(), text).secrets())
-    return found
+            secrets.update(parse_connection(name.removeprefix(_PREFIX).lower(), text).secrets())
+    return secrets

@@ -33,7 +33,7 @@ _SSL_TEXTS = {
 _SASL = ("sasl.mechanism", "sasl.username", "sasl.password")
 _NAME_CHECK = "ssl.endpoint.identification.algorithm"
 _KNOWN = {_SERVERS, "security.protocol", "client.id", _NAME_CHECK}
-_TAKEN = frozenset({*_KNOWN, *_SASL, *_SSL_FILES, *_SSL_TEXTS})
+_USED = frozenset({*_KNOWN, *_SASL, *_SSL_FILES, *_SSL_TEXTS})
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,8 +61,8 @@ class KafkaBrokers:
         problem = _problem_of(connection)
         if problem is not None:
             raise BadConnectionError(conn_id=connection.conn_id, problem=problem)
-        given = _settings_of(connection)
-        return cls(connection.conn_id, given.pop(_SERVERS), given)
+        settings = _settings_of(connection)
+        return cls(connection.conn_id, settings.pop(_SERVERS), settings)
 
     def reader_options(self) -> dict[str, str]:
         """Return the options of a Spark reader of the format ``kafka``.
@@ -74,7 +74,7 @@ class KafkaBrokers:
         java: dict[str, str] = {_SERVERS: self.servers}
         for name, text in self.settings.items():
             if name in _SSL_FILES:
-                java[_SSL_FILES[name]] = self._text_of(name, text)
+                java[_SSL_FILES[name]] = self._file_text(name, text)
             elif name not in _SASL:
                 java[_SSL_TEXTS.get(name, name)] = text
         if self.settings.get("security.protocol", "").startswith("SASL"):
@@ -101,7 +101,7 @@ class KafkaBrokers:
             "sasl.jaas.config": f"{module} required username={user} password={password};",
         }
 
-    def _text_of(self, setting: str, path: str) -> str:
+    def _file_text(self, setting: str, path: str) -> str:
         try:
             return Path(path).read_text()
         except (OSError, ValueError) as error:
@@ -132,38 +132,38 @@ def read_brokers(conn_id: str) -> KafkaBrokers:
 
 
 def _settings_of(connection: Connection) -> dict[str, str]:
-    given = {name: _as_text(value) for name, value in connection.extra.items() if name in _TAKEN}
+    settings = {name: _as_text(value) for name, value in connection.extra.items() if name in _USED}
     if "sasl.mechanisms" in connection.extra:  # librdkafka's older name of it
-        given.setdefault("sasl.mechanism", _as_text(connection.extra["sasl.mechanisms"]))
+        settings.setdefault("sasl.mechanism", _as_text(connection.extra["sasl.mechanisms"]))
     if connection.host:
         port = f":{connection.port}" if connection.port else ""
-        given.setdefault(_SERVERS, f"{connection.host}{port}")
+        settings.setdefault(_SERVERS, f"{connection.host}{port}")
     for name, value in (("sasl.username", connection.login), ("sasl.password", connection.password)):
         if value:
-            given.setdefault(name, value)
-    return given
+            settings.setdefault(name, value)
+    return settings
 
 
 def _problem_of(connection: Connection) -> str | None:
     if connection.conn_type != "kafka":
         return f"it is of the type {connection.conn_type!r}, not of the type 'kafka'"
-    wrong = [name for name in _TAKEN & connection.extra.keys() if not isinstance(connection.extra[name], str | int)]
-    if wrong:
-        return f"{wrong[0]} in its extra is no text"
-    given = _settings_of(connection)
-    if not given.get(_SERVERS, "").strip():
+    invalid = [name for name in _USED & connection.extra.keys() if not isinstance(connection.extra[name], str | int)]
+    if invalid:
+        return f"{invalid[0]} in its extra is no text"
+    settings = _settings_of(connection)
+    if not settings.get(_SERVERS, "").strip():
         return "it names no brokers: neither bootstrap.servers in its extra nor a host"
-    protocol = given.get("security.protocol", "PLAINTEXT")
+    protocol = settings.get("security.protocol", "PLAINTEXT")
     if protocol not in _PROTOCOLS:
         return f"its security.protocol is none of {', '.join(_PROTOCOLS)}"
-    if protocol.startswith("SASL") and not given.get("sasl.mechanism"):
+    if protocol.startswith("SASL") and not settings.get("sasl.mechanism"):
         # without it the clients of a source and a sink would choose different defaults
         return f"its security.protocol is {protocol}, and sasl.mechanism in its extra names no mechanism (PLAIN, …)"
-    has_login = bool(given.get("sasl.username") or given.get("sasl.password"))
+    has_login = bool(settings.get("sasl.username") or settings.get("sasl.password"))
     if has_login and not protocol.startswith("SASL"):
         return "it has an unused login or password: security.protocol in its extra is no SASL protocol"
-    known = {*_TAKEN, "sasl.mechanisms"}
-    unknown = sorted(one for one in connection.extra if one.startswith(("sasl.", "ssl.")) and one not in known)
+    supported = {*_USED, "sasl.mechanisms"}
+    unknown = sorted(key for key in connection.extra if key.startswith(("sasl.", "ssl.")) and key not in supported)
     return f"{unknown[0]} in its extra is not supported here" if unknown else None
 
 

@@ -154,7 +154,7 @@ class ControllerLoop:
             return
         why = f", because {request.why}" if request.why else ""
         outcome = self._reconfigurer.requested(request, now)
-        if outcome.took_place or (current := self._state.reconfiguration.current) is None:
+        if outcome.is_carried_out or (current := self._state.reconfiguration.current) is None:
             self._state.out.append(Notice(f"{name} asks for {text}{why}: {outcome}"))
             self._note_without_effect(watch, text, now)
             return
@@ -165,7 +165,7 @@ class ControllerLoop:
         if self._in_progress is None or (outcome := self._in_progress[2].outcome) is None:
             return
         (watch, text, change), self._in_progress = self._in_progress, None
-        if outcome.took_place and change.decided is not None:
+        if outcome.is_carried_out and change.decided is not None:
             watch.without_effect.pop(text, None)
         else:
             self._note_without_effect(watch, text, now)
@@ -240,5 +240,7 @@ def _text_of_changes(changes: Mapping[str, VertexSettings]) -> str:
     """Return the changes as text, like ``counts: state_partitions=8``. Equal changes give equal text."""
     texts = []
     for uid, change in sorted(changes.items()):
-        texts.append(f"{uid}: " + ", ".join(f"{name}={value}" for name, value in sorted(change.named().items())))
+        texts.append(
+            f"{uid}: " + ", ".join(f"{name}={value}" for name, value in sorted(change.changed_values().items()))
+        )
     return "; ".join(texts)

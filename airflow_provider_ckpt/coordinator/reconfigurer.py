@@ -38,7 +38,7 @@ from airflow_provider_ckpt.journal.events import ReconfigurationEnded, RequestAn
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome, RequestResult
-from airflow_provider_ckpt.model.vertex_settings import Settings, merged, of_queries, rescales
+from airflow_provider_ckpt.model.vertex_settings import Settings, merged, query_changes, rescales
 
 KIND = "reconfigure"
 
@@ -59,7 +59,7 @@ class Reconfigurer:
         state, request = self._state, message.name or None
         try:
             settings = by_vertex(state.graph.now, message.changes)
-            change, scales = of_queries(settings), rescales(settings)
+            change, scales = query_changes(settings), rescales(settings)
             self._refuse(change, scales)
             if not scales and merged(state.reconfiguration.settings, change) == dict(state.reconfiguration.settings):
                 return self._answer(request, RequestOutcome.completed(AS_IT_IS), now)

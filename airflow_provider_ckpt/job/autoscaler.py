@@ -64,24 +64,24 @@ class Autoscaler(Controller):
         self.uid = uid
         super().__init__(every=every, cool_down=cool_down)
         self._bounds = {
-            "max_files_per_batch": self._whole("max_files_per_batch", max_files_per_batch),
-            "max_bytes_per_batch": self._whole("max_bytes_per_batch", _bytes(max_bytes_per_batch)),
-            "state_partitions": self._whole("state_partitions", state_partitions),
-            "parallelism": self._whole("parallelism", parallelism),
+            "max_files_per_batch": self._checked_bounds("max_files_per_batch", max_files_per_batch),
+            "max_bytes_per_batch": self._checked_bounds("max_bytes_per_batch", _bytes(max_bytes_per_batch)),
+            "state_partitions": self._checked_bounds("state_partitions", state_partitions),
+            "parallelism": self._checked_bounds("parallelism", parallelism),
         }
-        self._limit = self._one_limit()
+        self._limit = self._only_limit()
         self._within = parse_duration(within, "within")
         self._looks, self._idle_looks = looks, idle_looks
-        for given in (looks, idle_looks):
-            if type(given) is not int or given < 1:
-                problem = f"looks and idle_looks are whole numbers, 1 or more, not {given!r}"
+        for count in (looks, idle_looks):
+            if type(count) is not int or count < 1:
+                problem = f"looks and idle_looks are whole numbers, 1 or more, not {count!r}"
                 raise BadControllerError(controller=self.name, problem=problem)
         self._behind = 0
         self._idle: dict[str, int] = {}
         self._paces: deque[tuple[float, int]] = deque()
         """(Time, splits done at that time) for the current number of readers: the latest that show a pace."""
         self._readers = 0
-        self._asked: dict[str, int] = {}
+        self._requested: dict[str, int] = {}
 
     @property
     def name(self) -> str:
@@ -94,55 +94,59 @@ class Autoscaler(Controller):
     def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
         if self._bounds["parallelism"] is not None:
             source = metrics.sources.get(self.uid)
-            return None if source is None else self._of_source(now, source)
+            return None if source is None else self._change_of_source(now, source)
         query = metrics.query_of(self.uid)
-        return None if query is None else self._of_query(query, metrics.elapsed)
+        return None if query is None else self._change_of_query(query, metrics.elapsed)
 
     # -- a query
 
-    def _of_query(self, query: QueryMetrics, elapsed: float) -> Reconfiguration | None:
+    def _change_of_query(self, query: QueryMetrics, elapsed: float) -> Reconfiguration | None:
         if not query.batches and not query.is_idle:
             return None
-        busy = sum(max(batch.duration, batch.interval) for batch in query.batches) * 2 >= elapsed
-        full, late = (
-            busy and self._is_full(query),
+        is_busy = sum(max(batch.duration, batch.interval) for batch in query.batches) * 2 >= elapsed
+        is_full, is_late = (
+            is_busy and self._is_full(query),
             bool(query.batches) and all(batch.is_late for batch in query.batches),
         )
-        slack = self._counts(behind=full or late, slack=self._slack(query))
-        if (less := self._first([change for one in slack for change in self._less(query, one)])) is not None:
-            return less
+        slack = self._count_call(behind=is_full or is_late, slack=self._slack(query))
+        if (
+            decrease := self._choose([change for setting in slack for change in self._decreases(query, setting)])
+        ) is not None:
+            return decrease
         if self._behind < self._looks:
             return None
-        return self._first(self._more(query, full=full, late=late))
+        return self._choose(self._increases(query, full=is_full, late=is_late))
 
-    def _more(self, query: QueryMetrics, *, full: bool, late: bool) -> list[_Change]:
-        found = []
+    def _increases(self, query: QueryMetrics, *, full: bool, late: bool) -> list[_Change]:
+        changes = []
         limit = self._limit_of(query)
         if full and limit is not None:
-            now, most = self._now(query, limit), self._of(limit)[1]
+            now, most = self._current(query, limit), self._bounds_of(limit)[1]
             if now < most:
-                found.append((limit, min(most, now * FACTOR), "each micro-batch is as large as it may be"))
+                changes.append((limit, min(most, now * FACTOR), "each micro-batch is as large as it may be"))
         if late and self._bounds["state_partitions"] is not None:
-            now, most = self._now(query, "state_partitions"), self._of("state_partitions")[1]
+            now, most = self._current(query, "state_partitions"), self._bounds_of("state_partitions")[1]
             if now < most:
-                took = f"micro-batches take {query.batch_time:.1f} s, and one is to begin every {_interval(query):g} s"
-                found.append(("state_partitions", min(most, now * FACTOR), took))
-        return found
+                reason = (
+                    f"micro-batches take {query.batch_time:.1f} s, and one is to begin every {_interval(query):g} s"
+                )
+                changes.append(("state_partitions", min(most, now * FACTOR), reason))
+        return changes
 
-    def _less(self, query: QueryMetrics, setting: str) -> list[_Change]:
+    def _decreases(self, query: QueryMetrics, setting: str) -> list[_Change]:
         if getattr(query.settings, setting) is None:
             return []  # as the job declares it
-        now, least = self._now(query, setting), self._of(setting)[0]
+        now, least = self._current(query, setting), self._bounds_of(setting)[0]
         if now <= least:
             return []
         return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
 
-    def _first(self, wanted: list[_Change]) -> Reconfiguration | None:
+    def _choose(self, changes: list[_Change]) -> Reconfiguration | None:
         """Return the first change, but prefer a setting whose last request did not ask for the same value.
 
         If the same value is needed again, the last request has failed.
         """
-        first = min(wanted, key=lambda one: self._asked.get(one[0]) == one[1], default=None)
+        first = min(changes, key=lambda change: self._requested.get(change[0]) == change[1], default=None)
         return None if first is None else self._change(*first)
 
     def _is_full(self, query: QueryMetrics) -> bool:
@@ -153,37 +157,37 @@ class Autoscaler(Controller):
         setting = self._limit_of(query)
         if setting is None or not query.batches:
             return False
-        limit = self._now(query, setting)
+        limit = self._current(query, setting)
         if setting == "max_files_per_batch":
             return all(batch.files >= limit for batch in query.batches)
         return all(batch.files and batch.size + batch.size // batch.files > limit for batch in query.batches)
 
     def _slack(self, query: QueryMetrics) -> list[str]:
         """Return the settings of which a quarter would have been enough."""
-        found = []
+        settings = []
         has_time = all(0 < batch.duration * SLACK <= batch.interval for batch in query.batches)
         if has_time and self._bounds["state_partitions"] is not None:
-            found.append("state_partitions")
+            settings.append("state_partitions")
         if (setting := self._limit_of(query)) is not None:
-            limit = self._now(query, setting)
-            taken = [batch.files if setting == "max_files_per_batch" else batch.size for batch in query.batches]
-            if max(taken, default=0) * SLACK <= limit:
-                found.append(setting)
-        return found
+            limit = self._current(query, setting)
+            sizes = [batch.files if setting == "max_files_per_batch" else batch.size for batch in query.batches]
+            if max(sizes, default=0) * SLACK <= limit:
+                settings.append(setting)
+        return settings
 
     def _limit_of(self, query: QueryMetrics) -> str | None:
         """Return the limit that this controller sets. None if a user has set the other limit, because the user's choice
         wins."""
-        is_theirs = any(one != self._limit and getattr(query.settings, one) is not None for one in LIMITS)
-        return None if is_theirs else self._limit
+        is_users_choice = any(limit != self._limit and getattr(query.settings, limit) is not None for limit in LIMITS)
+        return None if is_users_choice else self._limit
 
-    def _now(self, query: QueryMetrics, setting: str) -> int:
+    def _current(self, query: QueryMetrics, setting: str) -> int:
         """Return the current value of a setting: the changed one, else the observed or declared one, which is the lower
         bound."""
         changed = getattr(query.settings, setting)
         if changed is not None:
             return int(changed)
-        least = self._of(setting)[0]
+        least = self._bounds_of(setting)[0]
         if setting == "state_partitions":
             return next((batch.state_partitions for batch in reversed(query.batches) if batch.state_partitions), least)
         for batch in query.batches:
@@ -198,24 +202,24 @@ class Autoscaler(Controller):
 
     # -- a source with splits
 
-    def _of_source(self, now: float, source: SplitMetrics) -> Reconfiguration | None:
+    def _change_of_source(self, now: float, source: SplitMetrics) -> Reconfiguration | None:
         if not source.left:
             return None
-        since, done = self._read_lately(now, source)
-        if since <= 0 or done < max(2, source.readers):
+        elapsed, done = self._recent_pace(now, source)
+        if elapsed <= 0 or done < max(2, source.readers):
             return None  # too few splits are done to compute a pace
-        lasts = (source.total - source.done) * since / done
-        least, most = self._of("parallelism")
-        told = f"the remaining splits take {lasts:.0f} s, and should take {self._within:.0f} s"
-        slack = ["parallelism"] if lasts * SLACK <= self._within else []
-        if self._counts(behind=lasts > self._within, slack=slack) and source.readers > least:
-            return self._change("parallelism", max(least, source.readers // FACTOR), told)
+        remaining = (source.total - source.done) * elapsed / done
+        least, most = self._bounds_of("parallelism")
+        reason = f"the remaining splits take {remaining:.0f} s, and should take {self._within:.0f} s"
+        slack = ["parallelism"] if remaining * SLACK <= self._within else []
+        if self._count_call(behind=remaining > self._within, slack=slack) and source.readers > least:
+            return self._change("parallelism", max(least, source.readers // FACTOR), reason)
         wanted = min(most, source.readers * FACTOR, source.readers + source.left)
         if self._behind >= self._looks and wanted > source.readers:
-            return self._change("parallelism", wanted, told)
+            return self._change("parallelism", wanted, reason)
         return None
 
-    def _read_lately(self, now: float, source: SplitMetrics) -> tuple[float, int]:
+    def _recent_pace(self, now: float, source: SplitMetrics) -> tuple[float, int]:
         """Return (seconds, splits done) since the latest time from which enough splits were read, else since the first
         known time."""
         if source.readers != self._readers:
@@ -230,7 +234,7 @@ class Autoscaler(Controller):
 
     # -- small things
 
-    def _counts(self, *, behind: bool, slack: Sequence[str]) -> list[str]:
+    def _count_call(self, *, behind: bool, slack: Sequence[str]) -> list[str]:
         """Count this call, and return the settings that were too large for long enough.
 
         ``_behind`` is the number of calls in a row that found the query too slow.
@@ -242,41 +246,41 @@ class Autoscaler(Controller):
     def _change(self, setting: str, value: int, why: str) -> Reconfiguration:
         self._behind, self._idle = 0, {}
         self._paces.clear()
-        self._asked[setting] = value
+        self._requested[setting] = value
         return Reconfiguration(why).assign_workload(self.uid, **{setting: value})
 
-    def _of(self, setting: str) -> Range:
-        found = self._bounds[setting]
-        assert found is not None
-        return found
+    def _bounds_of(self, setting: str) -> Range:
+        bounds = self._bounds[setting]
+        assert bounds is not None
+        return bounds
 
-    def _one_limit(self) -> str | None:
-        given = [name for name, bounds in self._bounds.items() if bounds is not None]
-        limits = [name for name in given if name.startswith("max_")]
-        problem = "give the bounds of something" if not given else None
+    def _only_limit(self) -> str | None:
+        settings = [name for name, bounds in self._bounds.items() if bounds is not None]
+        limits = [name for name in settings if name.startswith("max_")]
+        problem = "give the bounds of something" if not settings else None
         problem = "Spark takes a limit of bytes or one of files, not both" if len(limits) > 1 else problem
-        if "parallelism" in given and len(given) > 1:
+        if "parallelism" in settings and len(settings) > 1:
             problem = "parallelism is for a source with splits, which has no other setting"
         if problem is not None:
             raise BadControllerError(controller=self.name, problem=problem)
         return limits[0] if limits else None
 
-    def _whole(self, setting: str, bounds: Sequence[int] | None) -> Range | None:
+    def _checked_bounds(self, setting: str, bounds: Sequence[int] | None) -> Range | None:
         if bounds is None:
             return None
         pair = tuple(bounds) if isinstance(bounds, Sequence) else ()
-        if len(pair) != 2 or any(type(one) is not int for one in pair) or not 0 < pair[0] <= pair[1]:
+        if len(pair) != 2 or any(type(bound) is not int for bound in pair) or not 0 < pair[0] <= pair[1]:
             problem = f"{setting} is two whole numbers above 0, the smaller one first, not {bounds!r}"
             raise BadControllerError(controller=self.name, problem=problem)
-        if (beyond := problem_of(setting, pair[1])) is not None:
-            raise BadControllerError(controller=self.name, problem=beyond)
+        if (range_problem := problem_of(setting, pair[1])) is not None:
+            raise BadControllerError(controller=self.name, problem=range_problem)
         return pair[0], pair[1]
 
 
 def _bytes(bounds: tuple[Size, Size] | None) -> Sequence[int] | None:
     if bounds is None or not isinstance(bounds, Sequence):
         return bounds
-    return tuple(parse_bytes(one, "max_bytes_per_batch") for one in bounds)
+    return tuple(parse_bytes(bound, "max_bytes_per_batch") for bound in bounds)
 
 
 def _interval(query: QueryMetrics) -> float:

@@ -27,33 +27,33 @@ def cause_first(text: str) -> str:
     the first line of the text. A last line that begins with a semicolon holds this package's own words, and is kept.
     Control characters are escaped, because the text may quote data.
     """
-    return one_line(_first(text.strip()))
+    return one_line(_one_line_cause(text.strip()))
 
 
-def _first(text: str) -> str:
+def _one_line_cause(text: str) -> str:
     if "\n" not in text:
         return text
-    ours = _LAST.search(text)
-    rest = ours.group(1) if ours else ""
+    own_words = _LAST.search(text)
+    ending = own_words.group(1) if own_words else ""
     context = _WRAPPER.sub("", text.partition(_TRACEBACK)[0]).strip().partition("\n")[0].strip(" :;")
-    raised = _raised(text)
-    if raised is None:
-        return context + rest
-    return f"{raised}. {context[:1].upper()}{context[1:]}{rest}" if context else raised + rest
+    exception_line = _raised(text)
+    if exception_line is None:
+        return context + ending
+    return f"{exception_line}. {context[:1].upper()}{context[1:]}{ending}" if context else exception_line + ending
 
 
 def _raised(text: str) -> str | None:
     """Return the exception under the last traceback, with the innermost line of the user's code."""
-    _, found, last = text.rpartition(_TRACEBACK)
-    if not found:
+    _, header, last = text.rpartition(_TRACEBACK)
+    if not header:
         return None
-    where = None
+    place = None
     for line in last.splitlines()[1:]:
         frame = _FRAME.match(line)
-        if frame and _is_users(frame["file"]):
-            where = f"{frame['file']}:{frame['line']}"
+        if frame and _is_users_file(frame["file"]):
+            place = f"{frame['file']}:{frame['line']}"
         if not line.startswith(" ") and _EXCEPTION.match(line):
-            return line + (f" ({where})" if where else "")
+            return line + (f" ({place})" if place else "")
     return None
 
 
@@ -62,8 +62,8 @@ def users_frames(text: str) -> str:
 
     The exception itself is not included. Empty if there is no such frame.
     """
-    _, found, last = text.rpartition(_TRACEBACK)
-    return "".join(f"{line}\n" for frame in _frames(last if found else "") for line in frame)
+    _, header, last = text.rpartition(_TRACEBACK)
+    return "".join(f"{line}\n" for frame in _frames(last if header else "") for line in frame)
 
 
 def _frames(trace: str) -> Iterator[list[str]]:
@@ -76,10 +76,10 @@ def _frames(trace: str) -> Iterator[list[str]]:
         if started:
             yield frame
             frame = []
-        if frame or (started and _is_users(started["file"])):
+        if frame or (started and _is_users_file(started["file"])):
             frame.append(line)
     yield frame
 
 
-def _is_users(file: str) -> bool:
+def _is_users_file(file: str) -> bool:
     return not file.startswith(_PACKAGE) and not any(part in file for part in _FOREIGN)

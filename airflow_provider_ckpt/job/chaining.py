@@ -40,7 +40,6 @@ def build_graph(
     """Return the job graph of ``job``, in linear time. The same definition always gives the same graph.
 
     Args:
-        job: The job.
         inline: Returns whether a bounded source may be inline, given its uid. It may if a frozen file list shows its
             end, *and* if the transforms up to the unbounded consumer (:func:`bounded_chain`) keep no state. They are
             left out of the query together with the source once it is finished.
@@ -88,24 +87,24 @@ class _Chaining:
     def chain(self) -> None:
         """Chain operators from the sinks up, so that the vertex that an operator would join is known."""
         for uid in reversed(self._order):
-            consumer = self._chainable(uid)
+            consumer = self._chain_target(uid)
             if consumer is not None and self._bounded[uid] == self._bounded[consumer]:
                 self._join(uid, consumer)
 
     def chain_inline(self, inline: Callable[[str], bool]) -> None:
         """Chain bounded vertices into unbounded ones, from the sources down, because all sources of a vertex must be
         inline."""
-        may: dict[str, bool] = {}
+        can_be_inline: dict[str, bool] = {}
         for uid in self._order:
             operator = self._operators[uid]
             if not self._bounded[uid]:
                 continue
             if operator.kind == "source":
-                may[uid] = inline(uid)
+                can_be_inline[uid] = inline(uid)
             else:
-                may[uid] = all(may[i] and self._next.get(i) == uid for i in operator.input_uids)
-            consumer = self._chainable(uid)
-            if may[uid] and consumer is not None and not self._bounded[consumer]:
+                can_be_inline[uid] = all(can_be_inline[i] and self._next.get(i) == uid for i in operator.input_uids)
+            consumer = self._chain_target(uid)
+            if can_be_inline[uid] and consumer is not None and not self._bounded[consumer]:
                 self._join(uid, consumer)
 
     def _join(self, uid: str, consumer: str) -> None:
@@ -117,7 +116,7 @@ class _Chaining:
             self._output[uid] = output
             self._modes[output] = modes.pop() if modes else "append"
 
-    def _chainable(self, uid: str) -> str | None:
+    def _chain_target(self, uid: str) -> str | None:
         """Return the consumer to which rules 2 and 3 allow to chain ``uid``, or None."""
         if len(self._consumers[uid]) != 1:
             return None
@@ -139,8 +138,8 @@ class _Chaining:
                 vertex=unknown[0],
                 known=listed(members),
             )
-        given = {uid: splits.parallelism for uid in members if (splits := self._operators[uid].splits) is not None}
-        width = {**given, **parallelism}
+        declared = {uid: splits.parallelism for uid in members if (splits := self._operators[uid].splits) is not None}
+        width = {**declared, **parallelism}
         vertices = tuple(self._vertex(output, uids, width.get(output, 1)) for output, uids in members.items())
         edges = tuple(edge for output, uids in members.items() for edge in self._edges(output, uids))
         return JobGraph(vertices, edges)

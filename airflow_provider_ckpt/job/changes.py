@@ -13,16 +13,16 @@ from typing import Any
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.job.options.run_options import OPTIONS
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition, SourceDefinition, VertexDefinition
-from airflow_provider_ckpt.model.kept_state import mistaken
+from airflow_provider_ckpt.model.kept_state import confused_states
 from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.model.words import counted
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule about ``field`` of ``what`` (job, source, vertex, sink). ``why`` says why it cannot change. None: it can."""
+    """Rule about ``field`` of ``kind`` (job, source, vertex, sink). ``why`` says why it cannot change. None: it can."""
 
-    what: str
+    kind: str
     field: str
     why: str | None
 
@@ -47,14 +47,14 @@ RULES = (
     Rule("sink", "release", "what was staged under one policy would be released twice or never under the other"),
     Rule("sink", "target", "readers of the output would miss or misread what was released before"),
 )
-_WHY = {(rule.what, rule.field): rule.why for rule in RULES}
+_WHY = {(rule.kind, rule.field): rule.why for rule in RULES}
 
 
 @dataclass(frozen=True)
 class Change:
     """A refused difference. ``uid`` is None for the job itself."""
 
-    what: str
+    kind: str
     uid: str | None
     field: str
     before: Any
@@ -75,15 +75,13 @@ def refused_changes(
     Operators that only one of the two has are not compared here.
 
     Args:
-        before: The definition of the earlier run.
-        after: The definition of this run.
         changeable: Sink uid -> keys of its target that may differ.
         streams: Sources and edges that both have. None: all.
         is_edited: False if the job's code is known to be the same. Kept state is then not compared, because Spark may
             plan the same code in another way.
     """
-    found = [change for change in _differences(before, after, changeable, streams) if change.why]
-    return found if is_edited else [change for change in found if change.field != KEPT_STATE]
+    refused = [change for change in _differences(before, after, changeable, streams) if change.why]
+    return refused if is_edited else [change for change in refused if change.field != KEPT_STATE]
 
 
 def check_finished(
@@ -99,29 +97,23 @@ def check_finished(
     success.
 
     Args:
-        before: The definition of the finished job.
         after: The definition of the new job, as far as it is known without calling a function.
-        operators: All uids of the new job.
-        known: The uids with which the finished job ran.
         persisted: Uids of the new job whose results must outlive it.
         kept: Uids of the finished job whose results are kept.
-
-    Raises:
-        DefinitionChangedError: the two differ.
     """
     check_changes(before, after, {})
-    told: list[tuple[str, Any, Any]] = [("parameters", dict(before.params), dict(after.params))]
-    told.append(("operators", sorted(known), sorted(operators)))
-    told.append(("results that are kept (persist)", sorted(kept), sorted(persisted)))
+    fields: list[tuple[str, Any, Any]] = [("parameters", dict(before.params), dict(after.params))]
+    fields.append(("operators", sorted(known), sorted(operators)))
+    fields.append(("results that are kept (persist)", sorted(kept), sorted(persisted)))
     if before.inputs:
-        told.append(("inputs of operators", _lists(before.inputs), _lists(after.inputs)))
-    for field, old, new in told:
+        fields.append(("inputs of operators", _as_lists(before.inputs), _as_lists(after.inputs)))
+    for field, old, new in fields:
         if old != new:
             why = "the job has FINISHED, and nothing of it runs again"
             raise DefinitionChangedError(subject="the job", field=field, before=old, after=new, why=why, more="")
 
 
-def _lists(inputs: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+def _as_lists(inputs: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     return {uid: list(uids) for uid, uids in sorted(inputs.items())}
 
 
@@ -137,8 +129,6 @@ def check_changes(
     """Refuse a job whose definition has changed in a way that no run can resume.
 
     Args:
-        before: See :func:`refused_changes`.
-        after: See :func:`refused_changes`.
         changeable: See :func:`refused_changes`.
         settings: Changes of the job while it ran, and for its next run. The error names them, because they may be the
             cause instead of the job's file.
@@ -152,17 +142,17 @@ def check_changes(
     if not refused:
         return
     first = refused[0]
-    subject = "the job" if first.uid is None else f"{first.what} {first.uid!r}"
-    changed = (settings or {}).get(first.uid or "") if first.what == "vertex" else None
+    subject = "the job" if first.uid is None else f"{first.kind} {first.uid!r}"
+    changed = (settings or {}).get(first.uid or "") if first.kind == "vertex" else None
     logic = {} if changed is None else changed.logic
-    given = "".join(f"; {uid} was given {reference}, and not by the job's file" for uid, reference in logic.items())
+    hint = "".join(f"; {uid} was given {reference}, and not by the job's file" for uid, reference in logic.items())
     raise DefinitionChangedError(
         subject=subject,
         field=first.field,
         before=first.before,
         after=first.after,
         why=first.why,
-        more=(f" ({counted(len(refused) - 1, 'more difference')})" if len(refused) > 1 else "") + given,
+        more=(f" ({counted(len(refused) - 1, 'more difference')})" if len(refused) > 1 else "") + hint,
     )
 
 
@@ -179,45 +169,45 @@ def _differences(
     for uid in before.vertices.keys() & after.vertices.keys():
         yield from _compare("vertex", uid, *_vertex_fields(before.vertices[uid], after.vertices[uid], streams))
     for uid in before.sinks.keys() & after.sinks.keys():
-        yield from _sink(uid, before.sinks[uid], after.sinks[uid], changeable.get(uid, ()))
+        yield from _compare_sink(uid, before.sinks[uid], after.sinks[uid], changeable.get(uid, ()))
 
 
-def _compare(what: str, uid: str | None, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+def _compare(kind: str, uid: str | None, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
     for field, value in old.items():
         if new[field] != value:
-            yield Change(what, uid, field, value, new[field], _WHY[what, field] or "")
+            yield Change(kind, uid, field, value, new[field], _WHY[kind, field] or "")
 
 
-def _job_fields(one: JobDefinition) -> dict[str, Any]:
+def _job_fields(definition: JobDefinition) -> dict[str, Any]:
     """Return the options of the run that a job keeps. The definition has each of them."""
-    return {option.name: getattr(one, option.name) for option in OPTIONS if option.fixed}
+    return {option.name: getattr(definition, option.name) for option in OPTIONS if option.fixed}
 
 
 def _source_fields(old: SourceDefinition, new: SourceDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the comparable fields of a source. Only the declaration of a finished source is known, because it is not
     called."""
-    fields = [{"bounded": one.bounded, **_event_time(one), **_splits(one)} for one in (old, new)]
+    fields = [{"bounded": source.bounded, **_event_time(source), **_splits(source)} for source in (old, new)]
     if old.in_order:  # a source without in_order may get it later
-        for one, named in zip((old, new), fields, strict=True):
-            named["in order"] = one.in_order
+        for source, values in zip((old, new), fields, strict=True):
+            values["in order"] = source.in_order
     if old.format is not None and new.format is not None:
-        for one, named in zip((old, new), fields, strict=True):
-            named |= {"format": one.format, "paths": list(one.paths)}
-            named["topics"] = {name: one.topics[name] for name in sorted(old.topics.keys() & new.topics.keys())}
+        for source, values in zip((old, new), fields, strict=True):
+            values |= {"format": source.format, "paths": list(source.paths)}
+            values["topics"] = {name: source.topics[name] for name in sorted(old.topics.keys() & new.topics.keys())}
             if old.bounded:
-                named["selection"] = dict(one.selects)
+                values["selection"] = dict(source.selects)
         if not old.bounded and new.topics:  # topics of a pattern are not recorded
             fields[0]["topics left out"] = []
             fields[1]["topics left out"] = sorted(old.topics.keys() - new.topics.keys())
     return fields[0], fields[1]
 
 
-def _splits(one: SourceDefinition) -> dict[str, Any]:
-    return {"splits": "with splits" if one.parallelism else "without splits", "parallelism": one.parallelism}
+def _splits(source: SourceDefinition) -> dict[str, Any]:
+    return {"splits": "with splits" if source.parallelism else "without splits", "parallelism": source.parallelism}
 
 
-def _event_time(one: SourceDefinition) -> dict[str, Any]:
-    column, delay = one.watermark or (None, None)
+def _event_time(source: SourceDefinition) -> dict[str, Any]:
+    column, delay = source.watermark or (None, None)
     return {"watermark column": column, "watermark delay": delay}
 
 
@@ -225,18 +215,19 @@ def _vertex_fields(
     old: VertexDefinition, new: VertexDefinition, streams: Collection[str] | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     fields: list[dict[str, Any]] = [
-        {"output mode": one.output_mode, "state": "stateful" if one.stateful else "stateless"} for one in (old, new)
+        {"output mode": vertex.output_mode, "state": "stateful" if vertex.stateful else "stateless"}
+        for vertex in (old, new)
     ]
-    if (found := mistaken(old.kept, new.kept, streams)) is not None:
-        for kept, named in zip(found, fields, strict=True):
-            named[KEPT_STATE] = str(kept)
+    if (differing := confused_states(old.kept, new.kept, streams)) is not None:
+        for state, values in zip(differing, fields, strict=True):
+            values[KEPT_STATE] = str(state)
     return fields[0], fields[1]
 
 
-def _sink(uid: str, old: SinkDefinition, new: SinkDefinition, changeable: Collection[str]) -> Iterator[Change]:
+def _compare_sink(uid: str, old: SinkDefinition, new: SinkDefinition, changeable: Collection[str]) -> Iterator[Change]:
     yield from _compare("sink", uid, {"release": old.release}, {"release": new.release})
     why = _WHY["sink", "target"] or ""
     for key in sorted(old.target.keys() | new.target.keys()):
-        was, now = old.target.get(key), new.target.get(key)
-        if was != now and key not in changeable:
-            yield Change("sink", uid, key, was, now, why)
+        before, after = old.target.get(key), new.target.get(key)
+        if before != after and key not in changeable:
+            yield Change("sink", uid, key, before, after, why)

@@ -29,12 +29,12 @@ from airflow_provider_ckpt.storage.location import Location
 _SINK_METHODS = ("validate", "bind", "definition", "check_input", "at_odds", "not_released_with", "spark_folders")
 
 
-def check_known(where: str, unknown: Mapping[str, object], method: Callable[..., Any]) -> None:
+def check_known(decorator: str, unknown: Mapping[str, object], method: Callable[..., Any]) -> None:
     """Refuse arguments that ``method`` does not have."""
     if unknown:
         parameters = inspect.signature(method).parameters.values()
         known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.name == "inputs"]
-        raise unknown_option(where, next(iter(unknown)), known)
+        raise unknown_option(decorator, next(iter(unknown)), known)
 
 
 def check_function(uid: str | None, location: str, function: object) -> None:
@@ -57,14 +57,16 @@ def check_controllers(controllers: object) -> tuple[Controller, ...]:
     """
     if not isinstance(controllers, Sequence):
         raise BadControllerError(controller=controllers, problem="controllers are a list: Job(controllers=[…])")
-    for one in controllers:
-        if not isinstance(one, Controller):
-            raise BadControllerError(controller=one, problem="it is no Controller")
+    for controller in controllers:
+        if not isinstance(controller, Controller):
+            raise BadControllerError(controller=controller, problem="it is no Controller")
         for name in ("every", "cool_down"):
-            value = getattr(one, name)
+            value = getattr(controller, name)
             is_number = isinstance(value, int | float) and 0 <= value < math.inf
             if not is_number or (name == "every" and not value):
-                raise BadControllerError(controller=one.name, problem=f"{name} is a number of seconds, not {value!r}")
+                raise BadControllerError(
+                    controller=controller.name, problem=f"{name} is a number of seconds, not {value!r}"
+                )
     return tuple(controllers)
 
 
@@ -176,16 +178,16 @@ def read_after(uid: str, location: str, value: object, *, bounded: bool, reads_a
     """Return the uid of the source that ``after`` names. The check of the whole job decides whether it fits."""
     if value is None:
         return None
-    named = value.uid if isinstance(value, Operator) else value
-    if not isinstance(named, str) or not named:
+    source = value.uid if isinstance(value, Operator) else value
+    if not isinstance(source, str) or not source:
         expected = "a bounded source of the job, or its uid"
         raise BadOperatorOptionError(operator=uid, location=location, option="after", value=value, expected=expected)
     if bounded or reads_again:
-        other = "a bounded source reads all files" if bounded else "reads_again=True reads all files"
+        reason = "a bounded source reads all files" if bounded else "reads_again=True reads all files"
         raise BadOperatorOptionError(
-            operator=uid, location=location, option="after", value=named, expected=f"left out: {other}"
+            operator=uid, location=location, option="after", value=source, expected=f"left out: {reason}"
         )
-    return named
+    return source
 
 
 def _check_choice(uid: str, location: str, option: str, value: object, choices: tuple[str, ...]) -> None:
@@ -212,8 +214,8 @@ def check_sink(uid: str, location: str, sink: object) -> None:
 
 def check_folders(uid: str, location: str, sink: Any) -> None:
     """Refuse a sink whose ``spark_folders()`` gives no list of Locations, at which only the driver would fail."""
-    told = sink.spark_folders({})
-    if not isinstance(told, Sequence) or not all(isinstance(one, Location) for one in told):
+    folders = sink.spark_folders({})
+    if not isinstance(folders, Sequence) or not all(isinstance(folder, Location) for folder in folders):
         value = f"an object of type {type(sink).__name__} whose spark_folders() gives no list of Locations"
         raise _not_a_sink(uid, location, value)
 

@@ -21,7 +21,6 @@ class QueryMetrics:
     Args:
         batches: Micro-batches since then, oldest first.
         is_idle: True if the query has reported that it has nothing to do, and has done nothing since.
-        settings: The current changes of the query.
     """
 
     batches: tuple[BatchProgress, ...]
@@ -43,8 +42,6 @@ class SplitMetrics:
     """Progress of a source with splits.
 
     Args:
-        total: All its splits.
-        done: Splits that are done.
         left: Splits that are not assigned.
         readers: Subtasks that read the source.
     """
@@ -114,6 +111,5 @@ class Controller:
 
         Args:
             now: Seconds of a clock that never goes back.
-            metrics: The job since the last call.
         """
         raise NotImplementedError

@@ -14,7 +14,9 @@ decide how a file is parsed or may hold secrets."""
 
 
 def sink_definitions(sinks: tuple[SinkOperator, ...]) -> dict[str, SinkDefinition]:
-    return {one.uid: SinkDefinition(one.release, dict(one.sink.definition()), one.gate is not None) for one in sinks}
+    return {
+        sink.uid: SinkDefinition(sink.release, dict(sink.sink.definition()), sink.gate is not None) for sink in sinks
+    }
 
 
 def source_definition(operator: Operator) -> SourceDefinition:
@@ -25,7 +27,7 @@ def source_definition(operator: Operator) -> SourceDefinition:
     return SourceDefinition(operator.bounded, watermark, in_order=operator.in_order, parallelism=parallelism)
 
 
-def selecting(options: Mapping[str, str]) -> dict[str, str]:
+def selection_options(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options that select files or topics, by their names in lower case."""
     return {key.lower(): value for key, value in sorted(options.items()) if key.lower() in SELECTING}
 

@@ -28,34 +28,34 @@ class InputReader:
         self._operators = operators
         self._example = example
 
-    def named(self, inputs: Mapping[str, Input | Iterable[Input]]) -> dict[str, tuple[str, ...]]:
+    def by_parameter(self, inputs: Mapping[str, Input | Iterable[Input]]) -> dict[str, tuple[str, ...]]:
         """Return the uids by parameter. Each operator may appear once in all parameters."""
-        found = {str(name): self._listed(given) for name, given in inputs.items()}
-        self._check_some(found)
-        self._check_distinct(uid for uids in found.values() for uid in uids)
-        return found
+        uids_by_name = {str(name): self._uids_of(given) for name, given in inputs.items()}
+        self._check_not_empty(uids_by_name)
+        self._check_distinct(uid for uids in uids_by_name.values() for uid in uids)
+        return uids_by_name
 
-    def united(self, inputs: Input | Iterable[Input]) -> tuple[str, ...]:
+    def for_one_parameter(self, inputs: Input | Iterable[Input]) -> tuple[str, ...]:
         """Return the uids of inputs for one parameter."""
-        found = self._listed(inputs)
-        self._check_distinct(found)
-        return found
+        uids = self._uids_of(inputs)
+        self._check_distinct(uids)
+        return uids
 
-    def one(self, given: Input) -> str:
+    def uid_of(self, given: Input) -> str:
         """Return the uid of a single input."""
         if isinstance(given, Operator):
             self._check_own(given)
             return given.uid
         if not isinstance(given, str):
             self._refuse(given)
-        known = self._operators.get(given)
-        if known is not None and known.kind == "sink":
-            raise sink_as_input(self._uid, self._location, known)
+        operator = self._operators.get(given)
+        if operator is not None and operator.kind == "sink":
+            raise sink_as_input(self._uid, self._location, operator)
         return given
 
-    def _listed(self, given: Input | Iterable[Input]) -> tuple[str, ...]:
-        uids = tuple(self.one(item) for item in self._items(given))
-        self._check_some(uids)
+    def _uids_of(self, given: Input | Iterable[Input]) -> tuple[str, ...]:
+        uids = tuple(self.uid_of(item) for item in self._items(given))
+        self._check_not_empty(uids)
         return uids
 
     def _items(self, given: Input | Iterable[Input]) -> Iterator[Input]:
@@ -79,8 +79,8 @@ class InputReader:
         if handle.kind == "sink":
             raise sink_as_input(self._uid, self._location, handle)
 
-    def _check_some(self, found: Mapping[str, object] | tuple[str, ...]) -> None:
-        if not found:
+    def _check_not_empty(self, uids: Mapping[str, object] | tuple[str, ...]) -> None:
+        if not uids:
             raise self.no_input()
 
     def no_input(self) -> InvalidJobError:

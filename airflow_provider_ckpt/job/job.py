@@ -426,7 +426,7 @@ class Job:
                 kind="sink",
                 location=location,
                 sink=sink,
-                inputs={"frame": (reader.one(input),)},
+                inputs={"frame": (reader.uid_of(input),)},
                 release=release,
                 gate=gate,
                 transaction=transaction,
@@ -456,8 +456,8 @@ class Job:
             gate: See :meth:`sink`.
             transaction: See :meth:`sink`.
         """
-        given = self.sink(uid, source, sink, release=release, gate=gate, transaction=transaction)
-        return self._registry.add(replace(given, quarantine=True))
+        operator = self.sink(uid, source, sink, release=release, gate=gate, transaction=transaction)
+        return self._registry.add(replace(operator, quarantine=True))
 
     @property
     def operators(self) -> Mapping[str, Operator]:
@@ -466,12 +466,12 @@ class Job:
 
     def with_operators(self, operators: Mapping[str, Operator]) -> Job:
         """Return the same job with other operators of the same uids, in the same order."""
-        other = copy.copy(self)
-        other.controllers = self.controllers  # because __getstate__ leaves them out of the copy
-        other._registry = OperatorRegistry()
+        job = copy.copy(self)
+        job.controllers = self.controllers  # because __getstate__ leaves them out of the copy
+        job._registry = OperatorRegistry()
         for uid in self._registry.view:
-            other._registry.add(operators[uid])
-        return other
+            job._registry.add(operators[uid])
+        return job
 
     @property
     def sources(self) -> tuple[Operator, ...]:
@@ -527,8 +527,8 @@ class Job:
         if inputs is None:
             raise reader.no_input()
         if isinstance(inputs, Mapping):
-            named = reader.named(inputs)
+            named = reader.by_parameter(inputs)
             check_transform(uid, location, function, named)
             return named
-        united = reader.united(inputs)
+        united = reader.for_one_parameter(inputs)
         return {single_parameter(uid, location, function): united}

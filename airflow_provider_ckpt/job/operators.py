@@ -42,7 +42,7 @@ class SourceOptions:
     max_bytes_per_trigger: int | None = None
     """Bytes as an integer, because Spark's file source does not understand "64m"."""
     max_files_per_trigger: int | None = None
-    decided: bool = False
+    is_override: bool = False
     """True if a user set it while the job ran. It then overrides the source's function (R21)."""
 
     @property
@@ -166,17 +166,17 @@ class OperatorRegistry:
                 location=location,
                 longest=LONGEST_UID,
             )
-        taken = self._operators.get(self._uids.get(uid.casefold(), ""))
-        if taken is not None:
+        other = self._operators.get(self._uids.get(uid.casefold(), ""))
+        if other is not None:
             raise InvalidJobError(
                 "uid {uid!r} ({location}) is taken by the {other_kind} {other!r} ({other_location}). Uids of "
                 "sources, transforms and sinks of a job must differ in more than case: give one of the two another "
                 "uid.",
                 uid=uid,
                 location=location,
-                other=taken.uid,
-                other_kind=taken.kind,
-                other_location=taken.location,
+                other=other.uid,
+                other_kind=other.kind,
+                other_location=other.location,
             )
 
     def add(self, operator: Operator) -> Operator:

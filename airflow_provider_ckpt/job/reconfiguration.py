@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.vertex_settings import LIMITS, VertexSettings
 
 DECLARED = "declared"
 
-_ELSEWHERE = {
+_FIXED = {
     "executor_cores": "Spark fixes them when the driver starts: stop the job, and begin it with other settings",
     "executor_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
     "driver_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
@@ -81,13 +81,13 @@ class Reconfiguration:
         return self._add(
             uid,
             VertexSettings(
-                max_bytes_per_batch=_whole(uid, "max_bytes_per_batch", size),
-                max_files_per_batch=_whole(uid, "max_files_per_batch", max_files_per_batch),
+                max_bytes_per_batch=_check_number(uid, "max_bytes_per_batch", size),
+                max_files_per_batch=_check_number(uid, "max_files_per_batch", max_files_per_batch),
                 trigger_interval=None
                 if trigger_interval is None
                 else parse_duration(trigger_interval, "trigger_interval"),
-                state_partitions=_whole(uid, "state_partitions", state_partitions),
-                parallelism=_whole(uid, "parallelism", parallelism),
+                state_partitions=_check_number(uid, "state_partitions", state_partitions),
+                parallelism=_check_number(uid, "parallelism", parallelism),
             ),
         )
 
@@ -108,7 +108,8 @@ class Reconfiguration:
         return self._add(
             uid,
             VertexSettings(
-                executors=_whole(uid, "executors", executors), pool_weight=_whole(uid, "pool_weight", pool_weight)
+                executors=_check_number(uid, "executors", executors),
+                pool_weight=_check_number(uid, "pool_weight", pool_weight),
             ),
         )
 
@@ -169,7 +170,7 @@ class Reconfiguration:
             self.assign_execution_logic(uid, job)
         return self
 
-    def placement(self, uid: str, *where: object, **named: object) -> NoReturn:
+    def placement(self, uid: str, *place: object, **unknown: object) -> NoReturn:
         """Refuse to choose where a query runs. It runs in the job's one driver, and Spark chooses the executors of its
         tasks."""
         problem = (
@@ -203,11 +204,11 @@ def _not_taken_back(name: str) -> str:
 
 def _refuse_unknown(uid: str, unknown: Mapping[str, object], known: tuple[str, ...]) -> None:
     for name in unknown:
-        problem = _ELSEWHERE.get(name, f"there is: {', '.join(known)}")
+        problem = _FIXED.get(name, f"there is: {', '.join(known)}")
         raise NotReconfigurableError(uid=uid, problem=f"{name} cannot be changed while the job runs; {problem}")
 
 
-def _whole(uid: str, name: str, value: Any) -> int | None:
+def _check_number(uid: str, name: str, value: Any) -> int | None:
     if value is not None and (problem := problem_of(name, value)) is not None:
         raise NotReconfigurableError(uid=uid, problem=problem)
     return value  # type: ignore[no-any-return]

@@ -35,43 +35,45 @@ def reconfigured(
     Raises:
         UnfitLogicError: a function does not fit its operator.
     """
-    found = dict(operators)
+    changed = dict(operators)
     for vertex in vertices:
         if vertex.uid in settings:
-            found |= of_vertex(found, vertex, settings[vertex.uid], logic)
-    return found
+            changed |= reconfigured_vertex(changed, vertex, settings[vertex.uid], logic)
+    return changed
 
 
-def of_vertex(operators: Operators, vertex: JobVertex, settings: VertexSettings, logic: Logic) -> dict[str, Operator]:
+def reconfigured_vertex(
+    operators: Operators, vertex: JobVertex, settings: VertexSettings, logic: Logic
+) -> dict[str, Operator]:
     """Return the changed operators of one vertex. ``operators`` has the job's declared ones.
 
     Raises:
         UnfitLogicError: a function does not fit its operator.
     """
-    found: dict[str, Operator] = {}
+    changed: dict[str, Operator] = {}
     for uid, reference in settings.logic.items():
         if uid in operators and uid in vertex.operators:  # otherwise the operator was removed or is in another query
-            others = loaded(uid, reference, lambda: logic(reference, settings.digests.get(uid)))  # noqa: B023
-            found[uid] = _with_logic(operators[uid], reference, others)
-    limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch, decided=True)
+            version = load_other_version(uid, reference, lambda: logic(reference, settings.digests.get(uid)))  # noqa: B023
+            changed[uid] = _with_logic(operators[uid], reference, version)
+    limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch, is_override=True)
     if limits.to_spark():
         for uid in vertex.sources:
             if uid in operators:
-                found[uid] = replace(found.get(uid, operators[uid]), options=limits)
-    return found
+                changed[uid] = replace(changed.get(uid, operators[uid]), options=limits)
+    return changed
 
 
-def read_anew(operators: Operators, settings: VertexSettings, logic: Logic) -> VertexSettings:
+def with_digests(operators: Operators, settings: VertexSettings, logic: Logic) -> VertexSettings:
     """Return ``settings`` with the digests of the functions that have none, from their current code.
 
     Raises:
         UnfitLogicError: a function's job cannot be loaded.
     """
-    found = dict(settings.digests)
+    digests = dict(settings.digests)
     for uid, reference in settings.logic.items():
-        if uid in operators and uid not in found:
-            found[uid] = _read(uid, reference, logic)
-    return replace(settings, digests=found)
+        if uid in operators and uid not in digests:
+            digests[uid] = _read(uid, reference, logic)
+    return replace(settings, digests=digests)
 
 
 def _read(uid: str, reference: str, logic: Logic) -> str:
@@ -81,7 +83,7 @@ def _read(uid: str, reference: str, logic: Logic) -> str:
         raise UnfitLogicError(uid=uid, reference=reference, problem=f"cannot be loaded. {error}") from error
 
 
-def loaded(uid: str, reference: str, load: Callable[[], T]) -> T:
+def load_other_version(uid: str, reference: str, load: Callable[[], T]) -> T:
     """Load another version of the job. The error names ``uid``, the operator that got a function from it.
 
     A user who runs the job again may not know that an operator got a function from another file.
@@ -93,19 +95,19 @@ def loaded(uid: str, reference: str, load: Callable[[], T]) -> T:
         raise UnfitLogicError(uid=uid, reference=reference, problem=problem) from error
 
 
-def _with_logic(operator: Operator, reference: str, operators: Operators) -> Operator:
+def _with_logic(operator: Operator, reference: str, version: Operators) -> Operator:
     """Return ``operator`` with the function of the operator of its uid in another version.
 
     The rest of the declaration decides about graph, state and event time, and must be the same.
     """
-    other = operators.get(operator.uid)
+    other = version.get(operator.uid)
     if other is None:
-        known = ", ".join(operators) or "none"
+        known = ", ".join(version) or "none"
         raise UnfitLogicError(uid=operator.uid, reference=reference, problem=f"has no such operator; it has: {known}")
     for field in ("kind", "inputs", "bounded", "watermark", "output_mode"):
-        mine, theirs = getattr(operator, field), getattr(other, field)
-        if mine != theirs:
-            problem = f"declares another {field.replace('_', ' ')}: {theirs} instead of {mine}"
+        declared, changed = getattr(operator, field), getattr(other, field)
+        if declared != changed:
+            problem = f"declares another {field.replace('_', ' ')}: {changed} instead of {declared}"
             if field == "inputs":  # the user may have edited the job's own file instead
                 problem += " (an operator of the job that was renamed keeps its name in both by uid=...)"
             raise UnfitLogicError(uid=operator.uid, reference=reference, problem=problem)

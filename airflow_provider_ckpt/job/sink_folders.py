@@ -20,23 +20,23 @@ def check_sink_folders(sinks: Sequence[Operator]) -> None:
     Raises:
         InvalidJobError: a sink writes inside the folder of another, or two write to one folder in different ways.
     """
-    for one, other in combinations(sinks, 2):
-        for mine in one.sink.spark_folders({}):
-            for its in other.sink.spark_folders({}):
-                _check(one, segments(mine.uri), mine, other, segments(its.uri), its)
+    for sink, other in combinations(sinks, 2):
+        for folder in sink.sink.spark_folders({}):
+            for other_folder in other.sink.spark_folders({}):
+                _check(sink, segments(folder.uri), folder, other, segments(other_folder.uri), other_folder)
 
 
 def _check(
-    one: Operator, mine: list[str], folder: Location, other: Operator, its: list[str], other_folder: Location
+    sink: Operator, parts: list[str], folder: Location, other: Operator, other_parts: list[str], other_folder: Location
 ) -> None:
-    if len(mine) > len(its):
-        _check(other, its, other_folder, one, mine, folder)
+    if len(parts) > len(other_parts):
+        _check(other, other_parts, other_folder, sink, parts, folder)
         return
-    if its[: len(mine)] != mine:
+    if other_parts[: len(parts)] != parts:
         return
-    between = its[len(mine) :]
+    between = other_parts[len(parts) :]
     if not between:
-        _check_shared(one, other, folder)
+        _check_shared(sink, other, folder)
     elif between[0] in _TAKEN or not any(map(is_hidden, between)):
         raise InvalidJobError(
             "sink {inner!r} ({inner_location}) writes to {inner_folder}, which is inside {outer_folder}, the folder "
@@ -45,21 +45,21 @@ def _check(
             inner=other.uid,
             inner_location=other.location,
             inner_folder=other_folder.for_display(),
-            outer=one.uid,
-            outer_location=one.location,
+            outer=sink.uid,
+            outer_location=sink.location,
             outer_folder=folder.for_display(),
         )
 
 
-def _check_shared(one: Operator, other: Operator, folder: Location) -> None:
-    differ = one.sink.at_odds(other.sink) or other.sink.at_odds(one.sink)
+def _check_shared(sink: Operator, other: Operator, folder: Location) -> None:
+    differ = sink.sink.at_odds(other.sink) or other.sink.at_odds(sink.sink)
     if differ:
         raise InvalidJobError(
             "sinks {one!r} ({one_location}) and {other!r} ({other_location}) write to one folder, {folder}, and "
             "differ in {differ}, so the folder could not be read as one table. Give each a folder of its own, or "
             "the same settings.",
-            one=one.uid,
-            one_location=one.location,
+            one=sink.uid,
+            one_location=sink.location,
             other=other.uid,
             other_location=other.location,
             folder=folder.for_display(),

@@ -17,7 +17,6 @@ class PendingRelease:
     """The argument of a gate: rows that completed checkpoints cover and that are not visible.
 
     Args:
-        job_id: The job.
         sink: uid of the sink.
         checkpoint: The newest of these checkpoints.
         rows: Number of the staged rows.

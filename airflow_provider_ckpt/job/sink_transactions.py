@@ -16,11 +16,11 @@ def transactions(sinks: Iterable[SinkOperator]) -> dict[str, tuple[str, ...]]:
 
     A table to which others refer must therefore be defined first. Sinks without a transaction are not included.
     """
-    named = defaultdict[str, list[str]](list)
+    uids_by_transaction = defaultdict[str, list[str]](list)
     for sink in sinks:
         if sink.transaction is not None:
-            named[sink.transaction].append(sink.uid)
-    return {uid: tuple(uids) for uids in named.values() for uid in uids}
+            uids_by_transaction[sink.transaction].append(sink.uid)
+    return {uid: tuple(uids) for uids in uids_by_transaction.values() for uid in uids}
 
 
 def check_transactions(sinks: Sequence[Operator]) -> None:
@@ -29,30 +29,30 @@ def check_transactions(sinks: Sequence[Operator]) -> None:
     Raises:
         InvalidJobError: with the first such sink.
     """
-    known, members = {sink.uid: sink for sink in sinks}, transactions(sinks)
+    by_uid, members = {sink.uid: sink for sink in sinks}, transactions(sinks)
     for uid, uids in members.items():
         if len(uids) == 1:  # probably a misspelt name, which only readers of the output would notice
-            raise _refused(known[uid], "no other sink of the job names it")
-    for one, other in permutations([known[uid] for uid in members], 2):
-        if one.transaction == other.transaction:
-            _check(one, other)
+            raise _refusal(by_uid[uid], "no other sink of the job names it")
+    for member, other in permutations([by_uid[uid] for uid in members], 2):
+        if member.transaction == other.transaction:
+            _check(member, other)
 
 
-def _check(one: Operator, other: Operator) -> None:
-    problem = one.sink.not_released_with(other.sink)
+def _check(sink: Operator, other: Operator) -> None:
+    problem = sink.sink.not_released_with(other.sink)
     if problem is not None:
-        raise _refused(one, f"{problem} (sink {other.uid!r} names that transaction too)")
-    if one.release != other.release:
-        raise _refused(one, f"its release={one.release!r} differs from that of {other.uid!r}, {other.release!r}")
+        raise _refusal(sink, f"{problem} (sink {other.uid!r} names that transaction too)")
+    if sink.release != other.release:
+        raise _refusal(sink, f"its release={sink.release!r} differs from that of {other.uid!r}, {other.release!r}")
 
 
-def _refused(one: Operator, problem: str) -> InvalidJobError:
+def _refusal(sink: Operator, problem: str) -> InvalidJobError:
     return InvalidJobError(
         "sink {operator!r} ({location}) cannot be released in transaction {transaction!r}: {problem}. Sinks that "
         "share a transaction must be tables of one database and connection; leave transaction= out for a single "
         "sink.",
-        operator=one.uid,
-        location=one.location,
-        transaction=one.transaction,
+        operator=sink.uid,
+        location=sink.location,
+        transaction=sink.transaction,
         problem=problem,
     )

@@ -57,7 +57,6 @@ class SplitSource:
 
     Args:
         given: A list, or a function without arguments.
-        parallelism: Number of subtasks that read them.
         max_splits_per_batch: As the user gave it.
         batched: True if the source's function is called once for several splits, with a list.
     """
@@ -89,21 +88,14 @@ def split_source(
     max_splits_per_batch: object,
     batched: object,
     bounded: object,
-    others: Mapping[str, object],
+    excluded: Mapping[str, object],
 ) -> SplitSource | None:
     """Return the splits of ``@job.source``, or None without ``splits``.
 
     A list is checked now. A function is called and checked when the job is planned.
 
     Args:
-        uid: uid of the source.
-        location: Its place in the user's code.
-        splits: Argument of ``@job.source``.
-        parallelism: Argument of ``@job.source``.
-        max_splits_per_batch: Argument of ``@job.source``.
-        batched: Argument of ``@job.source``.
-        bounded: Argument of ``@job.source``.
-        others: Options that exclude splits.
+        excluded: Options that exclude splits.
 
     Raises:
         BadOperatorOptionError: an argument is bad.
@@ -124,12 +116,12 @@ def split_source(
             raise refuse(option, value, "a whole number above 0")
     if not isinstance(batched, bool):
         raise refuse("batched", batched, "True or False")
-    most = MOST_BATCHED if batched else MOST_TOGETHER
-    if isinstance(max_splits_per_batch, int) and max_splits_per_batch > most:
-        raise refuse("max_splits_per_batch", max_splits_per_batch, f"a whole number from 1 to {most}")
+    largest = MOST_BATCHED if batched else MOST_TOGETHER
+    if isinstance(max_splits_per_batch, int) and max_splits_per_batch > largest:
+        raise refuse("max_splits_per_batch", max_splits_per_batch, f"a whole number from 1 to {largest}")
     if bounded is not True:
         raise refuse("bounded", bounded, "True: a source with splits ends with the last of them")
-    for option, value in others.items():
+    for option, value in excluded.items():
         if value is not None:
             raise refuse(option, value, NOT_WITH_SPLITS[option])
     if not isinstance(splits, list) and not callable(splits):
@@ -179,7 +171,7 @@ def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
         raise refuse(f"are an object of type {type(given).__name__}; expected a list")
     if not given:
         raise refuse("are none at all: a source without splits reads nothing")
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     splits: list[Split] = []
     for number, value in enumerate(given):
         if (problem := _problem(value)) is not None:
@@ -187,12 +179,12 @@ def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
         name = split_id(value)
         if not isinstance(name, str) or not name:
             raise refuse(f"hold one whose 'id' is {name!r}, number {number}: expected a text that is not empty")
-        if name in found:
+        if name in numbers:
             raise refuse(
-                f"hold twins: numbers {found[name]} and {number} are both {name!r}; two splits of one content need "
+                f"hold twins: numbers {numbers[name]} and {number} are both {name!r}; two splits of one content need "
                 "an 'id' each"
             )
-        found[name] = number
+        numbers[name] = number
         splits.append(Split(name, value))
     return tuple(splits)
 
@@ -214,11 +206,11 @@ def _problem(value: Any, depth: int = 0) -> str | None:
     if type(value) in _PLAIN:
         return _problem_of_plain(value)
     if type(value) is list:
-        return next((problem for one in value if (problem := _problem(one, depth + 1)) is not None), None)
+        return next((problem for item in value if (problem := _problem(item, depth + 1)) is not None), None)
     if type(value) is dict:
-        names = next((name for name in value if type(name) is not str), None)
-        if names is not None:
-            return f"{names!r} is a key of a dict, and comes back as a text"
+        key = next((name for name in value if type(name) is not str), None)
+        if key is not None:
+            return f"{key!r} is a key of a dict, and comes back as a text"
         parts = (*value, *value.values())
         return next((problem for part in parts if (problem := _problem(part, depth + 1)) is not None), None)
     return f"a {type(value).__name__} is no text, number, list or dict"

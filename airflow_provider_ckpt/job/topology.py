@@ -59,11 +59,11 @@ def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
 
     The sink of malformed rows does not read the output.
     """
-    found: dict[str, list[str]] = {uid: [] for uid in operators}
+    readers: dict[str, list[str]] = {uid: [] for uid in operators}
     for operator in operators.values():
         for uid in () if operator.quarantine else operator.input_uids:
-            found[uid].append(operator.uid)
-    return {uid: tuple(uids) for uid, uids in found.items()}
+            readers[uid].append(operator.uid)
+    return {uid: tuple(uids) for uid, uids in readers.items()}
 
 
 def boundedness(operators: Operators) -> dict[str, bool]:

@@ -7,7 +7,7 @@ import re
 
 from airflow_provider_ckpt.errors import CkptError
 
-_OF_THE_CODE = (
+_CODE_ERRORS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -21,7 +21,7 @@ _OF_THE_CODE = (
     TypeError,
     ValueError,
 )
-_OF_SPARK = frozenset(
+_SPARK_ERRORS = frozenset(
     {
         "AnalysisException",
         "ArithmeticException",
@@ -56,19 +56,19 @@ def may_pass(error: BaseException) -> bool:
         return error.retryable
     if isinstance(error, OSError):  # first, because errors of HTTP libraries are sometimes of both kinds
         return True
-    if any(_is_of_spark(one) for one in type(error).__mro__):
+    if any(_is_spark_error(kind) for kind in type(error).__mro__):
         return spark_condition(error) == PATH_NOT_FOUND
     if type(error).__module__.startswith("py4j."):
         return _MISSING_IN_JVM.search(str(error)) is None
-    return not isinstance(error, _OF_THE_CODE)
+    return not isinstance(error, _CODE_ERRORS)
 
 
 def spark_condition(error: BaseException | None) -> str | None:
     """Return the name of Spark's error condition, or None if the error has none."""
     condition = getattr(error, "getCondition", None)
-    found = condition() if callable(condition) else None
-    return found if isinstance(found, str) else None
+    name = condition() if callable(condition) else None
+    return name if isinstance(name, str) else None
 
 
-def _is_of_spark(kind: type) -> bool:
-    return kind.__name__ in _OF_SPARK and kind.__module__.startswith("pyspark.errors")
+def _is_spark_error(kind: type) -> bool:
+    return kind.__name__ in _SPARK_ERRORS and kind.__module__.startswith("pyspark.errors")

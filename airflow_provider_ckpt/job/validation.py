@@ -67,7 +67,11 @@ def check_inputs(operators: Operators) -> None:
     """Check that every input is a source or transform of this job."""
     for operator, uid in _inputs(operators):
         if uid not in operators:
-            known = [o.uid for o in operators.values() if o.kind != "sink" and o.uid != operator.uid]
+            known = [
+                candidate.uid
+                for candidate in operators.values()
+                if candidate.kind != "sink" and candidate.uid != operator.uid
+            ]
             raise InvalidJobError(
                 "{operator!r} ({location}): the job has no operator {input!r} to read from.{suggestion} It has: "
                 "{known}.",
@@ -86,9 +90,11 @@ def check_after(operators: Operators) -> None:
     for operator in operators.values():
         if operator.after is None:
             continue
-        other = operators.get(operator.after)
-        if other is None or other.kind != "source" or not other.bounded or other.splits is not None:
-            known = [one.uid for one in operators.values() if one.bounded and one.splits is None]
+        source = operators.get(operator.after)
+        if source is None or source.kind != "source" or not source.bounded or source.splits is not None:
+            known = [
+                candidate.uid for candidate in operators.values() if candidate.bounded and candidate.splits is None
+            ]
             raise BadOperatorOptionError(
                 operator=operator.uid,
                 location=operator.location,
@@ -125,8 +131,8 @@ def check_persisted(operators: Operators) -> None:
 
 def check_used(operators: Operators) -> None:
     """Check that every operator leads to a sink, or has a persisted result. The check follows the inputs from there."""
-    ends = [one for one in operators.values() if one.kind == "sink" or one.persist]
-    waiting = [one.uid for one in ends if not one.quarantine]
+    ends = [operator for operator in operators.values() if operator.kind == "sink" or operator.persist]
+    waiting = [end.uid for end in ends if not end.quarantine]
     used = set(waiting)
     while waiting:
         for uid in operators[waiting.pop()].input_uids:

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.coordinator.change_scope import by_vertex
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_request import Changes, JobRequest, ReconfigureRequest
-from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings, merged, of_queries, rescales
+from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings, merged, query_changes, rescales
 
 
 def is_changed(state: JobState, changes: Changes) -> bool:
@@ -19,7 +19,9 @@ def is_changed(state: JobState, changes: Changes) -> bool:
     except ReconfigurationRefusedError:
         return False
     scaled = all(is_rescaled(state, uid, number) for uid, number in rescales(change).items())
-    return scaled and _without_digests(merged(state.settings, of_queries(change))) == _without_digests(state.settings)
+    return scaled and _without_digests(merged(state.settings, query_changes(change))) == _without_digests(
+        state.settings
+    )
 
 
 def is_decided(state: JobState, request: JobRequest) -> bool:

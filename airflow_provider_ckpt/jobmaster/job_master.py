@@ -270,7 +270,7 @@ class JobMaster:
     def _take_deadlines(self, now: float) -> None:
         if self._running_since is None or self._coordinator.stopping:
             return
-        ending = due(self._options, ran=self._seconds_run(now), now=self._clock.wall())
+        ending = due(self._options, elapsed=self._seconds_run(now), now=self._clock.wall())
         if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop wins over a drain
             self._handle(StopRequest(leaves=True) if ending == "stop" else DrainRequest())
 

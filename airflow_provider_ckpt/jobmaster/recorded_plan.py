@@ -42,7 +42,7 @@ def record_plan(
     if state.created is None:
         journal.write(JobCreated(job_id, graph, definition.mode, SubmittedOptions(options), now))
     previous = state.definition
-    kept_definition = definition if previous is None else definition.keeping(previous)
+    kept_definition = definition if previous is None else definition.with_ended_parts_of(previous)
     current_settings = _current_settings(settings or state.settings, graph)
     hosts = _hosts(state, graph, definition)
     journal.write(PlanRecorded(graph, schemas, now, kept_definition, rescaled or {}, current_settings, code, hosts))

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from airflow_provider_ckpt.journal.errors import RequestTooLargeError
 from airflow_provider_ckpt.model.errors import UnknownFormError
-from airflow_provider_ckpt.model.job_request import REQUESTS, InvalidRequest, JobRequest, asks_to_leave
+from airflow_provider_ckpt.model.job_request import REQUESTS, InvalidRequest, JobRequest, asks_to_exit
 from airflow_provider_ckpt.model.json_form import fields_to_json, reader
 from airflow_provider_ckpt.storage.envelope import CHECKSUM, decode_document, encode_document
 from airflow_provider_ckpt.storage.errors import (
@@ -110,7 +110,7 @@ def forget_requests(storage: Storage, job_id: str, epoch: int, *, keep_leaves: b
             comes why this one has left.
     """
     for request in _requests_before(storage, job_id, epoch):
-        if not (keep_leaves and asks_to_leave(request)):
+        if not (keep_leaves and asks_to_exit(request)):
             storage.delete(request_path(job_id, request.name))
 
 
@@ -134,7 +134,7 @@ def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
     asked = [
         pending_request
         for pending_request in pending_requests(storage, job_id, epoch, (), since=0)
-        if asks_to_leave(pending_request)
+        if asks_to_exit(pending_request)
     ]
     for request in asked:
         storage.delete(request_path(job_id, request.name))

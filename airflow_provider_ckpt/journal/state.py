@@ -288,7 +288,7 @@ class JobState(Reconfigurations):
         """
         if self.plan is None:
             return ()
-        return self.together(one for one in self.graph().named(name) if one not in self.plan.waiting)
+        return self.together(one for one in self.graph().subtasks_named(name) if one not in self.plan.waiting)
 
     def assignable(self) -> tuple[SubtaskId, ...]:
         """Return the subtasks that need a process of their own: all except those that a rescale has placed with another

@@ -6,8 +6,6 @@ def backoff(failures: int, first: float, longest: float, factor: float = 2.0) ->
 
     Args:
         failures: failed tries in a row, at least 1.
-        first: the pause after the first failure.
-        longest: the longest pause.
         factor: the ratio of a pause to the previous one.
     """
     return min(longest, first * factor ** min(failures - 1, 100))

@@ -37,15 +37,15 @@ def pointwise_producers(consumer: int, producers: int, consumers: int) -> range:
 def channels(graph: JobGraph, consumer: SubtaskId) -> tuple[Channel, ...]:
     """Return the inputs of a subtask: edges in the order of the graph, producers by number."""
     width = graph.vertex(consumer.vertex).parallelism
-    found: list[Channel] = []
+    inputs: list[Channel] = []
     for edge in graph.inputs(consumer.vertex):
         producer = graph.vertex(edge.producer)
         producers = producer.subtasks
         run = range(len(producers))
         if edge.exchange == "pointwise":
             run = pointwise_producers(consumer.number, len(producers), width)
-        found += [Channel(edge, producers[i], channel_key(edge, i, producer)) for i in run]
-    return tuple(found)
+        inputs += [Channel(edge, producers[i], channel_key(edge, i, producer)) for i in run]
+    return tuple(inputs)
 
 
 def readers(graph: JobGraph, producer: SubtaskId) -> tuple[tuple[SubtaskId, Channel], ...]:

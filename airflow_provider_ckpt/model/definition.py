@@ -51,8 +51,6 @@ class UnionDefinition:
     An input that has ended and was left out does not change the definition.
 
     Args:
-        operator: The operator.
-        parameter: The parameter of its function.
         schema: The schema of the united frame, as Spark's JSON.
         inputs: Input uid → its schema, as Spark's JSON, for each input that was read.
     """
@@ -109,7 +107,7 @@ class JobDefinition:
     session: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=OMIT_EMPTY)
     """Spark's settings and time zones that change values, from the first run. Later runs use them."""
 
-    def keeping(self, before: JobDefinition) -> JobDefinition:
+    def with_ended_parts_of(self, before: JobDefinition) -> JobDefinition:
         """Return a copy with the facts of ``before`` about ended sources and vertices, whose functions were not
         called.
         """

@@ -30,9 +30,7 @@ class ChangedFile:
     """A file that changed after it was read.
 
     Args:
-        path: The file.
         read: Its size when it was read; None if a previous driver has read it.
-        size: Its current size.
     """
 
     path: str
@@ -50,6 +48,6 @@ class ChangedFile:
         if self.size > self.read:
             return f"{self.path} grew after it was read: {counted(self.unread, 'byte')} {were(self.unread)} not read"
         if self.size < self.read:
-            then, now = counted(self.read, "byte"), counted(self.size, "byte")
-            return f"{self.path} was replaced after it was read: {then} then, {now} now"
+            previous, now = counted(self.read, "byte"), counted(self.size, "byte")
+            return f"{self.path} was replaced after it was read: {previous} then, {now} now"
         return f"{self.path} was written again after it was read, with the same size"

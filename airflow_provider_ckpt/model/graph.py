@@ -79,7 +79,7 @@ class JobGraph:
         """The subtasks of all vertices, in topological order."""
         return tuple(name for vertex in self.vertices for name in vertex.subtasks)
 
-    def named(self, name: str) -> tuple[SubtaskId, ...]:
+    def subtasks_named(self, name: str) -> tuple[SubtaskId, ...]:
         """Return the subtasks that ``name`` selects: a single subtask, or all subtasks of a vertex."""
         return tuple(subtask for subtask in self.subtasks if name in (subtask, subtask.vertex))
 
@@ -99,7 +99,7 @@ class JobGraph:
         below a folder for the new layout.
         """
         layout = self.vertex(vertex).layout
-        folders = [_folder(layout)] if layout else self._edge_uids(vertex)
+        folders = [_layout_folder(layout)] if layout else self._edge_uids(vertex)
         return "/".join([*folders, "data"])
 
     def edge_folder(self, edge: JobEdge) -> str:
@@ -110,27 +110,25 @@ class JobGraph:
     def _edge_uids(self, vertex: str) -> list[str]:
         return sorted(edge.uid for edge in self.outputs(vertex))
 
-    def laid_out_after(self, before: JobGraph) -> JobGraph:
+    def with_layouts_after(self, before: JobGraph) -> JobGraph:
         """Return the graph with the partition layout of the job that it continues (R7)."""
-        known = {vertex.uid for vertex in before.vertices}
-        layouts = {
-            vertex.uid: self._layout_after(before, vertex.uid) for vertex in self.vertices if vertex.uid in known
-        }
-        vertices = tuple(replace(one, layout=layouts.get(one.uid, 0)) for one in self.vertices)
+        uids = {vertex.uid for vertex in before.vertices}
+        layouts = {vertex.uid: self._layout_after(before, vertex.uid) for vertex in self.vertices if vertex.uid in uids}
+        vertices = tuple(replace(vertex, layout=layouts.get(vertex.uid, 0)) for vertex in self.vertices)
         edges = tuple(replace(edge, folder=self._folder_after(before, edge, layouts)) for edge in self.edges)
         return JobGraph(vertices, edges)
 
     def _layout_after(self, before: JobGraph, vertex: str) -> int:
-        layout, was = before.vertex(vertex).layout, before._edge_uids(vertex)
+        layout, edges_before = before.vertex(vertex).layout, before._edge_uids(vertex)
         is_first = not layout and not before.publishes(vertex)
-        return layout if is_first or was == self._edge_uids(vertex) else layout + 1
+        return layout if is_first or edges_before == self._edge_uids(vertex) else layout + 1
 
     @staticmethod
     def _folder_after(before: JobGraph, edge: JobEdge, layouts: Mapping[str, int]) -> str:
         if not layouts.get(edge.producer):
             return ""
         stays = [output for output in before.outputs(edge.producer) if output.uid == edge.uid]
-        return before.edge_folder(stays[0]) if stays else f"{_folder(layouts[edge.producer])}/{edge.uid}"
+        return before.edge_folder(stays[0]) if stays else f"{_layout_folder(layouts[edge.producer])}/{edge.uid}"
 
     def vertex(self, uid: str) -> JobVertex:
         for vertex in self.vertices:
@@ -153,10 +151,10 @@ class JobGraph:
     def upstream_sources(self, vertex: str) -> frozenset[str]:
         """Return the uids of the sources whose rows reach a vertex."""
         reached, sources = {vertex}, set[str]()
-        for one in reversed(self.vertices):
-            if one.uid in reached:
-                sources.update(one.sources)
-                reached.update(edge.producer for edge in self.inputs(one.uid))
+        for candidate in reversed(self.vertices):
+            if candidate.uid in reached:
+                sources.update(candidate.sources)
+                reached.update(edge.producer for edge in self.inputs(candidate.uid))
         return frozenset(sources)
 
     def outputs(self, vertex: str) -> tuple[JobEdge, ...]:
@@ -184,7 +182,7 @@ def layout_of(path: str) -> int:
     return int(number) if number != folder and number.isdecimal() else 0
 
 
-def _folder(layout: int) -> str:
+def _layout_folder(layout: int) -> str:
     return f"{_LAYOUT}{layout}"
 
 

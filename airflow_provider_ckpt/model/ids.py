@@ -80,17 +80,17 @@ class AttemptId(TextForm):
     @classmethod
     def parse(cls, text: str) -> AttemptId:
         """Return the attempt with this name. Raises UnknownFormError."""
-        found = cls.find(text)
-        if found is None:
+        attempt = cls.find(text)
+        if attempt is None:
             raise UnknownFormError(what=f"{shown(text)} is no attempt, <epoch>-<number>-<nonce>")
-        return found
+        return attempt
 
     @classmethod
     def find(cls, text: str) -> AttemptId | None:
         """Return the attempt with this name, or None if it is not the name of an attempt."""
         parts = _FORM.fullmatch(text)
-        found = None if parts is None else cls(int(parts[1]), int(parts[2] or 0), parts[3])
-        return found if str(found) == text else None  # no process writes 0001-00-x or 00001-x
+        attempt = None if parts is None else cls(int(parts[1]), int(parts[2] or 0), parts[3])
+        return attempt if str(attempt) == text else None  # no process writes 0001-00-x or 00001-x
 
     def __str__(self) -> str:
         number = f"{self.number:02d}-" if self.number else ""

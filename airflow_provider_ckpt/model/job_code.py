@@ -32,20 +32,22 @@ class JobCode:
         code. It is listed if the importing code is the same, because the other side then finds the module elsewhere.
         """
         same_file = (self.rest, self.functions) == (other.rest, other.functions)
-        found = []
+        differences = []
         for name, digest in self.modules.items():
-            there = other.modules.get(name)
-            if there is None and same_file and not self._differs_above(name, other):
-                found.append(f"module {name!r}, which is not in the file's folder there")
-            elif there is not None and there != digest and WITHOUT_SOURCE not in (there, digest):
-                found.append(f"module {name!r}")
+            other_digest = other.modules.get(name)
+            if other_digest is None and same_file and not self._differs_above(name, other):
+                differences.append(f"module {name!r}, which is not in the file's folder there")
+            elif other_digest is not None and other_digest != digest and WITHOUT_SOURCE not in (other_digest, digest):
+                differences.append(f"module {name!r}")
         for uid in operators:
             if self.functions.get(uid) != other.functions.get(uid):
-                found.append(f"the function of {uid!r}")
+                differences.append(f"the function of {uid!r}")
         if self.rest != other.rest:
-            found.append("the code outside the functions of its operators")
-        return sorted(found)
+            differences.append("the code outside the functions of its operators")
+        return sorted(differences)
 
     def _differs_above(self, name: str, other: JobCode) -> bool:
         """Return True if another module differs, which may be the module that imports this one."""
-        return any(other.modules.get(one, digest) != digest for one, digest in self.modules.items() if one != name)
+        return any(
+            other.modules.get(module, digest) != digest for module, digest in self.modules.items() if module != name
+        )

@@ -96,8 +96,8 @@ class ReconfigureRequest(JobRequest):
     @property
     def rescale(self) -> tuple[str, int] | None:
         """The source with splits and its new parallelism, if the request changes nothing else."""
-        found = [(uid, change.parallelism) for uid, change in self.changes.items()]
-        uid, parallelism = found[0] if len(found) == 1 else ("", None)
+        widths = [(uid, change.parallelism) for uid, change in self.changes.items()]
+        uid, parallelism = widths[0] if len(widths) == 1 else ("", None)
         return None if parallelism is None else (uid, parallelism)
 
     def value_problem(self) -> str | None:
@@ -137,11 +137,11 @@ class InvalidRequest(JobRequest):
 
 
 REQUESTS: Mapping[str, type[JobRequest]] = {
-    one.kind: one for one in (StopRequest, DrainRequest, ReconfigureRequest, UpgradeRequest)
+    request.kind: request for request in (StopRequest, DrainRequest, ReconfigureRequest, UpgradeRequest)
 }
 """Verb → its class: the requests that may be stored."""
 
 
-def asks_to_leave(request: JobRequest) -> bool:
+def asks_to_exit(request: JobRequest) -> bool:
     """Return whether the request stops the driver because its process must end."""
     return isinstance(request, StopRequest) and request.leaves

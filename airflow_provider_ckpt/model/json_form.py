@@ -57,21 +57,21 @@ def to_json(value: Any) -> Any:
     if is_dataclass(value):
         return fields_to_json(value)
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else str(key): to_json(one) for key, one in value.items()}
+        return {key if isinstance(key, str) else str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
         return sorted(value)
     if isinstance(value, Collection):
-        return [to_json(one) for one in value]
+        return [to_json(item) for item in value]
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def fields_to_json(value: Any) -> dict[str, Any]:
     """Return the JSON object of a dataclass."""
     form: dict[str, Any] = {}
-    for name, write, omit_empty in _writes(value.__class__):
-        one = getattr(value, name)
-        if one or not omit_empty:
-            form[name] = one if write is None else write(one)
+    for name, write, omit_empty in _field_writers(value.__class__):
+        item = getattr(value, name)
+        if item or not omit_empty:
+            form[name] = item if write is None else write(item)
     return form
 
 
@@ -113,15 +113,17 @@ def _reader(kind: Any) -> Read:
         return _named_text(kind)
     if is_dataclass(kind):
         return _object(kind)
-    return _same if (types_known := _types(kind)) is None else _plain(types_known)
+    return _unchanged if (types_known := _types(kind)) is None else _plain(types_known)
 
 
 @functools.cache
 def _types(kind: Any) -> frozenset[type] | None:
     """Return the JSON types of a text, a number, None or a union of them; None for any other type."""
     if typing.get_origin(kind) in (Union, types.UnionType):
-        found = [_types(one) for one in typing.get_args(kind)]
-        return None if None in found else frozenset[type]().union(*(one for one in found if one is not None))
+        members = [_types(member) for member in typing.get_args(kind)]
+        return (
+            None if None in members else frozenset[type]().union(*(member for member in members if member is not None))
+        )
     if kind is float:
         return frozenset({float, int})
     return frozenset({kind}) if kind in (str, int, bool, types.NoneType) else None
@@ -132,9 +134,9 @@ def _is_named_text(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, str) and kind is not str and not issubclass(kind, Enum)
 
 
-def _plain(known: frozenset[type]) -> Read:
+def _plain(json_types: frozenset[type]) -> Read:
     def read(data: Any) -> Any:
-        if type(data) not in known and not (isinstance(data, str) and str in known):
+        if type(data) not in json_types and not (isinstance(data, str) and str in json_types):
             raise _of_another_type(data)
         return data
 
@@ -142,11 +144,11 @@ def _plain(known: frozenset[type]) -> Read:
 
 
 def _limited(kind: Any, limits: Between) -> Read:
-    known = _types(kind) or frozenset()
+    json_types = _types(kind) or frozenset()
     least, most = limits.least, limits.most
 
     def read(data: Any) -> Any:
-        if type(data) not in known:
+        if type(data) not in json_types:
             raise _of_another_type(data)
         if not least <= data <= most:
             raise DamagedFormError(what=f"{shown(data)} is not from {least} to {most}")
@@ -155,22 +157,22 @@ def _limited(kind: Any, limits: Between) -> Read:
     return read
 
 
-def _same(data: Any) -> Any:
+def _unchanged(data: Any) -> Any:
     return data
 
 
 def _optional(kinds: list[Any]) -> Read:
     if len(kinds) > 1:
-        return _same
+        return _unchanged
     read = reader(kinds[0])
-    return read if read is _same else lambda data: None if data is None else read(data)
+    return read if read is _unchanged else lambda data: None if data is None else read(data)
 
 
-def _one_of(known: tuple[Any, ...]) -> Read:
+def _one_of(allowed: tuple[Any, ...]) -> Read:
     def read(data: Any) -> Any:
-        if data not in known:
+        if data not in allowed:
             error = UnknownFormError if isinstance(data, str) else DamagedFormError
-            raise error(what=f"{shown(data)} is none of {', '.join(map(repr, known))}")
+            raise error(what=f"{shown(data)} is none of {', '.join(map(repr, allowed))}")
         return data
 
     return read
@@ -210,72 +212,72 @@ def _named_text(kind: type[str]) -> Read:
 
 def _mapping(origin: type, key: Any, value: Any) -> Read:
     read = reader(value)
-    named = reader(key) if _is_named_text(key) else _same
+    read_key = reader(key) if _is_named_text(key) else _unchanged
 
-    def whole(data: Any) -> Any:
+    def read_all(data: Any) -> Any:
         _check_mapping(data)
         if key is int:
-            return {_number(name): read(one) for name, one in data.items()}
-        if read is _same and named is _same:
+            return {_number(name): read(item) for name, item in data.items()}
+        if read is _unchanged and read_key is _unchanged:
             return dict(data)
-        return {named(name): read(one) for name, one in data.items()}
+        return {read_key(name): read(item) for name, item in data.items()}
 
-    return whole
+    return read_all
 
 
 def _pair(kinds: tuple[Any, ...]) -> Read:
     reads = [reader(kind) for kind in kinds]
 
-    def whole(data: Any) -> Any:
+    def read_all(data: Any) -> Any:
         _check(data, list | tuple)
         if len(data) != len(reads):
             raise DamagedFormError(what=f"{shown(data)} instead of {len(reads)} values")
-        return tuple(read(one) for read, one in zip(reads, data, strict=True))
+        return tuple(read(item) for read, item in zip(reads, data, strict=True))
 
-    return whole
+    return read_all
 
 
 def _collection(origin: type, kind: Any) -> Read:
     read = reader(kind)
 
-    def whole(data: Any) -> Any:
+    def read_all(data: Any) -> Any:
         if type(data) is not list:
             _check(data, list | tuple)
-        return origin(data) if read is _same else origin(map(read, data))
+        return origin(data) if read is _unchanged else origin(map(read, data))
 
-    return whole
+    return read_all
 
 
 def _object(kind: Any) -> Read:
     hints = typing.get_type_hints(kind, include_extras=True)
-    own = {field.name for field in _recorded(kind) if field.metadata.get("json") == "own"}
+    own_forms = {field.name for field in _recorded(kind) if field.metadata.get("json") == "own"}
     reads = {
-        field.name: field.metadata["read"] if field.name in own else reader(hints[field.name])
+        field.name: field.metadata["read"] if field.name in own_forms else reader(hints[field.name])
         for field in _recorded(kind)
     }
     needed = {field.name for field in _recorded(kind) if field.default is MISSING and field.default_factory is MISSING}
-    plain = {name: known for name in reads.keys() - own if (known := _types(hints[name])) is not None}
-    not_plain = {name: read for name, read in reads.items() if read is not _same and name not in plain}
+    plain = {name: plain_types for name in reads.keys() - own_forms if (plain_types := _types(hints[name])) is not None}
+    not_plain = {name: read for name, read in reads.items() if read is not _unchanged and name not in plain}
 
-    def whole(data: Any) -> Any:
+    def read_all(data: Any) -> Any:
         _check_mapping(data)
         if not needed <= data.keys() <= reads.keys():
-            more, missing = sorted(data.keys() - reads.keys()), sorted(needed - data.keys())
-            error = UnknownFormError if more else DamagedFormError
-            raise error(what=f"{kind.__name__} with the unknown fields {shown(more)} and without {missing}")
-        for name, known in plain.items():
-            if name in data and type(data[name]) not in known:
+            unknown, missing = sorted(data.keys() - reads.keys()), sorted(needed - data.keys())
+            error = UnknownFormError if unknown else DamagedFormError
+            raise error(what=f"{kind.__name__} with the unknown fields {shown(unknown)} and without {missing}")
+        for name, plain_types in plain.items():
+            if name in data and type(data[name]) not in plain_types:
                 read_field(data, name, reads[name])
-        read_ones = {}
+        values = {}
         try:
             for name, read in not_plain.items():
                 if name in data:
-                    read_ones[name] = read(data[name])
+                    values[name] = read(data[name])
         except UnknownFormError as error:
             raise _in_field(name, error) from None
-        return kind(**{**data, **read_ones})
+        return kind(**{**data, **values})
 
-    return whole
+    return read_all
 
 
 def read_field(data: Json, name: str, read: Read) -> Any:
@@ -323,16 +325,16 @@ def _number(text: str) -> int:
 
 
 @functools.cache
-def _writes(kind: Any) -> tuple[tuple[str, Read | None, bool], ...]:
+def _field_writers(kind: Any) -> tuple[tuple[str, Read | None, bool], ...]:
     """Return for each field its name, its writer (None writes it as it is), and whether it is omitted while empty.
 
     The result is cached, because a journal has hundreds of thousands of values of few types.
     """
     hints = typing.get_type_hints(kind)
-    return tuple((field.name, _write(field, hints), field.metadata == OMIT_EMPTY) for field in _recorded(kind))
+    return tuple((field.name, _writer(field, hints), field.metadata == OMIT_EMPTY) for field in _recorded(kind))
 
 
-def _write(field: Field[Any], hints: Mapping[str, Any]) -> Read | None:
+def _writer(field: Field[Any], hints: Mapping[str, Any]) -> Read | None:
     if field.metadata.get("json") == "own":
         write: Read = field.metadata["write"]
         return write

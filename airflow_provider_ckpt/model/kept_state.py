@@ -22,7 +22,6 @@ class KeptState:
     """The state of one Spark operator.
 
     Args:
-        kind: The kind of operator.
         by: Its keys in order; for a join the equal expressions, left and right.
         sides: The streams below it; for a join those of each side.
         calls: The results of an aggregation, in the order of its state.
@@ -38,24 +37,24 @@ class KeptState:
     @property
     def has_timers(self) -> bool:
         """True if the state may wait for timers of processing time, which fire only while the query runs."""
-        return any(one in ("timeout ProcessingTimeTimeout", "time mode ProcessingTime") for one in self.bounds)
+        return any(bound in ("timeout ProcessingTimeTimeout", "time mode ProcessingTime") for bound in self.bounds)
 
     def __str__(self) -> str:
         by = f" by {', '.join(self.by)}" if self.by else ""
         calls = f" ({', '.join(self.calls)})" if self.calls else ""
-        of = f" of {' with '.join(' and '.join(side) for side in self.sides)}" if any(self.sides) else ""
+        sides = f" of {' with '.join(' and '.join(side) for side in self.sides)}" if any(self.sides) else ""
         bounds = f" ({', '.join(self.bounds)})" if self.bounds else ""
-        return f"{self.kind}{by}{calls}{of}{bounds}"
+        return f"{self.kind}{by}{calls}{sides}{bounds}"
 
     def fits(self, other: KeptState) -> bool:
         """Return True if the running query can continue with this state as ``other``.
 
         A sum may become a sum of another expression. It must not become another existing sum.
         """
-        mine, theirs = ((one.kind, one.by, one.sides, one.bounds) for one in (self, other))
-        return mine == theirs and not _have_moved(self.calls, other.calls)
+        before, after = ((state.kind, state.by, state.sides, state.bounds) for state in (self, other))
+        return before == after and not _have_moved(self.calls, other.calls)
 
-    def is_mistaken(self, other: KeptState) -> bool:
+    def is_confused_with(self, other: KeptState) -> bool:
         """Return True if ``other`` would read this state as its own although it cannot be."""
         if self.kind != other.kind or len(self.sides) != len(other.sides):
             return False  # Spark checks this itself
@@ -63,37 +62,42 @@ class KeptState:
             return True
         if _have_moved(self.by, other.by) or _have_moved(self.calls, other.calls):
             return True
-        return _have_moved(self.sides, other.sides) or any(map(_are_others, self.sides, other.sides))
+        return _have_moved(self.sides, other.sides) or any(map(_are_different_streams, self.sides, other.sides))
 
     def only(self, streams: Collection[str]) -> KeptState:
         return replace(self, sides=tuple(tuple(uid for uid in side if uid in streams) for side in self.sides))
 
 
-def mistaken(
-    had: Sequence[KeptState], has: Sequence[KeptState], streams: Collection[str] | None = None
+def confused_states(
+    before: Sequence[KeptState], after: Sequence[KeptState], streams: Collection[str] | None = None
 ) -> tuple[KeptState, KeptState] | None:
     """Return the first pair of states that would be confused, from the output downwards; None if there is none.
 
     Args:
-        had: The states before.
-        has: The states after.
         streams: Streams that exist before and after; None for all. Removed and new streams do not prove that streams
             changed places.
     """
-    if len(had) != len(has):
+    if len(before) != len(after):
         return None  # Spark checks this itself
     if streams is not None:
-        had, has = ([one.only(streams) for one in each] for each in (had, has))
-    moved = _have_moved([*map(str, had)], [*map(str, has)])
-    return next(((a, b) for a, b in zip(had, has, strict=True) if a.is_mistaken(b) or (moved and a != b)), None)
+        before, after = ([state.only(streams) for state in states] for states in (before, after))
+    moved = _have_moved([*map(str, before)], [*map(str, after)])
+    return next(
+        (
+            (state_before, state_after)
+            for state_before, state_after in zip(before, after, strict=True)
+            if state_before.is_confused_with(state_after) or (moved and state_before != state_after)
+        ),
+        None,
+    )
 
 
-def _have_moved(had: Sequence[T], has: Sequence[T]) -> bool:
+def _have_moved(before: Sequence[T], after: Sequence[T]) -> bool:
     """Return True if an item is in both lists at different places. Spark checks a different length itself."""
-    return len(had) == len(has) and any(had.index(one) != has.index(one) for one in {*had} & {*has})
+    return len(before) == len(after) and any(before.index(item) != after.index(item) for item in {*before} & {*after})
 
 
-def _are_others(streams: tuple[str, ...], others: tuple[str, ...]) -> bool:
+def _are_different_streams(streams: tuple[str, ...], others: tuple[str, ...]) -> bool:
     """Return False if one side contains the other, because an ended stream is left out and a moved stream may be
     added.
     """

@@ -75,9 +75,9 @@ class SourceTimes:
         """Rows with an event time that their query cannot use."""
         return self.ahead + self.without + self.before_1970
 
-    def then(self, later: SourceTimes) -> SourceTimes:
+    def plus(self, later: SourceTimes) -> SourceTimes:
         """Return the sum of these times and ``later``."""
-        newest = [one for one in (self.newest, later.newest) if one is not None]
+        newest = [time for time in (self.newest, later.newest) if time is not None]
         return SourceTimes(
             newest=max(newest, default=None),
             delay=later.delay,
@@ -94,7 +94,7 @@ TimesByInput = Mapping[str, SourceTimes]
 
 def combined(before: TimesByInput, later: TimesByInput) -> dict[str, SourceTimes]:
     """Return the times of all inputs after a micro-batch with the times ``later``."""
-    return {**before, **{uid: before.get(uid, SourceTimes()).then(times) for uid, times in later.items()}}
+    return {**before, **{uid: before.get(uid, SourceTimes()).plus(times) for uid, times in later.items()}}
 
 
 @dataclass(frozen=True)

@@ -47,12 +47,12 @@ class RequestOutcome(TextForm):
         return self.result.is_last
 
     @property
-    def is_behind_another(self) -> bool:
+    def is_blocked_by_change(self) -> bool:
         """True if the request was refused because another change is in progress."""
         return self.result is RequestResult.REFUSED and self.detail.endswith(IN_PROGRESS)
 
     @property
-    def took_place(self) -> bool:
+    def is_carried_out(self) -> bool:
         """True if the request was carried out: the savepoint of a stop is released, or a drain has finished the job."""
         return self.result is RequestResult.COMPLETED
 
@@ -75,8 +75,10 @@ class RequestOutcome(TextForm):
         try:
             return cls(RequestResult(result), detail)
         except ValueError:
-            known = ", ".join(one.value for one in RequestResult)
-            raise UnknownFormError(what=f"{shown(text)} is no answer to a request, which begin with {known}") from None
+            results = ", ".join(answer.value for answer in RequestResult)
+            raise UnknownFormError(
+                what=f"{shown(text)} is no answer to a request, which begin with {results}"
+            ) from None
 
     def __str__(self) -> str:
         return f"{self.result.value}: {self.detail}" if self.detail else self.result.value

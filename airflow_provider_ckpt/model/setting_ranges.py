@@ -68,5 +68,5 @@ def problem_of(name: str, value: object) -> str | None:
 
 def problem_of_settings(settings: VertexSettings) -> str | None:
     """Return the first problem of the settings; None if there is none."""
-    found = ((name, getattr(settings, name)) for name in RANGES)
-    return next((problem for name, value in found if value is not None and (problem := problem_of(name, value))), None)
+    values = ((name, getattr(settings, name)) for name in RANGES)
+    return next((problem for name, value in values if value is not None and (problem := problem_of(name, value))), None)

@@ -24,63 +24,63 @@ class Split:
 
 
 def ranges(numbers: Iterable[int]) -> Ranges:
-    found: list[Range] = []
+    merged: list[Range] = []
     for number in sorted(set(numbers)):
-        if found and found[-1][1] == number:
-            found[-1] = (found[-1][0], number + 1)
+        if merged and merged[-1][1] == number:
+            merged[-1] = (merged[-1][0], number + 1)
         else:
-            found.append((number, number + 1))
-    return tuple(found)
+            merged.append((number, number + 1))
+    return tuple(merged)
 
 
-def union(one: Iterable[Range], other: Iterable[Range]) -> Ranges:
+def union(first: Iterable[Range], second: Iterable[Range]) -> Ranges:
     """Return the union, in time proportional to the ranges. Adding a single range costs one copy."""
-    if isinstance(one, tuple) and isinstance(other, tuple) and len(other) == 1:
-        return _with(one, *other[0])
-    found: list[Range] = []
-    for start, end in sorted((*one, *other)):
-        if found and found[-1][1] >= start:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+    if isinstance(first, tuple) and isinstance(second, tuple) and len(second) == 1:
+        return _with_range(first, *second[0])
+    merged: list[Range] = []
+    for start, end in sorted((*first, *second)):
+        if merged and merged[-1][1] >= start:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
         else:
-            found.append((start, end))
-    return tuple(found)
+            merged.append((start, end))
+    return tuple(merged)
 
 
-def _with(known: Ranges, start: int, end: int) -> Ranges:
-    first = bisect.bisect_left(known, start, key=lambda one: one[1])
-    behind = bisect.bisect_right(known, end, lo=first, key=lambda one: one[0])
-    met = known[first:behind]
-    if met:
-        start, end = min(start, met[0][0]), max(end, met[-1][1])
-    return (*known[:first], (start, end), *known[behind:])
+def _with_range(ranges: Ranges, start: int, end: int) -> Ranges:
+    first = bisect.bisect_left(ranges, start, key=lambda item: item[1])
+    end_index = bisect.bisect_right(ranges, end, lo=first, key=lambda item: item[0])
+    overlapping = ranges[first:end_index]
+    if overlapping:
+        start, end = min(start, overlapping[0][0]), max(end, overlapping[-1][1])
+    return (*ranges[:first], (start, end), *ranges[end_index:])
 
 
-def difference(one: Iterable[Range], other: Iterable[Range]) -> Ranges:
-    """Return the numbers that are in ``one`` and not in ``other``, in time proportional to the ranges.
+def difference(first: Iterable[Range], second: Iterable[Range]) -> Ranges:
+    """Return the numbers that are in ``first`` and not in ``second``, in time proportional to the ranges.
 
     Both must be ascending and separate.
     """
-    found: list[Range] = []
-    taken = list(other)
-    for start, end in one:
-        for first, behind in taken:
-            if first < end and behind > start:
-                if first > start:
-                    found.append((start, first))
-                start = behind
+    remaining: list[Range] = []
+    cuts = list(second)
+    for start, end in first:
+        for cut_start, cut_end in cuts:
+            if cut_start < end and cut_end > start:
+                if cut_start > start:
+                    remaining.append((start, cut_start))
+                start = cut_end
         if start < end:
-            found.append((start, end))
-    return tuple(found)
+            remaining.append((start, end))
+    return tuple(remaining)
 
 
-def is_in(of: Ranges, number: int) -> bool:
-    last = bisect.bisect_right(of, number, key=lambda one: one[0]) - 1
-    return last >= 0 and number < of[last][1]
+def is_in(ranges: Ranges, number: int) -> bool:
+    last = bisect.bisect_right(ranges, number, key=lambda item: item[0]) - 1
+    return last >= 0 and number < ranges[last][1]
 
 
-def numbers(of: Iterable[Range]) -> set[int]:
-    return {number for start, end in of for number in range(start, end)}
+def numbers(ranges: Iterable[Range]) -> set[int]:
+    return {number for start, end in ranges for number in range(start, end)}
 
 
-def size(of: Iterable[Range]) -> int:
-    return sum(end - start for start, end in of)
+def size(ranges: Iterable[Range]) -> int:
+    return sum(end - start for start, end in ranges)

@@ -51,12 +51,16 @@ class VertexSettings:
         """Return the settings with a change. Settings that the change lacks stay. One limit of a micro-batch
         replaces the other.
         """
-        given = {one.name: value for one in fields(change) if (value := getattr(change, one.name)) not in (None, {})}
-        if given.keys() & set(LIMITS):
-            given = {**dict.fromkeys(LIMITS), **given}
+        values = {
+            setting.name: value
+            for setting in fields(change)
+            if (value := getattr(change, setting.name)) not in (None, {})
+        }
+        if values.keys() & set(LIMITS):
+            values = {**dict.fromkeys(LIMITS), **values}
         digests = {uid: digest for uid, digest in self.digests.items() if uid not in change.logic}
         merged = {"logic": {**self.logic, **change.logic}, "digests": {**digests, **change.digests}}
-        return replace(self, **{**given, **merged})
+        return replace(self, **{**values, **merged})
 
     def without(self, names: Collection[str]) -> VertexSettings:
         """Return the settings with the declared values for ``names``."""
@@ -78,25 +82,27 @@ class VertexSettings:
         """True if a setting names a file with a function. The name does not show the current content of the file."""
         return any(self.logic.values())
 
-    def named(self) -> dict[str, object]:
+    def changed_values(self) -> dict[str, object]:
         """Return the changed settings by the names that a user gives."""
-        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) not in (None, {})}
+        return {
+            setting.name: value for setting in fields(self) if (value := getattr(self, setting.name)) not in (None, {})
+        }
 
 
 Settings = Mapping[str, VertexSettings]
 """Vertex → its settings, if any are changed."""
 
 
-def of_queries(change: Settings) -> dict[str, VertexSettings]:
+def query_changes(change: Settings) -> dict[str, VertexSettings]:
     """Return the part of the change that is about queries."""
-    return {uid: one for uid, one in change.items() if one.parallelism is None}
+    return {uid: settings for uid, settings in change.items() if settings.parallelism is None}
 
 
 def rescales(change: Settings) -> dict[str, int]:
     """Return the part of the change that is about sources with splits."""
-    return {uid: one.parallelism for uid, one in change.items() if one.parallelism is not None}
+    return {uid: settings.parallelism for uid, settings in change.items() if settings.parallelism is not None}
 
 
 def merged(before: Settings, change: Settings) -> dict[str, VertexSettings]:
-    made = {uid: before.get(uid, VertexSettings()).changed(one).settled() for uid, one in change.items()}
-    return {uid: one for uid, one in {**before, **made}.items() if not one.is_declared}
+    changed = {uid: before.get(uid, VertexSettings()).changed(settings).settled() for uid, settings in change.items()}
+    return {uid: settings for uid, settings in {**before, **changed}.items() if not settings.is_declared}

@@ -28,7 +28,6 @@ def ckpt_command(verb: str, *arguments: str, root: str) -> str:
     """Return a ``ckpt`` command that a shell takes as it is.
 
     Args:
-        verb: the name of the command.
         arguments: what follows the name, such as the id of the job.
         root: the root for display, without secrets.
     """
@@ -44,6 +43,6 @@ def release_command(job_id: str, root: str, reference: str = JOB_FILE) -> str:
     return ckpt_command("release", job_id, reference, root=root)
 
 
-def run_command(verb: str, job_id: str, root: str, reference: str = JOB_FILE, *more: str) -> str:
-    """Return the command that runs, prepares or coordinates a job. ``more``: further flags."""
-    return ckpt_command(verb, reference, "--job-id", job_id, *more, root=root)
+def run_command(verb: str, job_id: str, root: str, reference: str = JOB_FILE, *flags: str) -> str:
+    """Return the command that runs, prepares or coordinates a job. ``flags``: further flags."""
+    return ckpt_command(verb, reference, "--job-id", job_id, *flags, root=root)

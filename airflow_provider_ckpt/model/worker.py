@@ -28,5 +28,5 @@ class Worker:
 
     def __str__(self) -> str:
         """Return the facts that help a person to find the process."""
-        known = (("pid", self.pid), ("host", self.host), ("application", self.application_id))
-        return ", ".join(f"{name} {value}" for name, value in known if value is not None) or "an unknown process"
+        fields = (("pid", self.pid), ("host", self.host), ("application", self.application_id))
+        return ", ".join(f"{name} {value}" for name, value in fields if value is not None) or "an unknown process"

@@ -163,7 +163,7 @@ class JobChangeOperator(JobRequestOperator):
         until = time.monotonic() + self.timeout
         while True:
             answer = client.answer(asked, max(0.0, until - time.monotonic()))
-            is_behind = answer.outcome is not None and answer.outcome.is_behind_another
+            is_behind = answer.outcome is not None and answer.outcome.is_blocked_by_change
             if not is_behind or time.monotonic() + PAUSE >= until:
                 return answer
             self.log.info("Job %s: %s %s; waiting for that", self.job_id, self.kind, answer.outcome)

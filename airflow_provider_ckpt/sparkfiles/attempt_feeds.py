@@ -31,25 +31,25 @@ class AttemptFeeds:
     def newest(self) -> str:
         """Return the newest feed that an earlier attempt has begun. Without one, return the feed from before each
         driver had its own."""
-        for order, feed in sorted(_found(self._storage, self._path), reverse=True):
+        for order, feed in sorted(_list_feeds(self._storage, self._path), reverse=True):
             if order < self._order and self.numbers(feed):
                 return feed
         return self._path
 
-    def delete_before(self, feed: str) -> None:
-        """Delete the feeds older than ``feed``. Call it when this attempt has taken up ``feed`` and begun its own feed.
+    def delete_before(self, first_needed: str) -> None:
+        """Delete the feeds older than ``first_needed``.
 
-        Later attempts take up the newest feed that has begun. The previous attempt, if it still lives, took up a newer
-        feed than the deleted ones.
+        Call it when this attempt has taken up ``first_needed`` and begun its own feed. Later attempts take up the
+        newest feed that has begun. The previous attempt, if it still lives, took up a newer feed than the deleted ones.
         """
-        found = _found(self._storage, self._path)
-        taken_up = next((order for order, one in found if one == feed), (0, 0))
-        for order, one in found:
-            if order < taken_up:
-                with best_effort(one):
-                    self._storage.delete_tree(one)
+        feeds = _list_feeds(self._storage, self._path)
+        first_order = next((order for order, feed in feeds if feed == first_needed), (0, 0))
+        for order, feed in feeds:
+            if order < first_order:
+                with best_effort(feed):
+                    self._storage.delete_tree(feed)
 
-    def whole(self, feed: str) -> list[int]:
+    def complete_entries(self, feed: str) -> list[int]:
         """Return the numbers of the entries from the newest compact entry on.
 
         Raises SparkFolderLostError if an entry is missing, because its files would never be read.
@@ -57,11 +57,11 @@ class AttemptFeeds:
         for _ in range(2):  # the previous driver may still write, so that a listing misses an entry before a later one
             numbers = self.numbers(feed)
             first = max(filter(is_compact, numbers), default=0)
-            there = [number for number in numbers if number >= first]
-            lost = sorted({*range(first, max(there, default=-1) + 1)} - set(there))
-            if not lost:
-                return there
-        raise SparkFolderLostError(uri=self._storage.full_uri(entry_path(feed, lost[0])), problem="is missing")
+            present = [number for number in numbers if number >= first]
+            missing = sorted({*range(first, max(present, default=-1) + 1)} - set(present))
+            if not missing:
+                return present
+        raise SparkFolderLostError(uri=self._storage.full_uri(entry_path(feed, missing[0])), problem="is missing")
 
     def numbers(self, feed: str) -> list[int]:
         """Return the numbers of a feed's entries, ascending."""
@@ -72,16 +72,18 @@ class AttemptFeeds:
 def delete_feeds_before(storage: Storage, path: str, epoch: int) -> None:
     """Delete the feeds of drivers before ``epoch``. Call it after a fence check, when the feeds of ``epoch`` have
     begun."""
-    for order, feed in _found(storage, path):
+    for order, feed in _list_feeds(storage, path):
         if order < (epoch, 0):
             storage.delete_tree(feed)
     storage.delete_tree(f"{path}/_spark_metadata")
 
 
-def _found(storage: Storage, path: str) -> list[tuple[tuple[int, int], str]]:
+def _list_feeds(storage: Storage, path: str) -> list[tuple[tuple[int, int], str]]:
     """Return ((epoch, number) of the attempt, path of its feed). Folders with other names are ignored."""
-    names = [(_NAME.fullmatch(name), name) for name in storage.list(f"{path}/feeds")]
-    return [((int(one[1]), int(one[2] or 0)), f"{path}/feeds/{name}") for one, name in names if one is not None]
+    matches = [(_NAME.fullmatch(name), name) for name in storage.list(f"{path}/feeds")]
+    return [
+        ((int(match[1]), int(match[2] or 0)), f"{path}/feeds/{name}") for match, name in matches if match is not None
+    ]
 
 
 def entry_path(feed: str, number: int) -> str:

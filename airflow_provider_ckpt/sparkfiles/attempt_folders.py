@@ -38,11 +38,17 @@ class AttemptFolders:
         """Return the newest attempt with a complete folder.
 
         Args:
-            records: Records of the subtask's log.
             attempt: Only attempts before this one count; None for all.
             since: Only attempts of this epoch or later count.
         """
-        return next((one for one in before(records, attempt, since) if self._storage.exists(self._marker(one))), None)
+        return next(
+            (
+                candidate
+                for candidate in attempts_before(records, attempt, since)
+                if self._storage.exists(self._marker(candidate))
+            ),
+            None,
+        )
 
     def refuse_lost(self, previous: AttemptId | None, last: Batch | None, *, restores: bool) -> None:
         """Refuse a folder from which an attempt cannot continue after the published batch ``last``.
@@ -58,10 +64,10 @@ class AttemptFolders:
             if last is not None or not restores:
                 FolderCheck(self.folder(previous), last, restores=restores).run()
         elif last is not None:
-            there = ", ".join(self._storage.list(self._path)) or "nothing"
+            names = ", ".join(self._storage.list(self._path)) or "nothing"
             problem = (
                 "holds no complete folder of an attempt, <attempt>/ and <attempt>.json beside it (there is: "
-                f"{there}), and batch {last.batch_id} is published"
+                f"{names}), and batch {last.batch_id} is published"
             )
             raise SparkFolderLostError(uri=self._storage.full_uri(self._path), problem=problem)
 
@@ -72,7 +78,7 @@ class AttemptFolders:
         rewind_to: int | None = None,
         edges: Collection[str] = (),
         past: Mapping[str, PastFiles] | None = None,
-        gone: Collection[str] = (),
+        abandoned: Collection[str] = (),
     ) -> SparkFolder:
         """Make the attempt's folder, as a copy of ``previous`` if there is one. It is complete when this returns.
 
@@ -80,7 +86,7 @@ class AttemptFolders:
             rewind_to: Batch to go back to (a restore).
             edges: See :meth:`SparkFolder.rewind`.
             past: For each edge, the files that its log no longer has to name.
-            gone: See :meth:`SparkFolder.forget_unreadable`.
+            abandoned: See :meth:`SparkFolder.delete_unreadable`.
         """
         folder = self.folder(attempt)
         if previous is not None:
@@ -89,7 +95,7 @@ class AttemptFolders:
             folder.rewind(rewind_to, edges)
         for edge, files in (past or {}).items():
             files.forget(self._storage, f"{folder.path}/sources/{edge}")
-        folder.forget_unreadable(gone)
+        folder.delete_unreadable(abandoned)
         copied_from = None if previous is None else str(previous)
         marker = encode_document(KIND, VERSION, attempt=str(attempt), copied_from=copied_from)
         self._storage.create_if_absent(self._marker(attempt), marker)  # an existing one is its own: a reply was lost
@@ -109,7 +115,7 @@ class AttemptFolders:
                     self._storage.delete(self._marker(other))
                     self._storage.delete_tree(f"{self._path}/{other}")
 
-    def forget_before(self, attempt: AttemptId, check_fenced: Callable[[], None]) -> None:
+    def delete_kept_before(self, attempt: AttemptId, check_fenced: Callable[[], None]) -> None:
         """Delete the folder that :meth:`delete_before` kept, once it is no longer needed. If the storage fails, the
         folder stays until the next attempt, which does no harm.
 
@@ -138,18 +144,18 @@ def delete_trials_before(storage: Storage, path: str, attempt: AttemptId) -> Non
                 storage.delete_tree(f"{path}/{name}")
 
 
-def published_last(records: list[Numbered]) -> AttemptId | None:
+def last_publisher(records: list[Numbered]) -> AttemptId | None:
     """Return the attempt that published the last batch."""
-    opened = found = None
+    opened = publisher = None
     for _, record in records:
         if isinstance(record, Open):
             opened = record.attempt
         elif isinstance(record, Batch):
-            found = opened
-    return found
+            publisher = opened
+    return publisher
 
 
-def before(records: list[Numbered], attempt: AttemptId | None, since: int = 0) -> list[AttemptId]:
+def attempts_before(records: list[Numbered], attempt: AttemptId | None, since: int = 0) -> list[AttemptId]:
     """Return the attempts before ``attempt`` (None for all) of epoch ``since`` or later, newest first."""
     opens = [record.attempt for _, record in records if isinstance(record, Open) and record.epoch >= since]
-    return [one for one in reversed(opens) if attempt is None or one < attempt]
+    return [earlier for earlier in reversed(opens) if attempt is None or earlier < attempt]

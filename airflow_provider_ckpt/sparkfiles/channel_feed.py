@@ -19,13 +19,12 @@ class ChannelFeed:
 
     Args:
         feed: Feed that all channels of the edge share. Its creator also resets it.
-        partition: Result partition of the producer.
     """
 
     def __init__(self, feed: EdgeFeed, partition: str) -> None:
         self._feed, self._partition = feed, partition
 
-    def beside(self, partition: str) -> ChannelFeed:
+    def for_new_partition(self, partition: str) -> ChannelFeed:
         """Return the channel of a new producer of the edge, of which nothing has been fed."""
         self._feed.add_partition(partition)
         return ChannelFeed(self._feed, partition)
@@ -48,10 +47,10 @@ class ChannelFeed:
     def add(self, position: int, batch: Batch) -> None:
         self._feed.add(self._partition, position, batch)
 
-    def may_feed_again(self, batch: Batch) -> None:
-        self._feed.may_feed_again(self._partition, batch)
+    def note_partly_read(self, batch: Batch) -> None:
+        self._feed.note_partly_read(self._partition, batch)
 
-    def may_name(self, batches: Iterable[Batch]) -> frozenset[str]:
+    def possible_paths(self, batches: Iterable[Batch]) -> frozenset[str]:
         """Return the normal paths that the feed names, or would name after ``batches`` of the producer."""
         return self._feed.unread.union(*(self._feed.paths(self._partition, batch) for batch in batches))
 
@@ -60,9 +59,9 @@ class ChannelFeed:
         """Start of the normal paths of the producer's files."""
         return self._feed.folder(self._partition)
 
-    def consumed(self, paths: Collection[str]) -> int | None:
+    def consume(self, paths: Collection[str]) -> int | None:
         root = self._root
-        return self._feed.consumed([path for path in paths if path.startswith(root)])
+        return self._feed.consume([path for path in paths if path.startswith(root)])
 
     def refuse_damaged(self, paths: Collection[str]) -> None:
         root = self._root

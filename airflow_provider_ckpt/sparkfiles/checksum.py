@@ -33,10 +33,10 @@ def is_as_written(storage: Storage, path: str, data: bytes) -> bool:
     if not _has_checksums(storage):
         return True
     try:
-        told = storage.read(_beside(path))
+        checksums = storage.read(_checksum_path(path))
     except ObjectNotFoundError:
         return True
-    return _fits(told, data)
+    return _matches(checksums, data)
 
 
 def create(storage: Storage, path: str, data: bytes) -> None:
@@ -51,7 +51,7 @@ def create(storage: Storage, path: str, data: bytes) -> None:
 def replace(storage: Storage, path: str, data: bytes) -> None:
     """Replace a file and its checksum, in a folder that no process reads yet."""
     if _has_checksums(storage):
-        storage.delete(_beside(path))
+        storage.delete(_checksum_path(path))
     storage.replace(path, data)
     _write(storage, path, data)
 
@@ -59,7 +59,7 @@ def replace(storage: Storage, path: str, data: bytes) -> None:
 def delete(storage: Storage, path: str) -> None:
     """Delete the checksum and then the file, because Hadoop does not write a file whose checksum already exists."""
     if _has_checksums(storage):
-        storage.delete(_beside(path))
+        storage.delete(_checksum_path(path))
     storage.delete(path)
 
 
@@ -67,42 +67,41 @@ def copy_all(storage: Storage, copies: Pairs, is_small: Callable[[str], bool]) -
     """Copy files with their checksums into a folder that no process reads yet. Return the sources that do not exist.
 
     Args:
-        copies: Pairs of source and target.
         is_small: Function that selects small sources. Such a source gets a checksum if it has none, because
             its writer died before it wrote one.
     """
     if not _has_checksums(storage):
         return storage.copy_all(copies)
     # each file just before its checksum, because the folder's owner may live, and replace both under the same name
-    pairs = [((source, target), (_beside(source), _beside(target))) for source, target in copies]
+    pairs = [((source, target), (_checksum_path(source), _checksum_path(target))) for source, target in copies]
     missing = storage.copy_all([*itertools.chain.from_iterable(pairs)])
     for source, target in copies:
-        if source not in missing and _beside(source) in missing and is_small(source):
+        if source not in missing and _checksum_path(source) in missing and is_small(source):
             _write(storage, target, storage.read(target))
     return {source for source, _ in copies if source in missing}
 
 
 def _write(storage: Storage, path: str, data: bytes) -> None:
     if _has_checksums(storage):
-        storage.replace(_beside(path), _MAGIC + struct.pack(">i", _BLOCK) + _sums(data, _BLOCK))
+        storage.replace(_checksum_path(path), _MAGIC + struct.pack(">i", _BLOCK) + _sums(data, _BLOCK))
 
 
 def _has_checksums(storage: Storage) -> bool:
     return storage.uri.startswith("file:")
 
 
-def _beside(path: str) -> str:
+def _checksum_path(path: str) -> str:
     folder, slash, name = path.rpartition("/")
     return f"{folder}{slash}.{name}.crc"
 
 
-def _fits(told: bytes, data: bytes) -> bool:
-    if len(told) < _HEAD or not told.startswith(_MAGIC):
+def _matches(checksums: bytes, data: bytes) -> bool:
+    if len(checksums) < _HEAD or not checksums.startswith(_MAGIC):
         return False
-    (block,) = struct.unpack(">i", told[len(_MAGIC) : _HEAD])
+    (block,) = struct.unpack(">i", checksums[len(_MAGIC) : _HEAD])
     if block <= 0:
         return False
-    return told[_HEAD:] == _sums(data, block)
+    return checksums[_HEAD:] == _sums(data, block)
 
 
 def _sums(data: bytes, block: int) -> bytes:

@@ -42,10 +42,8 @@ class EdgeFeed:
     again.
 
     Args:
-        path: The edge's folder.
         partitions: Folders to which PartitionFile paths are relative. Each belongs to one producer, and its files are
             fed in its own order.
-        attempt: The consumer's attempt.
     """
 
     def __init__(self, storage: Storage, path: str, *partitions: str, attempt: AttemptId) -> None:
@@ -55,7 +53,7 @@ class EdgeFeed:
         self._partitions = partitions
         self._roots = {_root_of(storage, partition): partition for partition in partitions}
         self._next = 0
-        self._before: tuple[str, int] = ("", -1)
+        self._predecessor: tuple[str, int] = ("", -1)
         """The feed from which this feed was taken up, and the number of its last entry that was read."""
         self._lines: dict[str, str] = {}
         self._positions: dict[str, dict[str, int]] = {partition: {} for partition in partitions}
@@ -63,12 +61,12 @@ class EdgeFeed:
         self._fed = dict.fromkeys(partitions, -1)
         self._read_before: set[str] = set()
         """Normal paths that the query has already read, and that are going to be fed again."""
-        self._again: frozenset[str] = frozenset()
+        self._partly_read: frozenset[str] = frozenset()
         """Normal paths of the last batch of which the query has read a part."""
-        self._new: frozenset[str] = frozenset()
+        self._unfed: frozenset[str] = frozenset()
         """Partitions of which nothing was fed, or that were reset. Files of them that the query has read may be fed
         again."""
-        self._load()
+        self._take_up()
 
     def add_partition(self, partition: str) -> None:
         """Add the partition of a new producer of the edge. No attempt has fed any of it."""
@@ -77,7 +75,7 @@ class EdgeFeed:
         self._partitions = (*self._partitions, partition)
         self._roots[_root_of(self._storage, partition)] = partition
         self._positions[partition], self._fed[partition] = {}, -1
-        self._new |= {partition}
+        self._unfed |= {partition}
 
     def fed(self, partition: str) -> int:
         """Return the highest fed position of the producer's log; -1 for none."""
@@ -106,12 +104,12 @@ class EdgeFeed:
             self._remember(line)
         self._fed[partition] = position
         if compact:
-            self._forget_before(self._next - 1 - COMPACT_EVERY)
+            self._delete_before(self._next - 1 - COMPACT_EVERY)
 
-    def may_feed_again(self, partition: str, batch: Batch) -> None:
+    def note_partly_read(self, partition: str, batch: Batch) -> None:
         """Remember the last batch of which the query has read a part, because it is fed again. Its files that were read
         do not count as unread, even if the previous feed has lost the entry that named them."""
-        self._again |= self.paths(partition, batch)
+        self._partly_read |= self.paths(partition, batch)
 
     def paths(self, partition: str, batch: Batch) -> set[str]:
         """Return the normal paths of the batch's files."""
@@ -122,20 +120,20 @@ class EdgeFeed:
         """Normal paths of unread files. Until a batch is fed or read, these are all files that the feed names."""
         return frozenset(self._lines)
 
-    def _forget_before(self, number: int) -> None:
+    def _delete_before(self, number: int) -> None:
         """Delete entries that two compact entries cover, because Spark may still read from the older of the two."""
-        for found in self._feeds.numbers(self._path):
-            if found < number:
-                self._storage.delete(entry_path(self._path, found))
+        for entry in self._feeds.numbers(self._path):
+            if entry < number:
+                self._storage.delete(entry_path(self._path, entry))
 
-    def consumed(self, paths: Collection[str]) -> int | None:
+    def consume(self, paths: Collection[str]) -> int | None:
         """Forget files that a published batch has read, so that compaction leaves them out. Return their highest log
         position.
 
         Args:
             paths: Normal paths of the files.
         """
-        positions = self._fed_by_others([path for path in paths if path not in self._lines])
+        positions = self._positions_fed_late([path for path in paths if path not in self._lines])
         positions += [self._positions[self._partition_of(path)].pop(path) for path in paths if path in self._lines]
         for path in paths:
             self._lines.pop(path, None)
@@ -160,75 +158,81 @@ class EdgeFeed:
 
     def reset(self) -> None:
         """Forget all that was fed, because a rewind has made a part of it void. Call it before the query starts."""
-        self._forget()
-        self._read_before, self._new = set(), frozenset(self._partitions)
-        self._begin()
+        self._clear()
+        self._read_before, self._unfed = set(), frozenset(self._partitions)
+        self._write_first_entry()
 
-    def forget_earlier(self) -> None:
+    def delete_earlier_feeds(self) -> None:
         """Delete feeds that are no longer needed, because a subtask that fails each hour gets a feed each hour. See
         :meth:`AttemptFeeds.delete_before`."""
-        self._feeds.delete_before(self._before[0])
+        self._feeds.delete_before(self._predecessor[0])
 
-    def _load(self) -> None:
+    def _take_up(self) -> None:
         """Take up the entries that earlier attempts fed, from the newest compact entry on."""
-        while not self._absorb(self._feeds.newest()):
-            self._forget()
-        self._new = frozenset(partition for partition, fed in self._fed.items() if fed < 0)
-        self._begin()
+        while not self._read_feed(self._feeds.newest()):
+            self._clear()
+        self._unfed = frozenset(partition for partition, fed in self._fed.items() if fed < 0)
+        self._write_first_entry()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._lines, self._fed = {}, dict.fromkeys(self._partitions, -1)
         self._positions = {partition: {} for partition in self._partitions}
 
-    def _absorb(self, feed: str) -> bool:
+    def _read_feed(self, feed: str) -> bool:
         """Read the entries of ``feed``. Return False if an earlier attempt that still lives deleted some of them
         meanwhile."""
-        numbers = self._feeds.whole(feed)
-        self._before = (feed, -1)
+        numbers = self._feeds.complete_entries(feed)
+        self._predecessor = (feed, -1)
         try:
             for number in numbers:
                 for _, _, line in self._parse(feed, number):
                     self._remember(line)
-                self._before = (feed, number)
+                self._predecessor = (feed, number)
         except ObjectNotFoundError:
             return False
         return True
 
-    def _begin(self) -> None:
+    def _write_first_entry(self) -> None:
         """Write all unread files as the first entry before the first query, because Spark would list the folder without
         a log."""
         self._storage.delete_tree(f"{self._path}/_spark_metadata")
         self._next = 0
         self._write(self._lines.values())
 
-    def _fed_by_others(self, paths: Collection[str]) -> list[int]:
+    def _positions_fed_late(self, paths: Collection[str]) -> list[int]:
         """Return the positions of files that the query has read and this feed has not named. The previous attempt fed
         them after this feed was taken up. Files that were already compacted away have no position."""
         if not paths:
             return []
-        feed, last = self._before
-        late: dict[str, int] = {}
+        feed, last = self._predecessor
+        late_positions: dict[str, int] = {}
         for number in [n for n in self._feeds.numbers(feed) if n > last]:
             try:
-                late |= {path: position for path, position, _ in self._parse(feed, number)}
+                late_positions |= {path: position for path, position, _ in self._parse(feed, number)}
             except ObjectNotFoundError:
                 continue  # the entry was compacted away, and the position is found when the file is fed again
-            self._before = (feed, number)
-        again = (path for path in paths if path in self._again or self._is_fed_again(path, late.get(path, -1)))
-        self._read_before.update(again)
-        return [late[path] for path in paths if path in late]
+            self._predecessor = (feed, number)
+        fed_again = (
+            path
+            for path in paths
+            if path in self._partly_read or self._is_fed_again(path, late_positions.get(path, -1))
+        )
+        self._read_before.update(fed_again)
+        return [late_positions[path] for path in paths if path in late_positions]
 
-    def _is_fed_again(self, path: str, late: int) -> bool:
+    def _is_fed_again(self, path: str, late_position: int) -> bool:
         """Return whether a file that the query has read is going to be fed again.
 
         Args:
-            late: Position at which the previous attempt fed it after this feed was taken up; -1 if it did not.
+            late_position: Position at which the previous attempt fed it after this feed was taken up; -1 if it did not.
         """
         partition = self._partition_of(path)
-        return partition in self._new or late > self._fed[partition]
+        return partition in self._unfed or late_position > self._fed[partition]
 
     def _partition_of(self, path: str) -> str:
-        return next((one for root, one in self._roots.items() if path.startswith(root)), self._partitions[0])
+        return next(
+            (partition for root, partition in self._roots.items() if path.startswith(root)), self._partitions[0]
+        )
 
     def _parse(self, feed: str, number: int) -> list[tuple[str, int, str]]:
         """Return (normal path, position, line) of the files that an entry names.
@@ -264,8 +268,8 @@ class EdgeFeed:
         return feed_entry.line(self._spark_uri(f"{partition}/{path}"), size, modified)
 
     def _spark_uri(self, path: str) -> str:
-        scheme, _, rest = self._storage.spark_uri(path).partition(":")
-        return f"{scheme}:{quote(rest)}"
+        scheme, _, address = self._storage.spark_uri(path).partition(":")
+        return f"{scheme}:{quote(address)}"
 
 
 def _read_line(line: str) -> tuple[str, int]:

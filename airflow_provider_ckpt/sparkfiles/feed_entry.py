@@ -20,7 +20,6 @@ def encode(lines: Iterable[str], folder: str) -> bytes:
     """Return an entry.
 
     Args:
-        lines: Lines of files (:func:`line`).
         folder: Any escaped URI. No reader uses it.
     """
     lines = list(lines)

@@ -31,7 +31,7 @@ class FolderCheck:
 
     def __init__(self, folder: SparkFolder, last: Batch | None, *, restores: bool) -> None:
         self._folder, self._storage = folder, folder.storage
-        self._last, self._rewinds = last, restores
+        self._last, self._restores = last, restores
 
     def run(self) -> None:
         """Refuse a folder that is not whole.
@@ -39,32 +39,32 @@ class FolderCheck:
         Raises SparkFolderLostError.
         """
         try:
-            self._look()
+            self._check()
         except SparkFolderLostError:
-            self._look()  # a fenced driver that still runs may have compacted a log meanwhile
+            self._check()  # a fenced driver that still runs may have compacted a log meanwhile
 
-    def _look(self) -> None:
-        commit, newest = self._ends()
+    def _check(self) -> None:
+        commit, newest = self._newest_numbers()
         if newest is None:
             return  # its query never planned a batch
-        self._metadata()
+        self._check_metadata()
         if commit is not None:
-            self._commit(commit)
+            self._check_commit(commit)
         # Spark reads the newest two entries, because the newest batch reads the input between them
-        plans = {number: self._offsets(number) for number in range(max(0, newest - 1), newest + 1)}
-        self._same_as_published(plans)
+        plans = {number: self._checked_offsets(number) for number in range(max(0, newest - 1), newest + 1)}
+        self._check_published(plans)
         for uid, offset in plans[newest].items():
             number = _file_offset(offset)
             if number is not None:
-                self._source_log(uid, number)
+                self._check_source_log(uid, number)
 
-    def _ends(self) -> tuple[int | None, int | None]:
+    def _newest_numbers(self) -> tuple[int | None, int | None]:
         """Return the numbers of the newest commit and the newest offsets from which the attempt continues."""
         last = None if self._last is None else self._last.batch_id
         commit, newest = self._folder.newest_commit(), self._folder.newest_offsets()
         if last is not None and (commit is None or commit < last):
             self._refuse(f"commits/{last}", f"is missing, and batch {last} is published")
-        if self._rewinds and last is not None:
+        if self._restores and last is not None:
             return last, last
         if commit is not None and (newest is None or newest < commit):
             self._refuse(f"offsets/{commit}", f"is missing, and batch {commit} is committed")
@@ -73,7 +73,7 @@ class FolderCheck:
             self._refuse(f"commits/{following}", f"is missing, and batch {newest} is planned")
         return commit, newest
 
-    def _metadata(self) -> None:
+    def _check_metadata(self) -> None:
         try:
             body = parsed(self._read("metadata"))
         except ValueError:
@@ -81,25 +81,25 @@ class FolderCheck:
         if not isinstance(body, dict) or "id" not in body:
             self._refuse("metadata", "is not what Spark wrote")
 
-    def _commit(self, number: int) -> None:
+    def _check_commit(self, number: int) -> None:
         name = f"commits/{number}"
         if len(lines := self._lines(name)) < 2 or not _is_object(lines[1]):
             self._refuse(name, "is not what Spark wrote")
         StateCheck(self._storage, self._folder.path).run(number, lines[1])
 
-    def _offsets(self, number: int) -> dict[str, str]:
+    def _checked_offsets(self, number: int) -> dict[str, str]:
         name = f"offsets/{number}"
         lines = self._lines(name)
         if len(lines) < 3 or not _is_object(lines[1]) or not all(map(_is_offset, lines[2:])):
             self._refuse(name, "is not what Spark wrote")
         return self._folder.offsets(number)
 
-    def _same_as_published(self, plans: Mapping[int, Mapping[str, str]]) -> None:
+    def _check_published(self, plans: Mapping[int, Mapping[str, str]]) -> None:
         last = self._last
         if last is not None and last.batch_id in plans and plans[last.batch_id] != dict(last.offsets):
             self._refuse(f"offsets/{last.batch_id}", "names other offsets than those that were published")
 
-    def _source_log(self, uid: str, offset: int) -> None:
+    def _check_source_log(self, uid: str, offset: int) -> None:
         """Check a file source's log. Spark reads the newest compacted entry and all entries after it.
 
         Spark deletes the entries that a compacted one covers, and writes an entry before the plan that names it.

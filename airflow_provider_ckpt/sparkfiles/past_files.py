@@ -56,16 +56,18 @@ class PastFiles:
         data = storage.read(newest)
         try:
             version, *lines = data.decode().split("\n")
-            kept = [(batch, line) for batch, uri, line in map(_read, filter(None, lines)) if not self._has(batch, uri)]
+            kept_lines = [
+                (batch, line) for batch, uri, line in map(_read, filter(None, lines)) if not self._is_past(batch, uri)
+            ]
         except UNREADABLE:
             raise SparkFolderLostError(uri=storage.full_uri(newest), problem="is not what Spark wrote") from None
-        if len(kept) == len(lines):
+        if len(kept_lines) == len(lines):
             return
         for number in compacted:  # each includes the files of the previous one
-            own = [line for batch, line in kept if batch <= number]
-            checksum.replace(storage, f"{path}/{number}{_COMPACT}", "\n".join([version, *own]).encode())
+            entry_lines = [line for batch, line in kept_lines if batch <= number]
+            checksum.replace(storage, f"{path}/{number}{_COMPACT}", "\n".join([version, *entry_lines]).encode())
 
-    def _has(self, batch: int, uri: str) -> bool:
+    def _is_past(self, batch: int, uri: str) -> bool:
         path = normal_path(uri)
         return batch <= self.offset and path.startswith(self.roots) and path not in self.named
 

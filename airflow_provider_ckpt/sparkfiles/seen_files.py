@@ -81,7 +81,7 @@ class SeenFiles:
         """Result of :meth:`planned`: (offset, URIs)."""
         self._sizes: list[int] = []
         """Bytes of the first and of the last compacted entry that was read."""
-        self._is_told = True
+        self._is_reported = True
 
     def has_grown(self) -> bool:
         """Return whether the log is large and several times as long as it was at first.
@@ -89,8 +89,8 @@ class SeenFiles:
         It is True once for each compacted entry that was read, because the receiver of the last report may have missed
         it.
         """
-        is_told, self._is_told = self._is_told, True
-        return not is_told and self._sizes[-1] >= max(GROWN, _GROWN_TIMES * self._sizes[0])
+        is_reported, self._is_reported = self._is_reported, True
+        return not is_reported and self._sizes[-1] >= max(GROWN, _GROWN_TIMES * self._sizes[0])
 
     def planned(self, offset: int) -> list[str]:
         """Return the URIs that batches up to ``offset`` take, as Spark writes them. A URI appears as often as the log
@@ -101,7 +101,7 @@ class SeenFiles:
         if offset <= self._read_up_to:
             return []
         if self._planned is None or self._planned[0] != offset:
-            self._planned = (offset, list(self._take(offset)))
+            self._planned = (offset, list(self._read_taken(offset)))
         return self._planned[1]
 
     def skip_to(self, offset: int) -> None:
@@ -110,23 +110,23 @@ class SeenFiles:
 
     def advance(self, offset: int) -> set[str]:
         """Return the normal paths that the source took since the last call, up to ``offset``."""
-        taken = set(map(normal_path, self.planned(offset)))
+        paths = set(map(normal_path, self.planned(offset)))
         self.skip_to(offset)
         self._planned = None
-        return taken
+        return paths
 
-    def _take(self, offset: int) -> Iterator[str]:
-        names = self._names(offset)
+    def _read_taken(self, offset: int) -> Iterator[str]:
+        names = self._entries_to_read(offset)
         for number in sorted(names):
             yield from self._parse(names[number], self._read_up_to, offset)
 
-    def _names(self, offset: int) -> dict[int, str]:
+    def _entries_to_read(self, offset: int) -> dict[int, str]:
         """Return the log entries to read. The newest compact entry covers all before it."""
         if self._read_up_to == offset - 1:
             for name in (f"{offset}", f"{offset}.compact"):
                 if self._storage.exists(f"{self._path}/{name}"):
                     return {offset: name}
-        found: dict[int, str] = {}
+        names: dict[int, str] = {}
         compact = -1
         for name in self._storage.list(self._path):
             number, _, suffix = name.partition(".")
@@ -134,28 +134,28 @@ class SeenFiles:
                 continue
             if suffix == "compact":  # one after the offset counts, too, because Spark deletes the entries it covers
                 compact = max(compact, int(number))
-                found[int(number)] = name
+                names[int(number)] = name
             elif not suffix and int(number) <= offset:
-                found.setdefault(int(number), name)
-        return {n: name for n, name in found.items() if n >= compact and (n > self._read_up_to or n == compact)}
+                names.setdefault(int(number), name)
+        return {n: name for n, name in names.items() if n >= compact and (n > self._read_up_to or n == compact)}
 
     def _parse(self, name: str, after: int, up_to: int) -> list[str]:
         path = f"{self._path}/{name}"
         try:
             if after >= 0 and name.endswith(".compact"):
-                return self._news(path, after, up_to)
+                return self._read_new_files(path, after, up_to)
             entry = self._storage.read(path)
             if name.endswith(".compact"):
                 self._note_size(len(entry))
-            return _named_between(entry, after, up_to)[0]
+            return _uris_between(entry, after, up_to)[0]
         except UNREADABLE:
             uri = self._storage.full_uri(path)
             raise SparkFolderLostError(uri=uri, problem="is not what Spark wrote") from None
 
     def _note_size(self, size: int) -> None:
-        self._sizes, self._is_told = [*self._sizes[:1], size], False
+        self._sizes, self._is_reported = [*self._sizes[:1], size], False
 
-    def _news(self, path: str, after: int, up_to: int) -> list[str]:
+    def _read_new_files(self, path: str, after: int, up_to: int) -> list[str]:
         """Return the new files of a compacted entry, read from its end.
 
         The entry names all files that the source ever took, but only the last lines are new since the tenth batch
@@ -164,11 +164,11 @@ class SeenFiles:
         size, span = self._storage.size(path), _TAIL
         self._note_size(size)
         while span < size:
-            found, is_all = _named_between(self._storage.read_range(path, size - span, size), after, up_to)
-            if is_all:
-                return found
+            uris, is_complete = _uris_between(self._storage.read_range(path, size - span, size), after, up_to)
+            if is_complete:
+                return uris
             span *= 8
-        return _named_between(self._storage.read(path), after, up_to)[0]
+        return _uris_between(self._storage.read(path), after, up_to)[0]
 
 
 def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
@@ -191,12 +191,12 @@ def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
 def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:
     """Return (batch of the source, URI) of the files that a file source's log names after ``offset``. Entries of
     another kind of source are left out."""
-    found: list[tuple[int, str]] = []
+    files: list[tuple[int, str]] = []
     for name in storage.list(path):
         number = name.partition(".")[0]
         if number.isdecimal() and int(number) > offset:
-            found += _files_named(storage.read(f"{path}/{name}"))
-    return [one for one in found if one[0] > offset]
+            files += _files_named(storage.read(f"{path}/{name}"))
+    return [file for file in files if file[0] > offset]
 
 
 def _files_named(entry: bytes) -> list[tuple[int, str]]:
@@ -207,7 +207,7 @@ def _files_named(entry: bytes) -> list[tuple[int, str]]:
         return []
 
 
-def forget_after(storage: Storage, path: str, offset: int) -> None:
+def rewind_log(storage: Storage, path: str, offset: int) -> None:
     """Take a source's log back to ``offset``, because files that it took later are void (R4). The folder must belong to
     this attempt, and its query must not have started."""
     numbers = {name: int(name.partition(".")[0]) for name in storage.list(path) if _is_numbered(name)}
@@ -242,28 +242,28 @@ def _write_log(storage: Storage, path: str, by_batch: list[tuple[int, str]], off
     if last_compact >= 0:
         names[last_compact] = f"{last_compact}.compact"
     for number, name in names.items():
-        own = [line for batch, line in by_batch if batch == number or batch < number == last_compact]
-        checksum.replace(storage, f"{path}/{name}", "\n".join(["v1", *own]).encode())
+        entry_lines = [line for batch, line in by_batch if batch == number or batch < number == last_compact]
+        checksum.replace(storage, f"{path}/{name}", "\n".join(["v1", *entry_lines]).encode())
 
 
-def _named_between(end: bytes, after: int, up_to: int) -> tuple[list[str], bool]:
+def _uris_between(end: bytes, after: int, up_to: int) -> tuple[list[str], bool]:
     """Return the URIs of the batches after ``after`` and up to ``up_to``, in order, and whether the search is complete.
 
     ``end`` is the end of an entry. Spark writes a compacted entry in the order of the batches. So the search is
     complete once it has met a batch at or before ``after``.
     """
-    found: list[str] = []
-    for line in _from_the_end(end):
-        named = json.loads(line)
-        batch = int(named["batchId"])
+    uris: list[str] = []
+    for line in _lines_backwards(end):
+        entry = json.loads(line)
+        batch = int(entry["batchId"])
         if batch <= after:
-            return found[::-1], True
+            return uris[::-1], True
         if batch <= up_to:
-            found.append(str(named["path"]))
-    return found[::-1], False
+            uris.append(str(entry["path"]))
+    return uris[::-1], False
 
 
-def _from_the_end(entry: bytes) -> Iterator[bytes]:
+def _lines_backwards(entry: bytes) -> Iterator[bytes]:
     """Yield the lines of an entry from the last to the second, without empty ones. The first line is the version, or
     may be cut."""
     end = len(entry)

@@ -13,11 +13,11 @@ from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import (
     colon_name,
-    forget_after,
     glob_name,
     is_file_offset,
     log_offset,
     normal_path,
+    rewind_log,
     taken_after,
 )
 from airflow_provider_ckpt.sparkfiles.spark_json import parsed
@@ -52,21 +52,21 @@ class SparkFolder:
         The other driver may still be alive and write. So temporary files are skipped, and a commit is copied before the
         files to which it points. That driver never writes other content under an existing name.
         """
-        done: set[str] = set()
+        copied: set[str] = set()
         for part in _COPY_ORDER:
-            names = [name for name in self._parts(other, part) if name not in done and not _is_left_behind(name)]
-            done |= self._copy(other, names)
-        return len(done)
+            names = [name for name in self._parts(other, part) if name not in copied and not _is_left_out(name)]
+            copied |= self._copy(other, names)
+        return len(copied)
 
     def _copy(self, other: SparkFolder, names: Collection[str]) -> set[str]:
         """Copy the files, and return those that existed. The other driver may have purged or renamed the rest
         meanwhile."""
-        of_schemas = {name for name in names if _NAMES_SCHEMAS.match(name)}
-        copies = {f"{other.path}/{name}": f"{self.path}/{name}" for name in names if name not in of_schemas}
+        schema_names = {name for name in names if _NAMES_SCHEMAS.match(name)}
+        copies = {f"{other.path}/{name}": f"{self.path}/{name}" for name in names if name not in schema_names}
         state = f"{other.path}/state/"
         missing = checksum.copy_all(self.storage, [*copies.items()], lambda source: not source.startswith(state))
-        copied = {name for name in names if name not in of_schemas and f"{other.path}/{name}" not in missing}
-        return copied | {name for name in of_schemas if self._copy_with_paths(other, name)}
+        copied = {name for name in names if name not in schema_names and f"{other.path}/{name}" not in missing}
+        return copied | {name for name in schema_names if self._copy_with_paths(other, name)}
 
     def _copy_with_paths(self, other: SparkFolder, name: str) -> bool:
         try:
@@ -74,20 +74,22 @@ class SparkFolder:
         except ObjectNotFoundError:
             return False
         with other._reading(name):
-            moved = "\n".join(map(self._moved, data.decode().splitlines()))
+            moved = "\n".join(map(self._with_moved_paths, data.decode().splitlines()))
         checksum.replace(self.storage, f"{self.path}/{name}", moved.encode())
         return True
 
-    def _moved(self, line: str) -> str:
+    def _with_moved_paths(self, line: str) -> str:
         """Return a line of metadata with new paths, because Spark names the schema files of a state by absolute paths
         in the folder of the attempt that made them."""
         body = parsed(line) if line.startswith("{") else None
         if not isinstance(body, dict):
             return line
         for store in body.get("stateStoreInfo", ()):
-            paths = [_SCHEMA.search(path) for path in store.get("stateSchemaFilePaths") or ()]
-            if paths:
-                store["stateSchemaFilePaths"] = [f"{self.location}/{one[0]}" for one in paths if one is not None]
+            matches = [_SCHEMA.search(path) for path in store.get("stateSchemaFilePaths") or ()]
+            if matches:
+                store["stateSchemaFilePaths"] = [
+                    f"{self.location}/{match[0]}" for match in matches if match is not None
+                ]
         return json.dumps(body, separators=(",", ":"))
 
     @staticmethod
@@ -105,14 +107,14 @@ class SparkFolder:
     def is_committed(self, batch_id: int) -> bool:
         return self.storage.exists(f"{self.path}/commits/{batch_id}")
 
-    def at_boundary(self) -> bool:
+    def is_at_boundary(self) -> bool:
         """Return whether every planned batch is committed (R2)."""
         return self.newest_offsets() == self.newest_commit()
 
     def offsets(self, batch_id: int) -> dict[str, str]:
         """Return the planned offset JSON of each source for the batch (offset log format 2)."""
-        named = (line.split(":", 1) for line in self._lines(f"offsets/{batch_id}")[2:] if ":" in line)
-        return {name: offset for name, offset in named if offset != "-"}
+        pairs = (line.split(":", 1) for line in self._lines(f"offsets/{batch_id}")[2:] if ":" in line)
+        return {name: offset for name, offset in pairs if offset != "-"}
 
     def planned_watermark(self, batch_id: int) -> int:
         """Return the watermark with which the batch closes its windows; 0 while the query has seen no event time."""
@@ -132,9 +134,9 @@ class SparkFolder:
 
         Spark's metadata of the operators only has the number at the start of the query.
         """
-        return max(self.parts_of_state(batch_id), default=None)
+        return max(self.state_partition_counts(batch_id), default=None)
 
-    def parts_of_state(self, batch_id: int | None = None) -> set[int]:
+    def state_partition_counts(self, batch_id: int | None = None) -> set[int]:
         """Return the numbers of state partitions of the query's operators after a committed batch.
 
         Spark keeps the state of some operators in one partition whatever the setting (a count without keys).
@@ -149,17 +151,17 @@ class SparkFolder:
 
     def is_repartition(self, batch_id: int) -> bool:
         """Return whether the committed batch only repartitions the state, and is no batch of the query (R21)."""
-        parts, before = self.state_partitions(batch_id), self.state_partitions(batch_id - 1)
-        return parts is not None and before is not None and parts != before
+        parts, parts_before = self.state_partitions(batch_id), self.state_partitions(batch_id - 1)
+        return parts is not None and parts_before is not None and parts != parts_before
 
-    def follows(self, batch_id: int) -> int:
+    def previous_batch(self, batch_id: int) -> int:
         """Return the query's own batch before a committed one; -1 if it is the first."""
-        before = batch_id - 1
-        while before >= 0 and self.is_repartition(before):
-            before -= 1
-        return before
+        previous = batch_id - 1
+        while previous >= 0 and self.is_repartition(previous):
+            previous -= 1
+        return previous
 
-    def name_shuffle_partitions(self, number: int) -> None:
+    def write_shuffle_partitions(self, number: int) -> None:
         """Write the number of state partitions into the newest committed plan. The folder must belong to this attempt.
 
         A query that has not restarted since its first batch does not record it (4.2.0), and then Spark's
@@ -176,7 +178,7 @@ class SparkFolder:
         body = "\n".join([lines[0], json.dumps(meta, separators=(",", ":")), *lines[2:]])
         checksum.replace(self.storage, f"{self.path}/offsets/{newest}", body.encode())
 
-    def call(self, query_id: str) -> None:
+    def set_query_id(self, query_id: str) -> None:
         """Give the folder's query an id of its own. The folder must belong to this attempt.
 
         Spark ends a query when another one with its id starts. So a copy that runs at the same time needs another id.
@@ -190,19 +192,19 @@ class SparkFolder:
             body = self.storage.read(f"{self.path}/offsets/{newest}")
             checksum.create(self.storage, f"{self.path}/offsets/{newest + 1}", body)
 
-    def plan_final_batch(self, after: int, now_ms: int) -> int:
+    def plan_final_batch(self, batch_id: int, now_ms: int) -> int:
         """Plan a batch without data at the maximal watermark, so that Spark fires every window (R12). Return its id.
 
         The folder must be at a boundary and belong to this attempt.
         """
-        name = f"offsets/{after}"
+        name = f"offsets/{batch_id}"
         lines = self._lines(name)
         meta = self._metadata(name, lines)
         meta["batchWatermarkMs"] = MAX_WATERMARK
         meta["batchTimestampMs"] = now_ms
         body = "\n".join([lines[0], json.dumps(meta, separators=(",", ":")), *lines[2:]])
-        checksum.create(self.storage, f"{self.path}/offsets/{after + 1}", body.encode())
-        return after + 1
+        checksum.create(self.storage, f"{self.path}/offsets/{batch_id + 1}", body.encode())
+        return batch_id + 1
 
     def is_final(self) -> bool:
         """Return whether the newest planned batch has the maximal watermark. The query can only end then (R12)."""
@@ -222,13 +224,13 @@ class SparkFolder:
         """
         offsets = self.offsets(batch_id)
         for edge in edges:
-            forget_after(self.storage, f"{self.path}/sources/{edge}", log_offset(offsets.get(edge)))
+            rewind_log(self.storage, f"{self.path}/sources/{edge}", log_offset(offsets.get(edge)))
         for log in ("commits", "offsets"):
             for name in self.storage.list(f"{self.path}/{log}"):
                 if name.isdecimal() and int(name) > batch_id:
                     checksum.delete(self.storage, f"{self.path}/{log}/{name}")
 
-    def forget_unreadable(self, gone: Collection[str] = ()) -> bool:
+    def delete_unreadable(self, abandoned: Collection[str] = ()) -> bool:
         """Delete plans and log entries after the newest commit if they name a file that cannot be read. Return whether
         there was such a file. The folder must belong to this attempt.
 
@@ -237,30 +239,30 @@ class SparkFolder:
         an ``offsets`` entry, because Spark writes them first.
 
         Args:
-            gone: Normal paths of files that a user has given up.
+            abandoned: Normal paths of files that a user has given up.
         """
         commit, newest = self.newest_commit(), self.newest_offsets()
         committed = {} if commit is None else self.offsets(commit)
         planned = committed if newest is None or newest == commit else self.offsets(newest)
         files = [uid for uid in self.storage.list(f"{self.path}/sources") if is_file_offset(planned.get(uid))]
-        bad = {uid: numbers for uid in files if (numbers := self._unreadable(uid, committed, gone))}
-        kept = planned
-        if any(min(numbers) <= log_offset(planned.get(uid)) for uid, numbers in bad.items()):
-            self.forget_planned()  # first, because the next plan takes up entries that no plan names
-            kept = committed
-        for uid in bad:
-            forget_after(self.storage, f"{self.path}/sources/{uid}", log_offset(kept.get(uid)))
-        return bool(bad)
+        unreadable = {uid: numbers for uid in files if (numbers := self._unreadable(uid, committed, abandoned))}
+        remaining = planned
+        if any(min(numbers) <= log_offset(planned.get(uid)) for uid, numbers in unreadable.items()):
+            self.delete_planned()  # first, because the next plan takes up entries that no plan names
+            remaining = committed
+        for uid in unreadable:
+            rewind_log(self.storage, f"{self.path}/sources/{uid}", log_offset(remaining.get(uid)))
+        return bool(unreadable)
 
-    def _unreadable(self, uid: str, committed: Mapping[str, str], gone: Collection[str]) -> list[int]:
-        taken = taken_after(self.storage, f"{self.path}/sources/{uid}", log_offset(committed.get(uid)))
+    def _unreadable(self, uid: str, committed: Mapping[str, str], abandoned: Collection[str]) -> list[int]:
+        files = taken_after(self.storage, f"{self.path}/sources/{uid}", log_offset(committed.get(uid)))
         return [
             number
-            for number, uri in taken
-            if normal_path(uri) in gone or glob_name([normal_path(uri)]) or colon_name([uri])
+            for number, uri in files
+            if normal_path(uri) in abandoned or glob_name([normal_path(uri)]) or colon_name([uri])
         ]
 
-    def forget_planned(self) -> None:
+    def delete_planned(self) -> None:
         """Delete the plans after the newest commit, for example with late files of an ended source.
 
         It is usually one batch. In a copy made while the query ran, the commit between two plans may be missing, and
@@ -299,9 +301,9 @@ class SparkFolder:
         return refused_as(lambda _: SparkFolderLostError(uri=uri, problem="is not what Spark wrote"))
 
 
-def _is_left_behind(name: str) -> bool:
+def _is_left_out(name: str) -> bool:
     """Return whether a copy leaves out the file: a temporary file, or the checksum of a file that the copy rewrites
     (Spark 4.2 writes none of the latter)."""
     leaf = name.rpartition("/")[2]
-    of_rewritten = leaf.endswith(".crc") and _NAMES_SCHEMAS.match(name) is not None
-    return leaf.startswith(".") or leaf.endswith(".tmp") or of_rewritten
+    is_of_rewritten_file = leaf.endswith(".crc") and _NAMES_SCHEMAS.match(name) is not None
+    return leaf.startswith(".") or leaf.endswith(".tmp") or is_of_rewritten_file

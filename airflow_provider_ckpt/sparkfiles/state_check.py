@@ -33,9 +33,6 @@ class StateCheck:
 
     It costs one listing, and one small read for each partition of a stateful operator. It costs nothing for a query
     without state.
-
-    Args:
-        folder: Path of the Spark folder.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:
@@ -56,20 +53,20 @@ class StateCheck:
             versions = list(_versions(batch_id, commit))
         if not versions:
             return
-        there = dict(self._storage.files(self._state))
-        for name, size in there.items():
+        sizes = dict(self._storage.files(self._state))
+        for name, size in sizes.items():
             if (_METADATA in name or _SCHEMAS in name) and not name.endswith(".crc"):
-                self._metadata(name, size)
+                self._check_metadata(name, size)
         for operator in sorted({part.partition("/")[0] for part, _ in versions}):
-            self._schemas(operator, there)
+            self._check_schemas(operator, sizes)
         for part, version in versions:
-            name = self._newest(part, version, there)
-            if there[name] == 0:
+            name = self._newest(part, version, sizes)
+            if sizes[name] == 0:
                 self._refuse(name, "is empty")
             if name.endswith(".zip"):
-                self._snapshot(name, there)
+                self._check_snapshot(name, sizes)
 
-    def _metadata(self, name: str, size: int) -> None:
+    def _check_metadata(self, name: str, size: int) -> None:
         """Check a file with the schema of a store, or with the description of an operator's stores."""
         if size == 0:
             self._refuse(name, "is empty")
@@ -77,17 +74,17 @@ class StateCheck:
         if not is_as_written(self._storage, path, self._storage.read(path)):
             self._refuse(name, "is not what Spark wrote, by its checksum")
 
-    def _schemas(self, operator: str, there: dict[str, int]) -> None:
+    def _check_schemas(self, operator: str, sizes: dict[str, int]) -> None:
         """Refuse an operator whose schemas are missing. Spark would write them again from the current query, and any
         query would then seem to fit."""
-        told = [name for name in there if name.startswith(f"{operator}{_METADATA}") and not name.endswith(".crc")]
-        if not told:
+        metadata = [name for name in sizes if name.startswith(f"{operator}{_METADATA}") and not name.endswith(".crc")]
+        if not metadata:
             self._refuse(f"{operator}/_metadata", "is missing")
-        named = set().union(*(self._named_schemas(name) for name in told))
-        for name in sorted(named - there.keys()):
+        schema_files = set().union(*(self._named_schemas(name) for name in metadata))
+        for name in sorted(schema_files - sizes.keys()):
             self._refuse(name, "is missing")
-        own = re.compile(rf"{re.escape(operator)}/\d+/(.+/)?_metadata/schema")
-        if not named and not any(map(own.fullmatch, there)):
+        schema_of_store = re.compile(rf"{re.escape(operator)}/\d+/(.+/)?_metadata/schema")
+        if not schema_files and not any(map(schema_of_store.fullmatch, sizes)):
             self._refuse(f"{operator}/0/_metadata/schema", "is missing")
 
     def _named_schemas(self, name: str) -> set[str]:
@@ -96,20 +93,20 @@ class StateCheck:
             _, body = self._storage.read(f"{self._state}/{name}").decode().splitlines()
             stores = parsed(body)["stateStoreInfo"]
             paths = [path for store in stores for path in store.get("stateSchemaFilePaths") or ()]
-            return {found[1] for path in paths if (found := _SCHEMA.search(path)) is not None}
+            return {match[1] for path in paths if (match := _SCHEMA.search(path)) is not None}
         except UNREADABLE:
             self._refuse(name, _CHANGED)
 
-    def _newest(self, part: str, version: str, there: dict[str, int]) -> str:
+    def _newest(self, part: str, version: str, sizes: dict[str, int]) -> str:
         """Return the snapshot of the version, or its change log if it has no snapshot."""
-        found = {path.rpartition(".")[2]: path for path in there if _is_of(path, part, version)}
-        if not found:
+        files = {path.rpartition(".")[2]: path for path in sizes if _is_version_file(path, part, version)}
+        if not files:
             self._refuse(f"{part}/{version}.zip", "is missing")
-        return found.get("zip") or found["changelog"]
+        return files.get("zip") or files["changelog"]
 
-    def _snapshot(self, name: str, there: dict[str, int]) -> None:
+    def _check_snapshot(self, name: str, sizes: dict[str, int]) -> None:
         try:
-            files = _named(self._storage.read(f"{self._state}/{name}"))
+            files = _snapshot_files(self._storage.read(f"{self._state}/{name}"))
         except ObjectNotFoundError:
             self._refuse(name, "is missing")
         except CkptError:
@@ -118,10 +115,10 @@ class StateCheck:
             self._refuse(name, _CHANGED)
         for file, size in files.items():
             path = f"{name.rpartition('/')[0]}/SSTs/{file}"
-            if path not in there:
+            if path not in sizes:
                 self._refuse(path, "is missing")
-            if there[path] != size:
-                self._refuse(path, f"has {there[path]} bytes of {size}")
+            if sizes[path] != size:
+                self._refuse(path, f"has {sizes[path]} bytes of {size}")
 
     def _commit_uri(self, batch_id: int) -> str:
         return self._storage.full_uri(f"{self._folder}/commits/{batch_id}")
@@ -139,14 +136,14 @@ def _versions(batch_id: int, commit: str) -> Iterator[tuple[str, str]]:
                 yield f"{operator}/{number}", f"{batch_id + 1}_{version}"
 
 
-def _is_of(path: str, part: str, version: str) -> bool:
+def _is_version_file(path: str, part: str, version: str) -> bool:
     """Return whether ``path`` is the file of a store's version. Additional stores of a partition have folders of their
     own in it."""
     name = path.rpartition("/")[2]
     return path.startswith(f"{part}/") and name in (f"{version}.zip", f"{version}.changelog")
 
 
-def _named(snapshot: bytes) -> dict[str, int]:
+def _snapshot_files(snapshot: bytes) -> dict[str, int]:
     """Return the files of which a snapshot consists, with their sizes.
 
     Raises the errors of :mod:`zipfile` if the snapshot is damaged.

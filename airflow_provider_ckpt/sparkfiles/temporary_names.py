@@ -11,7 +11,7 @@ dfs -put``."""
 
 def other_names(suffixes: Collection[str] = SUFFIXES) -> str:
     """Return a Hadoop glob for all names that end in none of ``suffixes``. Hadoop's globs cannot negate words."""
-    return _other(frozenset(suffixes))
+    return _glob_without(frozenset(suffixes))
 
 
 def temporary_names(suffixes: Collection[str] = SUFFIXES) -> str:
@@ -23,15 +23,17 @@ def has_temporary_name(name: str) -> bool:
     return name.endswith(SUFFIXES)
 
 
-def _other(suffixes: Collection[str]) -> str:
+def _glob_without(suffixes: Collection[str]) -> str:
     """Return a glob for names without these endings, built recursively from the last character.
 
     A matching name is empty, or its last character ends no suffix. Otherwise its last character ends some suffixes.
     Then the rest of the name must not end in the rest of any of those.
     """
-    last: dict[str, set[str]] = {}
+    by_last_character: dict[str, set[str]] = {}
     for suffix in suffixes:
-        last.setdefault(suffix[-1], set()).add(suffix[:-1])
-    ways = ["", f"*[^{''.join(sorted(last))}]"]
-    ways += [f"{_other(rests)}{char}" for char, rests in sorted(last.items()) if "" not in rests]
-    return f"{{{','.join(ways)}}}"
+        by_last_character.setdefault(suffix[-1], set()).add(suffix[:-1])
+    alternatives = ["", f"*[^{''.join(sorted(by_last_character))}]"]
+    alternatives += [
+        f"{_glob_without(rests)}{char}" for char, rests in sorted(by_last_character.items()) if "" not in rests
+    ]
+    return f"{{{','.join(alternatives)}}}"

@@ -47,10 +47,10 @@ _OWN = (("config_kwargs", _S3), ("use_listings_cache", False))
 
 
 def _nested(options: Mapping[str, Any], name: str, limits: Mapping[str, Any]) -> dict[str, Any]:
-    given = options.get(name) or {}
-    if not isinstance(given, Mapping):
+    options_given = options.get(name) or {}
+    if not isinstance(options_given, Mapping):
         return dict(options)  # the client refuses it itself
-    return {**options, name: {**limits, **given}}
+    return {**options, name: {**limits, **options_given}}
 
 
 def _aiohttp(name: str) -> dict[str, Any]:

@@ -48,10 +48,8 @@ def decode_document(
     """Return the object in a document.
 
     Args:
-        data: the bytes of the document.
         what: short name of the expected format.
         version: the newest known version.
-        uri: URI of the document, for errors.
         most_bytes: see :func:`parse_json`.
         foreign: see :func:`parse_json`.
 
@@ -76,11 +74,11 @@ def check_format(document: dict[str, Any], what: str, version: int, *, uri: str)
     if document.get("format") != PREFIX + what:
         reason = f"its format is {shown(document.get('format'))}, not {PREFIX + what!r}"
         raise MalformedDocumentError(uri=uri, what=what, reason=reason)
-    found = document.get("version")
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise MalformedDocumentError(uri=uri, what=what, reason=f"its version is {shown(found)}")
-    if found > version:
-        raise NewerFormatError(uri=uri, what=what, found=found, known=version)
+    document_version = document.get("version")
+    if not isinstance(document_version, int) or isinstance(document_version, bool) or document_version < 1:
+        raise MalformedDocumentError(uri=uri, what=what, reason=f"its version is {shown(document_version)}")
+    if document_version > version:
+        raise NewerFormatError(uri=uri, what=what, found=document_version, known=version)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.storage.errors import (
 )
 from airflow_provider_ckpt.storage.redaction import redact
 
-_HOPELESS = {
+_PERMANENT_ERRNOS = {
     errno.ENOTDIR,
     errno.EISDIR,
     errno.ENAMETOOLONG,
@@ -27,7 +27,7 @@ _HOPELESS = {
     errno.EXDEV,
     errno.ENXIO,  # a socket, opened as a file
 }
-_OF_DRIVERS = (OSError, EOFError, NotImplementedError)
+_DRIVER_ERRORS = (OSError, EOFError, NotImplementedError)
 """Python's own errors that drivers raise: a broken connection, or an operation that a file system lacks."""
 
 
@@ -43,9 +43,6 @@ def translated(
     """Convert the backend's errors in the block. Errors of this package and programming errors pass.
 
     Args:
-        verb: the operation of the storage.
-        uri: its object.
-        write: whether the operation changes something.
         secrets: texts that the errors must not show.
         right: returns the right that a refused operation needs, or an empty text for the operation's usual right.
     """
@@ -54,12 +51,12 @@ def translated(
     except CkptError:
         raise
     except Exception as error:
-        if type(error).__module__ == "builtins" and not isinstance(error, _OF_DRIVERS):
+        if type(error).__module__ == "builtins" and not isinstance(error, _DRIVER_ERRORS):
             raise
-        told = str(error) or type(error).__name__
-        reason = redact(told, secrets)
+        message = str(error) or type(error).__name__
+        reason = redact(message, secrets)
         # A cause is printed with the traceback: one that holds a secret is left out.
-        raise _translate(error, verb, uri, write, reason, right(error)) from (error if reason == told else None)
+        raise _translate(error, verb, uri, write, reason, right(error)) from (error if reason == message else None)
 
 
 def _translate(error: Exception, verb: str, uri: str, write: bool, reason: str, right: str) -> CkptError:
@@ -70,7 +67,7 @@ def _translate(error: Exception, verb: str, uri: str, write: bool, reason: str, 
         return StorageDeniedError(uri=uri, reason=reason, verb=verb, right="valid credentials")
     if isinstance(error, FileNotFoundError):
         return StorageUnreachableError(uri=uri, reason=f"no such bucket or folder ({reason})")
-    if isinstance(error, NotImplementedError) or (isinstance(error, OSError) and number in _HOPELESS):
+    if isinstance(error, NotImplementedError) or (isinstance(error, OSError) and number in _PERMANENT_ERRNOS):
         return StorageFailedError(verb=verb, uri=uri, reason=reason)
     if number in (errno.ENOSPC, errno.EDQUOT):
         return StorageFullError(verb=verb, uri=uri, reason=reason)

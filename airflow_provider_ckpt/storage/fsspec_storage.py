@@ -133,8 +133,8 @@ class FsspecStorage(Storage):
 
     def _size(self, full: str) -> int | None:
         """Return the size of an object, or None for a folder."""
-        found = self._fs.info(full)
-        return int(found["size"]) if found["type"] == "file" else None
+        info = self._fs.info(full)
+        return int(info["size"]) if info["type"] == "file" else None
 
     def list(self, path: str) -> list[str]:
         return self._list(path, None)
@@ -158,13 +158,13 @@ class FsspecStorage(Storage):
         """Return the names directly in a folder. No further request is made after ``most`` names."""
         self._fs.invalidate_cache()
         prefix = f"{full}/"
-        found = self._fs.ls(full, detail=False)
-        return (name.rstrip("/")[len(prefix) :] for name in found if name.startswith(prefix))
+        paths = self._fs.ls(full, detail=False)
+        return (name.rstrip("/")[len(prefix) :] for name in paths if name.startswith(prefix))
 
     def files(self, path: str) -> Sizes:
         prefix = f"{self._full(path, root=True)}/"
-        found = self._find(path)
-        names = ((name[len(prefix) :], size) for name, size in found.items() if name.startswith(prefix))
+        sizes = self._find(path)
+        names = ((name[len(prefix) :], size) for name, size in sizes.items() if name.startswith(prefix))
         return sorted((name, size) for name, size in names if not is_temporary(name))
 
     def _find(self, path: str) -> dict[str, int]:
@@ -172,12 +172,12 @@ class FsspecStorage(Storage):
         with self._guard("list", path):
             self._fs.invalidate_cache()
             try:
-                found = _walk(self._fs, full) if _walks(self._fs) else self._fs.find(full, detail=True)
+                infos = _walk(self._fs, full) if _uses_walk(self._fs) else self._fs.find(full, detail=True)
             except FileNotFoundError as error:
                 self._check_absence(error)
                 return {}
         # Consoles make empty objects whose name ends in "/" to show a folder.
-        return {n: int(i["size"]) for n, i in found.items() if i["type"] == "file" and not n.endswith("/")}
+        return {n: int(i["size"]) for n, i in infos.items() if i["type"] == "file" and not n.endswith("/")}
 
     def copy(self, source: str, target: str) -> None:
         origin, goal = self._full(source), self._full(target)
@@ -189,9 +189,9 @@ class FsspecStorage(Storage):
                 self._check_absence(error)
         raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
 
-    def _same_content(self, one: str, other: str) -> bool:
-        first, second = self._full(one), self._full(other)
-        with self._guard("read", one):
+    def _same_content(self, path: str, other_path: str) -> bool:
+        first, second = self._full(path), self._full(other_path)
+        with self._guard("read", path):
             try:
                 size = self._fs.size(first)
                 if size != self._fs.size(second):
@@ -200,7 +200,7 @@ class FsspecStorage(Storage):
                 return all(self._fs.cat_file(first, **r) == self._fs.cat_file(second, **r) for r in ranges)
             except FileNotFoundError as error:
                 self._check_absence(error)
-        raise ObjectNotFoundError(path=one, uri=self.full_uri(one))
+        raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def delete(self, path: str) -> None:
         full = self._full(path)
@@ -225,9 +225,9 @@ class FsspecStorage(Storage):
         self.delete(path)
 
     def delete_tree(self, path: str) -> None:
-        found = self._find(path)
+        sizes = self._find(path)
         with self._guard("delete", path, write=True):
-            self._delete_all(tuple(found))
+            self._delete_all(tuple(sizes))
 
     def _delete_all(self, names: Sequence[str]) -> None:
         # A list takes one request per thousand objects, but treats names as patterns.
@@ -264,7 +264,7 @@ def creates_exclusively(fs: AbstractFileSystem) -> bool:
     return method is not base and "mode" in inspect.signature(method).parameters
 
 
-def _walks(fs: AbstractFileSystem) -> bool:
+def _uses_walk(fs: AbstractFileSystem) -> bool:
     """Return whether ``find`` is fsspec's own walk, which silently leaves out what it cannot list."""
     if isinstance(fs, AsyncFileSystem):
         return type(fs)._find is AsyncFileSystem._find
@@ -273,14 +273,14 @@ def _walks(fs: AbstractFileSystem) -> bool:
 
 def _walk(fs: AbstractFileSystem, folder: str) -> dict[str, Mapping[str, Any]]:
     """Return every object below a folder by name, like :meth:`find`."""
-    found = {}
+    infos = {}
     for info in fs.ls(folder, detail=True):
         name = info["name"].rstrip("/")
         if info["type"] != "directory":
-            found[info["name"]] = info
+            infos[info["name"]] = info
         elif name != folder:
             try:
-                found.update(_walk(fs, name))
+                infos.update(_walk(fs, name))
             except FileNotFoundError:
                 continue  # deleted since its parent was listed
-    return found
+    return infos

@@ -72,19 +72,19 @@ def move_all(moves: Pairs) -> set[str]:
 
     Raises MoveConflictError.
     """
-    here: list[tuple[str, str]] = []
-    gone: list[tuple[str, str]] = []
+    present: list[tuple[str, str]] = []
+    missing: list[tuple[str, str]] = []
     for move in moves:
-        (here if posix.kind_of(move[0]) == "file" else gone).append(move)
-    sync_each(posix.sync_file, [origin for origin, _ in here])
-    for folder in sorted({os.path.dirname(goal) for _, goal in here}):
+        (present if posix.kind_of(move[0]) == "file" else missing).append(move)
+    sync_each(posix.sync_file, [origin for origin, _ in present])
+    for folder in sorted({os.path.dirname(goal) for _, goal in present}):
         posix.make_folder(folder)
     # another process may move the same files: a missing one has its new name already
-    gone += [move for move in here if not _rename(*move)]
-    sync_each(posix.sync_folder, sorted({os.path.dirname(goal) for _, goal in here}))
-    for origin, _ in here:
+    missing += [move for move in present if not _rename(*move)]
+    sync_each(posix.sync_folder, sorted({os.path.dirname(goal) for _, goal in present}))
+    for origin, _ in present:
         posix.unlink(origin)
-    return {origin for origin, goal in gone if posix.kind_of(goal) != "file"}
+    return {origin for origin, goal in missing if posix.kind_of(goal) != "file"}
 
 
 def _rename(origin: str, goal: str) -> bool:

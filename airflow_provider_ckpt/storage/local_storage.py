@@ -40,7 +40,6 @@ class LocalStorage(Storage):
     may lead to files of others. ``top`` itself, and folders above it, may be links.
 
     Args:
-        folder: the folder.
         top: the outermost storage folder of which this is a child. :meth:`sync` makes the names from there on durable.
     """
 
@@ -53,7 +52,6 @@ class LocalStorage(Storage):
         """Return the full path of a file or folder.
 
         Args:
-            path: path relative to the folder.
             root: whether the empty path is allowed.
             whole: whether the path itself must be no link. By default this is so for folders.
             plain: folders that are known to be no links. New ones are added.
@@ -65,10 +63,10 @@ class LocalStorage(Storage):
         checked = full if (root if whole is None else whole) else os.path.dirname(full)
         link = posix.link_below(self._top, checked, set() if plain is None else plain)
         if link is not None:
-            raise self._linked(full, link)
+            raise self._link_error(full, link)
         return full
 
-    def _linked(self, full: str, link: str) -> StorageFailedError:
+    def _link_error(self, full: str, link: str) -> StorageFailedError:
         """Return the error for a link. A user who may write below a root must not lead the owner to other files."""
         return StorageFailedError(
             "{uri} is not used: {link} is a link, and links below {top} are not followed, because they may lead to "
@@ -136,7 +134,7 @@ class LocalStorage(Storage):
             except OSError as error:
                 if error.errno != errno.ELOOP:
                     raise
-                raise self._linked(full, full) from None
+                raise self._link_error(full, full) from None
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def _refuse_huge(self, path: str, size: int) -> None:
@@ -202,15 +200,18 @@ class LocalStorage(Storage):
                 posix.sync_folder(os.path.dirname(goal))
 
     def copy_all(self, copies: Pairs) -> set[str]:
-        pairs, named = self._pairs(copies)
+        pairs, sources = self._pairs(copies)
         with translated("copy", self.uri, write=True):
             missing = local_batches.copy_all(pairs, self._top)
-        return {named[origin] for origin in missing}
+        return {sources[origin] for origin in missing}
 
     def _pairs(self, pairs: Pairs) -> tuple[Pairs, dict[str, str]]:
         """Return the full paths, and a map from the first path of each pair back to the given one."""
         plain = set[str]()
-        full = [(self._full(one, whole=True, plain=plain), self._full(other, plain=plain)) for one, other in pairs]
+        full = [
+            (self._full(source_path, whole=True, plain=plain), self._full(target_path, plain=plain))
+            for source_path, target_path in pairs
+        ]
         return full, {origin: source for (origin, _), (source, _) in zip(full, pairs, strict=True)}
 
     def move(self, source: str, target: str) -> None:
@@ -218,14 +219,14 @@ class LocalStorage(Storage):
             raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
 
     def move_all(self, moves: Pairs) -> set[str]:
-        pairs, named = self._pairs(moves)
+        pairs, sources = self._pairs(moves)
         uri = self.full_uri(moves[0][0]) if len(moves) == 1 else self.uri
         with translated("move", uri, write=True):
             missing = local_batches.move_all(pairs)
-        return {named[origin] for origin in missing}
+        return {sources[origin] for origin in missing}
 
-    def _same_content(self, one: str, other: str) -> bool:
-        return posix.same_content(self._full(one), self._full(other))
+    def _same_content(self, path: str, other_path: str) -> bool:
+        return posix.same_content(self._full(path), self._full(other_path))
 
     def sync(self, path: str) -> None:
         full = self._full(path, root=True, whole=True)
@@ -268,8 +269,8 @@ class LocalStorage(Storage):
     def temporary(self, path: str, older_than: float, *, deep: bool = True) -> Sizes:
         full = self._full(path, root=True, whole=True)
         with translated("list", self.full_uri(path)):
-            found = local_sync.temporary(full, older_than, deep)
-        return sorted((os.path.relpath(one, full).replace(os.sep, "/"), size) for one, size in found)
+            files = local_sync.temporary(full, older_than, deep)
+        return sorted((os.path.relpath(file, full).replace(os.sep, "/"), size) for file, size in files)
 
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
         full = self._full(path, root=True, whole=True)

@@ -28,21 +28,21 @@ def sync_tree(folder: str) -> None:
     """
     files: list[str] = []
     folders: list[str] = []
-    _collect(folder, files, folders)
+    _collect_paths(folder, files, folders)
     sync_each(sync_file, files)
     sync_each(sync_folder, folders)
 
 
-def _collect(folder: str, files: list[str], folders: list[str]) -> None:
+def _collect_paths(folder: str, files: list[str], folders: list[str]) -> None:
     try:
         with os.scandir(folder) as entries:
-            found = list(entries)
+            children = list(entries)
     except ABSENT:
         return
     folders.append(folder)
-    for entry in found:
+    for entry in children:
         if entry.is_dir(follow_symlinks=False):
-            _collect(entry.path, files, folders)
+            _collect_paths(entry.path, files, folders)
         elif _is_data(entry):
             files.append(entry.path)
 
@@ -57,13 +57,13 @@ def _is_data(entry: os.DirEntry[str]) -> bool:
 def sync_each(sync: Callable[[str], None], paths: Sequence[str]) -> None:
     """Call ``sync`` for each path, a file or a folder. Missing paths are skipped."""
 
-    def sync_if_there(path: str) -> None:
+    def sync_if_present(path: str) -> None:
         try:
             sync(path)
         except ABSENT:
             pass
 
-    each_at_once(sync_if_there, paths, _THREADS if len(paths) >= _MANY else 1)
+    each_at_once(sync_if_present, paths, _THREADS if len(paths) >= _MANY else 1)
 
 
 def collect_temporary(folder: str, older_than: float, deep: bool) -> int:
@@ -73,39 +73,39 @@ def collect_temporary(folder: str, older_than: float, deep: bool) -> int:
     the inode. A copy in progress is a link to a file that may be old, but its inode has changed just now. A file whose
     writer is gone is deleted at any age.
     """
-    found = temporary(folder, older_than, deep)
-    for path, _ in found:
+    files = temporary(folder, older_than, deep)
+    for path, _ in files:
         unlink(path)
-    return len(found)
+    return len(files)
 
 
 def temporary(folder: str, older_than: float, deep: bool) -> Sizes:
     """Return (full path, bytes) of the files that :func:`collect_temporary` would delete."""
-    left = list(_left_behind(folder, deep))
-    if not left:
+    paths = list(_temporary_files(folder, deep))
+    if not paths:
         return []
     now = _file_clock(folder)
-    found = []
-    for path in left:
+    files = []
+    for path in paths:
         try:
             status = os.lstat(path)
         except ABSENT:
             continue  # its writer is done with it
         if now - status.st_ctime >= older_than or is_writer_gone(os.path.basename(path)):
-            found.append((path, status.st_size))
-    return found
+            files.append((path, status.st_size))
+    return files
 
 
-def _left_behind(folder: str, deep: bool) -> Iterator[str]:
+def _temporary_files(folder: str, deep: bool) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
-            found = list(entries)
+            children = list(entries)
     except ABSENT:
         return
-    for entry in found:
+    for entry in children:
         if entry.is_dir(follow_symlinks=False):
             if deep:
-                yield from _left_behind(entry.path, deep)
+                yield from _temporary_files(entry.path, deep)
         elif is_temporary_name(entry.name):
             yield entry.path
 

@@ -41,8 +41,8 @@ class Location:
     def has_own_endpoint(self) -> bool:
         """Return whether the options lead to another store than the cloud's own."""
         client = self.options.get("client_kwargs")
-        inside = client.get("endpoint_url") if isinstance(client, Mapping) else None
-        return bool(self.options.get("endpoint_url") or inside)
+        client_endpoint = client.get("endpoint_url") if isinstance(client, Mapping) else None
+        return bool(self.options.get("endpoint_url") or client_endpoint)
 
     def for_display(self) -> str:
         """Return the URI for users: in a log, an error, a plan, the journal."""

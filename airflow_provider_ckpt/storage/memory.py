@@ -63,15 +63,15 @@ class MemoryStorage(Storage):
 
     def files(self, path: str) -> Sizes:
         prefix = self._full(path) if path else self._folder
-        found = ((name, self._objects.get(f"{prefix}/{name}")) for name in self._below(path))
-        return [(name, file.size) for name, file in found if file is not None]
+        files = ((name, self._objects.get(f"{prefix}/{name}")) for name in self._below(path))
+        return [(name, file.size) for name, file in files if file is not None]
 
     def copy(self, source: str, target: str) -> None:
         goal = self._full(target)
         self._objects[goal] = self._file(goal, self.read(source))
 
-    def _same_content(self, one: str, other: str) -> bool:
-        return self.read(one) == self.read(other)
+    def _same_content(self, path: str, other_path: str) -> bool:
+        return self.read(path) == self.read(other_path)
 
     def delete(self, path: str) -> None:
         self._objects.pop(self._full(path), None)

@@ -52,7 +52,7 @@ def in_one_store(uri: str, other: str) -> bool:
 
     Credentials of one store are not sent to another one.
     """
-    places = [store_of(one) for one in (uri, other)]
+    places = [store_of(place) for place in (uri, other)]
     return places[0] == places[1]
 
 
@@ -60,12 +60,12 @@ def store_of(uri: str) -> str:
     """Return scheme and bucket or host of a URI, or :data:`THIS_MACHINE` for a local path or a place in memory."""
     if is_local(uri):
         return THIS_MACHINE
-    scheme, *rest = segments(uri)
-    return THIS_MACHINE if scheme == "memory:" else "//".join([scheme, *rest[:1]])
+    scheme, *parts = segments(uri)
+    return THIS_MACHINE if scheme == "memory:" else "//".join([scheme, *parts[:1]])
 
 
-def _host(found: re.Match[str]) -> str:
-    scheme, host = found[1].lower(), found[2].lower()
+def _host(match: re.Match[str]) -> str:
+    scheme, host = match[1].lower(), match[2].lower()
     return f"{scheme}://{host.removesuffix(_PORTS[scheme])}"
 
 

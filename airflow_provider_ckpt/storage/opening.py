@@ -80,9 +80,9 @@ def _split(uri: str) -> tuple[str | None, str]:
     scheme, separator, rest = uri.partition("://")
     if not _has_bytes(uri, is_local=not separator or scheme.lower() in _LOCAL):
         raise InvalidStorageUriError(uri=shown, reason="it holds half a surrogate pair, which no path can have")
-    if not separator and (found := _ONE_SLASH.match(uri)):
+    if not separator and (match := _ONE_SLASH.match(uri)):
         # it would be a folder of that name in the working directory
-        reason = f"two slashes follow a scheme: {found[0]}/…, or ./{found[0]}… for a local folder"
+        reason = f"two slashes follow a scheme: {match[0]}/…, or ./{match[0]}… for a local folder"
         raise InvalidStorageUriError(uri=shown, reason=reason)
     if not separator:
         return None, re.sub("^file:", "", uri, flags=re.IGNORECASE)
@@ -155,9 +155,9 @@ def _file_system(protocol: str) -> Any:
     """
     import fsspec
 
-    found = fsspec.get_filesystem_class(protocol)  # says which package is missing
+    kind = fsspec.get_filesystem_class(protocol)  # says which package is missing
     if protocol != "s3":
-        return found
+        return kind
     from airflow_provider_ckpt.storage.s3_client import LimitedS3FileSystem
 
     return LimitedS3FileSystem

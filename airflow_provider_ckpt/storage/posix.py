@@ -115,15 +115,15 @@ def link_below(top: str, path: str, plain: set[str]) -> str | None:
 
     ``plain`` holds names that are known to be no links. New ones are added.
     """
-    at = len(top.rstrip(os.sep))
-    while 0 <= at < len(path):
-        at = path.find(os.sep, at + 1)
-        name = path if at < 0 else path[:at]
+    position = len(top.rstrip(os.sep))
+    while 0 <= position < len(path):
+        position = path.find(os.sep, position + 1)
+        name = path if position < 0 else path[:position]
         if name in plain:
             continue
         if is_link(name):
             return name
-        if at >= 0:
+        if position >= 0:
             plain.add(name)
     return None
 
@@ -172,20 +172,20 @@ def sync_folder(path: str) -> None:
         os.close(descriptor)
 
 
-def same_content(one: str, other: str) -> bool:
+def same_content(path: str, other_path: str) -> bool:
     """Return whether two files have the same bytes.
 
     filecmp is not used, because it remembers its answer by names, sizes and times, and a file may be replaced within a
     tick.
     """
-    if os.path.samefile(one, other):
+    if os.path.samefile(path, other_path):
         return True
-    with open_regular(one) as first, open_regular(other) as second:
+    with open_regular(path) as first, open_regular(other_path) as second:
         while True:
-            left, right = first.read(_CHUNK), second.read(_CHUNK)
-            if left != right:
+            chunk, other_chunk = first.read(_CHUNK), second.read(_CHUNK)
+            if chunk != other_chunk:
                 return False
-            if not left:
+            if not chunk:
                 return True
 
 
@@ -193,10 +193,10 @@ def walk(folder: str, prefix: str = "") -> Iterator[tuple[str, int]]:
     """Yield (path, bytes) of every file below. Linked folders and files that are deleted meanwhile are left out."""
     try:
         with os.scandir(folder) as entries:
-            found = list(entries)
+            children = list(entries)
     except ABSENT:
         return
-    for entry in found:
+    for entry in children:
         if is_temporary(entry.name):
             continue
         try:

@@ -33,14 +33,14 @@ def process_started(pid: int) -> str | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
-        if _is_there(pid):
+        if _is_known(pid):
             raise
         return None
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] == "Z" else fields[19]
 
 
-def _is_there(pid: int) -> bool:
+def _is_known(pid: int) -> bool:
     """Return whether the system knows such a process, even if it hides it."""
     try:
         os.kill(pid, 0)

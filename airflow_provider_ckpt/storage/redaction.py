@@ -85,18 +85,18 @@ def redact_uri(uri: str) -> str:
 
     The argument may be a text with URIs.
     """
-    return _URI.sub(lambda found: found[1] + _redacted(found[1], found[2]), uri)
+    return _URI.sub(lambda match: match[1] + _redact_address(match[1], match[2]), uri)
 
 
-def _redacted(scheme: str, rest: str) -> str:
+def _redact_address(scheme: str, rest: str) -> str:
     user = user_info(scheme, rest)
     if user is not None:
         rest = HIDDEN + rest[len(user) :]
-    return _hidden_parameters(rest)
+    return _hide_parameters(rest)
 
 
-def _hidden_parameters(rest: str) -> str:
-    return _PARAMETER.sub(lambda found: f"{found[1]}={HIDDEN if _is_secret_parameter(found[1]) else found[2]}", rest)
+def _hide_parameters(rest: str) -> str:
+    return _PARAMETER.sub(lambda match: f"{match[1]}={HIDDEN if _is_secret_parameter(match[1]) else match[2]}", rest)
 
 
 def user_info(scheme: str, rest: str) -> str | None:
@@ -123,10 +123,10 @@ def _is_secret_parameter(name: str) -> bool:
 
 def credentials_in(uri: str) -> Iterator[str]:
     """Yield the texts that :func:`redact_uri` hides, as written and decoded, including a user's name."""
-    for found in _URI.finditer(uri):
-        user = user_info(found[1], found[2])
+    for match in _URI.finditer(uri):
+        user = user_info(match[1], match[2])
         parts = [] if user is None else [part for part in user.split(":", 1) if part]
-        parts += [value for name, value in _PARAMETER.findall(found[2]) if value and _is_secret_parameter(name)]
+        parts += [value for name, value in _PARAMETER.findall(match[2]) if value and _is_secret_parameter(name)]
         for part in parts:
             yield part
             if unquote(part) != part:
@@ -149,7 +149,7 @@ def conf_secrets(conf: Mapping[str, str]) -> tuple[str, ...]:
 def _setting_secrets(name: str, value: str) -> Iterator[str]:
     if _is_secret_field(name) and value.lower() not in _PLAIN_WORDS:
         yield value
-    yield from (part for found in _ASSIGNED.findall(value) for part in found if part)
+    yield from (part for groups in _ASSIGNED.findall(value) for part in groups if part)
     yield from _CREDENTIALS.findall(value)
     yield from credentials_in(value)
 
@@ -210,8 +210,8 @@ def _secrets_by_kind(value: Any) -> Iterator[str]:
         for part in value:
             yield from _secrets_by_kind(part)
     elif isinstance(value, str):
-        inside = _json_object(value)
-        yield from (_secret_parts(value) if inside is None else field_secrets(inside))
+        fields = _json_object(value)
+        yield from (_secret_parts(value) if fields is None else field_secrets(fields))
 
 
 def _json_object(text: str) -> Mapping[str, Any] | None:
@@ -219,14 +219,14 @@ def _json_object(text: str) -> Mapping[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, Mapping) else None
+    return value if isinstance(value, Mapping) else None
 
 
 def _secret_parts(text: str) -> Iterator[str]:
-    assigned = [part for found in _ASSIGNED.findall(text) for part in found if part]
+    assigned = [part for groups in _ASSIGNED.findall(text) for part in groups if part]
     if assigned or _KINDS_OF_SECRETS.search(text):
         yield text
     yield from assigned
@@ -255,28 +255,27 @@ def as_printed(secrets: Iterable[str], users: Iterable[str | None] = ()) -> tupl
     The longest is first, so that no secret remains that contains another one.
 
     Args:
-        secrets: plain texts.
         users: names of the users of these secrets.
     """
-    found: set[str] = set()
+    forms: set[str] = set()
     names = [user for user in users if user]
     for text in secrets:
-        found |= {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]}
-        found |= _in_uris(text)
-        found |= {made for user in names for made in _logins(user, text)}
-    return tuple(sorted(found - {""}, key=lambda text: (-len(text), text)))
+        forms |= {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]}
+        forms |= _in_uris(text)
+        forms |= {login for user in names for login in _logins(user, text)}
+    return tuple(sorted(forms - {""}, key=lambda text: (-len(text), text)))
 
 
 def _in_uris(text: str) -> set[str]:
     plain = text.encode("utf-8", "surrogatepass")
     escaped = {quote(plain), quote(plain, safe=""), quote_plus(plain)}
-    return escaped | {_PERCENT.sub(lambda found: found[0].lower(), made) for made in escaped}
+    return escaped | {_PERCENT.sub(lambda match: match[0].lower(), form) for form in escaped}
 
 
 def _logins(user: str, password: str) -> set[str]:
     """Return the login headers without their padding."""
     plain = f"{user}:{password}".encode("utf-8", "surrogatepass")
-    return {made(plain).decode().rstrip("=") for made in (b64encode, urlsafe_b64encode)}
+    return {encode(plain).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
 
 
 SHORTEST = 4
@@ -297,11 +296,11 @@ def redact_text(text: str) -> str:
     The text is not itself a URI, and may be JSON. So a URI ends at a quotation mark here. A user without a password is
     shown, because ``spark://endpoint@host`` has no user.
     """
-    return _URI_IN_TEXT.sub(lambda found: found[1] + _without_password(found[2]), text) if ":/" in text else text
+    return _URI_IN_TEXT.sub(lambda match: match[1] + _without_password(match[2]), text) if ":/" in text else text
 
 
 def _without_password(rest: str) -> str:
-    return _hidden_parameters(_PASSWORD.sub(f"{HIDDEN}@", rest, count=1))
+    return _hide_parameters(_PASSWORD.sub(f"{HIDDEN}@", rest, count=1))
 
 
 _GIVEN: set[str] | None = None

@@ -21,7 +21,7 @@ The next driver deletes the others, because it deletes everything unnamed.
 
 
 @contextmanager
-def best_effort(what: str) -> Iterator[None]:
+def best_effort(subject: str) -> Iterator[None]:
     """Log a failed deletion of something that does no harm, and continue.
 
     An object may be under legal hold, or a file another user's.
@@ -33,7 +33,7 @@ def best_effort(what: str) -> Iterator[None]:
     except OvertakenError:
         raise
     except CkptError as error:
-        log.warning("%s cannot be deleted, and stays for now: %s", what, error)
+        log.warning("%s cannot be deleted, and stays for now: %s", subject, error)
 
 
 class ErrorCollector:
@@ -44,7 +44,7 @@ class ErrorCollector:
         """The failed deletions and their errors."""
 
     @contextmanager
-    def tried(self, what: str) -> Iterator[None]:
+    def tried(self, subject: str) -> Iterator[None]:
         """Record a failed deletion in the block.
 
         Raises OvertakenError.
@@ -54,7 +54,7 @@ class ErrorCollector:
         except OvertakenError:
             raise
         except CkptError as error:
-            self.failed[what] = error
+            self.failed[subject] = error
 
     def raise_first(self) -> None:
         for error in self.failed.values():
@@ -70,7 +70,7 @@ class Removal:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._left: dict[str, None] = {}
+        self._failed: dict[str, None] = {}
         """The failed deletions in the order of their next try."""
 
     def delete(self, path: str) -> None:
@@ -78,16 +78,16 @@ class Removal:
 
         Raises OvertakenError.
         """
-        if path not in self._left:
+        if path not in self._failed:
             self._try(path, is_first=True)
 
-    def try_again(self) -> None:
+    def retry(self) -> None:
         """Try some of the failed deletions again.
 
         Raises OvertakenError.
         """
-        for path in list(self._left)[:RETRIES]:
-            del self._left[path]
+        for path in list(self._failed)[:RETRIES]:
+            del self._failed[path]
             self._try(path, is_first=False)
 
     def _try(self, path: str, *, is_first: bool) -> None:
@@ -98,5 +98,5 @@ class Removal:
         except CkptError as error:
             if is_first:
                 log.warning("%s cannot be deleted, and stays for now: %s", path, error)
-            if len(self._left) < MOST:
-                self._left[path] = None
+            if len(self._failed) < MOST:
+                self._failed[path] = None

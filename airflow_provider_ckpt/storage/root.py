@@ -18,7 +18,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 ROOT_MARKER = "ckpt-root.json"
 ROOT_VERSION = 1
 _PATTERN = re.compile(r"[][{}*?\\]")
-_LOOKED_AT = 100
+_MOST_CHECKED = 100
 
 
 def open_root(storage: Storage) -> Storage:
@@ -42,7 +42,7 @@ def check_root(storage: Storage) -> None:
     """
     check_root_for_spark(storage.uri)
     for parent in storage.parents():
-        if _is_there(parent, ROOT_MARKER):
+        if _has_marker(parent, ROOT_MARKER):
             raise RootRefusedError(
                 "the root {uri} lies inside another checkpoint root, {outer}: its files would look like a job's "
                 "there, and be deleted with it; choose a folder outside",
@@ -51,8 +51,8 @@ def check_root(storage: Storage) -> None:
             )
     if storage.exists(ROOT_MARKER):
         return
-    for name in storage.list("")[:_LOOKED_AT]:  # cheap enough, and a folder of roots has few names
-        if _is_there(storage, f"{name}/{ROOT_MARKER}"):
+    for name in storage.list("")[:_MOST_CHECKED]:  # cheap enough, and a folder of roots has few names
+        if _has_marker(storage, f"{name}/{ROOT_MARKER}"):
             raise RootRefusedError(
                 "the root {uri} would contain another checkpoint root, {inner}, whose files would look like a "
                 "job's; choose another folder, or use that root",
@@ -82,17 +82,17 @@ def check_root_for_spark(uri: str) -> None:
 
     Raises RootRefusedError.
     """
-    found = sorted(set(_PATTERN.findall(uri)))
-    if found:
+    characters = sorted(set(_PATTERN.findall(uri)))
+    if characters:
         raise RootRefusedError(
             "the root {uri} has {characters} in its path, which Spark takes for a pattern: it would read other "
             "folders; choose a path without them",
             uri=uri,
-            characters=" ".join(found),
+            characters=" ".join(characters),
         )
 
 
-def _is_there(storage: Storage, marker: str) -> bool:
+def _has_marker(storage: Storage, marker: str) -> bool:
     """Return whether the marker exists. A folder that cannot be read counts as no root.
 
     Rights that begin below a prefix are common in object stores, and a disk has its ``lost+found``.

@@ -106,8 +106,8 @@ class S3Storage(FsspecStorage):
         names: list[str] = []
         bucket, prefix = self._bucket_and_prefix(full)
         for page in self._pages(bucket, prefix, Delimiter="/"):
-            names += [one["Prefix"].rstrip("/") for one in page.get("CommonPrefixes", ())]
-            names += [one["Key"] for one in page.get("Contents", ())]
+            names += [item["Prefix"].rstrip("/") for item in page.get("CommonPrefixes", ())]
+            names += [item["Key"] for item in page.get("Contents", ())]
             if most is not None and len(names) >= most:
                 break
         return [name[len(prefix) :] for name in names]
@@ -116,28 +116,28 @@ class S3Storage(FsspecStorage):
         # find() bypasses call_s3(), which waits for new credentials
         full = self._full(path, root=True)
         bucket, prefix = self._bucket_and_prefix(full)
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         with self._guard("list", path):
             try:
                 for page in self._pages(bucket, prefix):
-                    found.update({f"{bucket}/{one['Key']}": int(one["Size"]) for one in page.get("Contents", ())})
+                    sizes.update({f"{bucket}/{item['Key']}": int(item["Size"]) for item in page.get("Contents", ())})
             except FileNotFoundError as error:
                 self._check_absence(error)
-        return {name: size for name, size in found.items() if not name.endswith("/")}
+        return {name: size for name, size in sizes.items() if not name.endswith("/")}
 
     def _bucket_and_prefix(self, full: str) -> tuple[str, str]:
         """Return the bucket of a folder and the prefix of its keys."""
         bucket, key, _ = self._fs.split_path(full)
         return bucket, f"{key}/" if key else ""
 
-    def _pages(self, bucket: str, prefix: str, **given: str) -> Iterator[dict[str, Any]]:
-        more: dict[str, str] = {}
+    def _pages(self, bucket: str, prefix: str, **options: str) -> Iterator[dict[str, Any]]:
+        continuation: dict[str, str] = {}
         while True:
-            page = self._fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, **given, **more)
+            page = self._fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, **options, **continuation)
             yield page
             if not page.get("IsTruncated"):
                 return
-            more = {"ContinuationToken": page["NextContinuationToken"]}
+            continuation = {"ContinuationToken": page["NextContinuationToken"]}
 
     def _is_absence(self, error: FileNotFoundError) -> bool:
         response = response_of(error)

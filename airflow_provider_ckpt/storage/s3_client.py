@@ -33,45 +33,45 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
     retries = 1
     """botocore repeats requests. With its own retries s3fs would multiply them, five by five."""
 
-    async def set_session(self, *given: Any, **named: Any) -> Any:
-        client = await super().set_session(*given, **named)
+    async def set_session(self, *args: Any, **kwargs: Any) -> Any:
+        client = await super().set_session(*args, **kwargs)
         # a body that waits for "100 Continue" waits without a limit
         client.meta.events.unregister("before-call.s3", add_expect_header)
         return client
 
     connect = sync_wrapper(set_session)
 
-    async def _call_s3(self, method: str, *given: Any, **named: Any) -> Any:
-        until: float | None = None
+    async def _call_s3(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        deadline: float | None = None
         failures = 0
         while True:
             try:
-                return await self._ask(method, *given, **named)
+                return await self._ask(method, *args, **kwargs)
             except OSError as error:
-                reason = await self._reason(error, named)
+                reason = await self._reason(error, kwargs)
                 if code_of(reason) not in EXPIRED:
                     raise reason from reason.__cause__
-                until, failures = _until(until, named), failures + 1
+                deadline, failures = _wait_deadline(deadline, kwargs), failures + 1
                 pause = backoff(failures, FIRST_PAUSE, LONGEST_PAUSE)
-                if time.monotonic() + pause > until:
+                if time.monotonic() + pause > deadline:
                     raise reason from reason.__cause__
             await asyncio.sleep(pause)
             await self.set_session(refresh=True)  # files, roles and the environment are read again
 
     call_s3 = sync_wrapper(_call_s3)
 
-    async def _ask(self, method: str, *given: Any, **named: Any) -> Any:
-        seconds = longest_call(self.config_kwargs, len(named.get("Body") or b""))
-        return await asyncio.wait_for(super()._call_s3(method, *given, **named), seconds)
+    async def _ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        seconds = longest_call(self.config_kwargs, len(kwargs.get("Body") or b""))
+        return await asyncio.wait_for(super()._call_s3(method, *args, **kwargs), seconds)
 
-    async def _reason(self, error: OSError, named: Mapping[str, Any]) -> OSError:
+    async def _reason(self, error: OSError, kwargs: Mapping[str, Any]) -> OSError:
         """Return the error itself, or the error with a code that a listing of the same key raises."""
-        if code_of(error) not in _NO_CODE or "Bucket" not in named:
+        if code_of(error) not in _NO_CODE or "Bucket" not in kwargs:
             return error
         try:
-            await self._ask("list_objects_v2", Bucket=named["Bucket"], Prefix=named.get("Key", ""), MaxKeys=1)
-        except OSError as other:
-            return error if code_of(other) in (None, "AccessDenied") else other
+            await self._ask("list_objects_v2", Bucket=kwargs["Bucket"], Prefix=kwargs.get("Key", ""), MaxKeys=1)
+        except OSError as listing_error:
+            return error if code_of(listing_error) in (None, "AccessDenied") else listing_error
         return error
 
 
@@ -87,12 +87,12 @@ def longest_call(config: Mapping[str, Any], size: int) -> float:
     return float(tries * (connect + read + size / _SLOWEST) + tries**2)
 
 
-def _until(until: float | None, named: Mapping[str, Any]) -> float:
+def _wait_deadline(deadline: float | None, kwargs: Mapping[str, Any]) -> float:
     """Return the end of the wait, which begins with the first refusal."""
-    if until is not None:
-        return until
+    if deadline is not None:
+        return deadline
     seconds = seconds_to_wait()
     if seconds:
-        told = "the credentials for s3://%s have expired; waiting up to %g s for new ones"
-        log.warning(told, named.get("Bucket"), seconds)
+        message = "the credentials for s3://%s have expired; waiting up to %g s for new ones"
+        log.warning(message, kwargs.get("Bucket"), seconds)
     return time.monotonic() + seconds

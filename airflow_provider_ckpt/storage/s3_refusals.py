@@ -16,12 +16,12 @@ def code_of(error: BaseException) -> str | None:
 
 def response_of(error: BaseException) -> dict[str, Any] | None:
     """Return the answer to the request. s3fs keeps botocore's error with the answer as the cause."""
-    seen: BaseException | None = error
-    while seen is not None:
-        response: Any = getattr(seen, "response", None)
+    cause: BaseException | None = error
+    while cause is not None:
+        response: Any = getattr(cause, "response", None)
         if isinstance(response, dict):
             return response
-        seen = seen.__cause__
+        cause = cause.__cause__
     return None
 
 
@@ -39,7 +39,7 @@ LISTING = (
     "s3:GetObject, and s3:ListBucket on the bucket: without the latter S3 refuses to read an object that does not exist"
 )
 CREDENTIALS = "valid credentials"
-_OF_CREDENTIALS = frozenset(
+_CREDENTIAL_ERRORS = frozenset(
     {
         "AccountProblem",
         "InvalidAccessKeyId",
@@ -55,7 +55,7 @@ _OF_CREDENTIALS = frozenset(
 
 def right_for(verb: str, error: BaseException) -> str:
     """Return what the job needs for an operation that S3 refused."""
-    return CREDENTIALS if code_of(error) in _OF_CREDENTIALS else RIGHTS.get(verb, "")
+    return CREDENTIALS if code_of(error) in _CREDENTIAL_ERRORS else RIGHTS.get(verb, "")
 
 
 def has_expired(error: BaseException) -> bool:

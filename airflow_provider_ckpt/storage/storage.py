@@ -124,7 +124,7 @@ class Storage(ABC):
 
         Raises the errors of :meth:`copy`, with some objects copied and some not.
         """
-        return self._absent(self.copy, copies)
+        return self._missing_sources(self.copy, copies)
 
     def sync(self, path: str) -> None:  # noqa: B027 - an object store has nothing to do
         """Make the files durable that another program (Spark) wrote below ``path``, and the names that lead there.
@@ -174,7 +174,7 @@ class Storage(ABC):
         return []
 
     @abstractmethod
-    def _same_content(self, one: str, other: str) -> bool:
+    def _same_content(self, path: str, other_path: str) -> bool:
         """Return whether two objects hold the same bytes.
 
         Raises ObjectNotFoundError.
@@ -215,20 +215,20 @@ class Storage(ABC):
 
         Raises MoveConflictError.
         """
-        return self._absent(self.move, moves)
+        return self._missing_sources(self.move, moves)
 
-    def _absent(self, act: Callable[[str, str], None], pairs: Pairs) -> set[str]:
-        """Call ``act`` for each of ``pairs``. Return the sources that do not exist."""
+    def _missing_sources(self, operation: Callable[[str, str], None], pairs: Pairs) -> set[str]:
+        """Call ``operation`` for each of ``pairs``. Return the sources that do not exist."""
 
-        def is_there(pair: tuple[str, str]) -> bool:
+        def was_present(pair: tuple[str, str]) -> bool:
             try:
-                act(*pair)
+                operation(*pair)
             except ObjectNotFoundError:
                 return False
             return True
 
-        done = each_at_once(is_there, pairs, self.requests_at_once)
-        return {source for (source, _), was_there in zip(pairs, done, strict=True) if not was_there}
+        were_present = each_at_once(was_present, pairs, self.requests_at_once)
+        return {source for (source, _), is_present in zip(pairs, were_present, strict=True) if not is_present}
 
     def full_uri(self, path: str = "") -> str:
         """Return the URI of an object for fsspec (with the same storage options)."""

@@ -22,7 +22,7 @@ MOST_DIGITS = 100
 
 _NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
-_DIGITS = bytes(ord("0") if one in b"0123456789" else ord(" ") for one in range(256))
+_DIGITS = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
 _TOO_MANY_DIGITS = b"0" * (MOST_DIGITS + 1)
 _SURROGATES = (b"\\ud", b"\\uD")
 _TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
@@ -36,8 +36,6 @@ def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = Non
     """Return the value of a JSON text in UTF-8.
 
     Args:
-        data: the text.
-        uri: the file, for the error.
         what: the kind of file, for the error, such as ``request``.
         most_bytes: size of the largest text that is parsed.
         foreign: also refuse two things that only files of this package may hold: a key that occurs twice in one object,
@@ -102,10 +100,10 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise _BeyondLimitError("a key is twice in one object")
-    return found
+    return fields
 
 
 def _decoder(has_long_number: bool, foreign: bool) -> Callable[[str], Any]:

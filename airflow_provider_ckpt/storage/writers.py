@@ -16,7 +16,7 @@ _NAME = re.compile(r"\.(?:tmp|probe)-[0-9a-f]{16}(?:-(?P<place>[0-9a-f]{8})-(?P<
 
 def temporary_name(prefix: str) -> str:
     """Return a new name for a temporary file of this process: ``<prefix><nonce>-<place>-<pid>``."""
-    place = _place()
+    place = _process_scope()
     return f"{prefix}{secrets.token_hex(8)}" + ("" if place is None else f"-{place}-{os.getpid()}")
 
 
@@ -30,17 +30,17 @@ def is_writer_gone(name: str) -> bool:
 
     Only a process of this host, boot and container can be checked. A file of any other process may be in use.
     """
-    found = _NAME.fullmatch(name)
-    if found is None or found["place"] is None or found["place"] != _place():
+    match = _NAME.fullmatch(name)
+    if match is None or match["place"] is None or match["place"] != _process_scope():
         return False
     try:
-        return process_started(int(found["pid"])) is None
+        return process_started(int(match["pid"])) is None
     except OSError:  # the system does not show it
         return False
 
 
 @functools.cache
-def _place() -> str | None:
+def _process_scope() -> str | None:
     """Return the scope in which a process's number is valid: a digest of host, boot and container."""
     boot, container = boot_id(), pid_namespace()
     if boot is None or container is None:

@@ -96,7 +96,7 @@ class TailingLogReader:
         while self._entries.is_cut_short:  # the next call raises an error or returns more
             self._records += numbered(self._entries.tail())
         if self._entries.head > self._head:  # a truncation, perhaps by another process
-            kept = self._entries.kept_now()
+            kept = self._entries.kept_numbers()
             self._head = self._entries.head
             self._records = without_forgotten(self._records, self._head, kept)
 

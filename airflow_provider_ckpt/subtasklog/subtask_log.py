@@ -194,7 +194,7 @@ class SubtaskLog:
     def _forget_truncated(self) -> None:
         """Drop truncated entries from memory. The JobMaster truncates the log without notice to its writer."""
         self._log.check_head()
-        self.forget(self._log.head, self._log.kept_now())
+        self.forget(self._log.head, self._log.kept_numbers())
         self._ask_at = len(self._records) + FORGET_EVERY
 
     def records(self, start: int = 0) -> list[Numbered]:

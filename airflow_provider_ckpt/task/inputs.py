@@ -136,7 +136,7 @@ class Inputs:
         for uid, keys in self._channels.items():
             paths = self._seen[uid].advance(log_offset(offsets.get(uid)))
             for key in keys:
-                highest = self.edges[key].feed.consumed(paths)
+                highest = self.edges[key].feed.consume(paths)
                 if highest is not None:
                     self.edges[key].read = max(self.edges[key].read, highest + 1)
                     self._publishing.add(key)
@@ -236,7 +236,7 @@ def past_inputs(edges: Iterable[EdgeInput], last: Batch | None) -> dict[str, Pas
 def _named(channels: Iterable[EdgeInput]) -> frozenset[str]:
     names: set[str] = set()
     for edge in channels:
-        names |= edge.feed.may_name(record for _, record in edge.log.records() if isinstance(record, Batch))
+        names |= edge.feed.possible_paths(record for _, record in edge.log.records() if isinstance(record, Batch))
     return frozenset(names)
 
 

@@ -64,7 +64,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Connection:
         return shop if conn_id == "shop_db" else before(conn_id)
 
     monkeypatch.setattr(BaseHook, "get_connection", staticmethod(get_connection))
-    monkeypatch.setattr(environment, "_HANDED", {})
+    monkeypatch.setattr(environment, "_IN_MEMORY", {})
     return shop
 
 

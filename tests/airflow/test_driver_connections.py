@@ -38,7 +38,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> None:
         return known.get(conn_id) or before(conn_id)
 
     monkeypatch.setattr(BaseHook, "get_connection", staticmethod(get_connection))
-    monkeypatch.setattr(environment, "_HANDED", {})
+    monkeypatch.setattr(environment, "_IN_MEMORY", {})
 
 
 def operator(spark_submit: FakeSparkSubmit, root: Storage, folder: Path, **given: Any) -> CheckpointedSparkJobOperator:

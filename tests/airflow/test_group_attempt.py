@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.model.job_request import asks_to_leave
+from airflow_provider_ckpt.model.job_request import asks_to_exit
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.group_attempt import asked_to_stop, is_of_group, is_twin_of
 from tests.airflow.group_journal import JOB_ID, coordinated, ended, prepared
@@ -47,7 +47,7 @@ def test_one_that_has_not_claimed_yet_is_waited_for(journal: Callable[[str], Jou
     coordinated(orders, MINE)
     assert asked_to_stop(client, MINE)
     (request,) = pending_requests(root, JOB_ID, orders.state.epoch, {})
-    assert asks_to_leave(request)
+    assert asks_to_exit(request)
 
 
 @pytest.mark.parametrize(("attempt", "status"), [("by hand", None), (MINE, "FINISHED"), (MINE, "STOPPED")])

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
-from airflow_provider_ckpt.model.job_request import asks_to_leave
+from airflow_provider_ckpt.model.job_request import asks_to_exit
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.remote import master as masters
 from airflow_provider_ckpt.remote.leader_monitor import LeaderMonitor
@@ -415,7 +415,7 @@ def test_a_task_that_is_over_stops_its_job_and_one_that_goes_on_elsewhere_does_n
     played.plays = [stopping(orders, root, played)]
     asyncio.run(cancelled(trigger, played, by_user=True))
     found = pending_requests(root, JOB_ID, orders.refresh().epoch, {})
-    assert [*map(asks_to_leave, found)] == ([True] if stops else [])
+    assert [*map(asks_to_exit, found)] == ([True] if stops else [])
     assert played.is_abandoned.is_set() is not stops, "one that stops its job takes its savepoint first"
 
 

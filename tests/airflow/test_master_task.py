@@ -23,7 +23,7 @@ from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests, write_request
-from airflow_provider_ckpt.model.job_request import StopRequest, asks_to_leave
+from airflow_provider_ckpt.model.job_request import StopRequest, asks_to_exit
 from airflow_provider_ckpt.operators import master_task
 from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
 from airflow_provider_ckpt.remote import master as masters
@@ -145,7 +145,7 @@ def test_it_runs_the_jobmaster_of_the_deployment_and_ends_as_the_job_does(
 def test_a_jobmaster_in_this_task_is_handed_the_connections_of_its_sinks(
     coordinate: Any, played: PlayedMaster, orders: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environment, "_HANDED", {})
+    monkeypatch.setattr(environment, "_IN_MEMORY", {})
     shop, before = (
         Connection(conn_id="shop_db", conn_type="postgres", host="h", password="s3cr3t"),
         BaseHook.get_connection,
@@ -183,7 +183,7 @@ def test_what_a_killed_try_has_asked_for_is_not_done_behind_a_clear(
         return ExitCode.FAILED
 
     def resumes(on_status: Callable[[StatusLine], None]) -> ExitCode:
-        asked.extend(map(asks_to_leave, pending_requests(root, JOB_ID, orders.refresh().epoch, ())))
+        asked.extend(map(asks_to_exit, pending_requests(root, JOB_ID, orders.refresh().epoch, ())))
         return ends(on_status)
 
     played.plays = [dies, resumes]

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
-from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, before
+from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, attempts_before
 from airflow_provider_ckpt.storage.layout import frozen_path, metadata_path, prepared_path, subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -169,7 +169,7 @@ class CrashedJob:
             yield
             self.complete(subtask, attempt)
             yield
-            kept = [self.prepared(subtask).read(one) for one in before(log.records(), attempt)]
+            kept = [self.prepared(subtask).read(one) for one in attempts_before(log.records(), attempt)]
             [one] = [one for one in kept if one is not None and one.batch_id == 1]
             log.append_batch(Batch(1, {}, files=one.files, handles=one.handles))
             yield

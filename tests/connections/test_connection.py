@@ -95,7 +95,7 @@ def test_a_connection_that_a_process_was_not_given_is_refused_with_what_to_do() 
 
 def test_what_a_process_was_handed_goes_before_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HANDED_DB", "postgres://environment/x")
-    monkeypatch.setattr("airflow_provider_ckpt.connections.environment._HANDED", {})
+    monkeypatch.setattr("airflow_provider_ckpt.connections.environment._IN_MEMORY", {})
     assert read_connection("handed_db").host == "environment"
     hand_over({"AIRFLOW_CONN_HANDED_DB": "postgres://memory/x"})
     assert read_connection("handed_db").host == "memory"
@@ -104,7 +104,7 @@ def test_what_a_process_was_handed_goes_before_its_environment(monkeypatch: pyte
 def test_what_two_threads_were_handed_at_the_same_time_is_there_as_long_as_each_of_them_works_and_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("airflow_provider_ckpt.connections.environment._HANDED", {})
+    monkeypatch.setattr("airflow_provider_ckpt.connections.environment._IN_MEMORY", {})
     first, second = (handed({f"AIRFLOW_CONN_{name}": f"postgres://{name}/x"}) for name in ("ONE", "TWO"))
     first.__enter__()
     second.__enter__()

@@ -38,7 +38,7 @@ from airflow_provider_ckpt.spark.query.sources.frozen_end import read_end
 from airflow_provider_ckpt.spark.query.sources.known_late import KnownLate
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
 from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
-from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, forget_after, planned_times, taken_after
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, planned_times, rewind_log, taken_after
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.state_check import StateCheck
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
@@ -272,13 +272,13 @@ def _of_spark(path: str) -> Read:
         acts: tuple[Callable[[], object], ...] = (
             lambda: [folder.offsets(number) for number in (44, 45)],
             lambda: [folder.planned_watermark(45), folder.watermark_after(45), folder.state_partitions()],
-            lambda: [folder.is_final(), folder.follows(45), folder.at_boundary()],
+            lambda: [folder.is_final(), folder.previous_batch(45), folder.is_at_boundary()],
             lambda: [SeenFiles(storage, "v/sources/live").advance(45)],
             lambda: [planned_times(storage, "v/sources/live", 45), taken_after(storage, "v/sources/live", 40)],
-            lambda: folder.name_shuffle_partitions(8),
+            lambda: folder.write_shuffle_partitions(8),
             lambda: [folder.plan_final_batch(45, 1)],
             lambda: PastFiles(30, ("in/",), frozenset()).forget(storage, "v/sources/live"),
-            lambda: forget_after(storage, "v/sources/live", 38),
+            lambda: rewind_log(storage, "v/sources/live", 38),
             lambda: [SparkFolder(storage, "w").copy_from(folder)],
             lambda: folder.rewind(44, ["live"]),
         )

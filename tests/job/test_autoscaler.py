@@ -74,7 +74,7 @@ def watched(query: Query, policy: Autoscaler, looks: int) -> list[tuple[str, int
             assert list(asked.changes) == ["q"]
             assert asked.why
             query.settings = query.settings.changed(one)
-            changes += [(name, value) for name, value in one.named().items() if isinstance(value, int)]
+            changes += [(name, value) for name, value in one.changed_values().items() if isinstance(value, int)]
     return changes
 
 
@@ -215,7 +215,7 @@ def test_where_the_limit_is_refused_the_parts_of_the_state_are_changed() -> None
     for now in range(4):
         wanted = policy.on_metrics(float(now), metrics(full, **settings))
         assert wanted is not None
-        (change,) = wanted.changes["q"].named().items()
+        (change,) = wanted.changes["q"].changed_values().items()
         asked.append(change)
         if change[0] == "state_partitions":
             settings.update([change])
@@ -229,7 +229,7 @@ def test_where_the_parts_are_not_taken_back_the_limit_is() -> None:
     for now in range(2):
         wanted = policy.on_metrics(float(now), metrics(quick, max_files_per_batch=8, state_partitions=8))
         assert wanted is not None
-        asked += list(wanted.changes["q"].named())
+        asked += list(wanted.changes["q"].changed_values())
     assert asked == ["state_partitions", "max_files_per_batch"]
 
 

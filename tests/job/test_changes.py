@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_ckpt.job.changes import RULES, check_changes, refused_changes
-from airflow_provider_ckpt.job.definition import plain_path, selecting
+from airflow_provider_ckpt.job.definition import plain_path, selection_options
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.model.definition import (
     EventTime,
@@ -98,12 +98,12 @@ OF_FILES = [
 
 
 def test_every_rule_has_a_change_here() -> None:
-    assert [*CHANGES] == [(rule.what, rule.field) for rule in OF_FILES]
+    assert [*CHANGES] == [(rule.kind, rule.field) for rule in OF_FILES]
 
 
-@pytest.mark.parametrize("rule", OF_FILES, ids=lambda rule: f"{rule.what} {rule.field}")
+@pytest.mark.parametrize("rule", OF_FILES, ids=lambda rule: f"{rule.kind} {rule.field}")
 def test_a_rule_alone(rule: Any) -> None:
-    refused = refused_changes(JOB, CHANGES[rule.what, rule.field], CHANGEABLE)
+    refused = refused_changes(JOB, CHANGES[rule.kind, rule.field], CHANGEABLE)
     assert [change.why for change in refused] == ([rule.why] if rule.why else [])
 
 
@@ -136,7 +136,7 @@ def test_any_changes_together_are_refused_exactly_if_one_of_them_is(chosen: set[
     after = replace(JOB, **parts)
     if more:
         after = replace(after, sources={**after.sources, "extra": LIVE})
-    wanted = {rule.why for rule in RULES if (rule.what, rule.field) in chosen and rule.why}
+    wanted = {rule.why for rule in RULES if (rule.kind, rule.field) in chosen and rule.why}
     assert {change.why for change in refused_changes(JOB, after, CHANGEABLE)} == wanted
 
 
@@ -178,7 +178,7 @@ def test_a_source_that_is_over_keeps_what_is_known_of_it() -> None:
         JOB, sources={"history": replace(HISTORY, format=None, paths=(), selects={}), "live": LIVE}, vertices={}
     )
     assert not refused_changes(JOB, over, CHANGEABLE)
-    assert over.keeping(JOB) == JOB
+    assert over.with_ended_parts_of(JOB) == JOB
 
 
 def test_the_golden_definition_is_read_and_written_again() -> None:
@@ -227,14 +227,14 @@ def test_paths_have_one_spelling() -> None:
 
 def test_options_that_may_hold_a_secret_are_not_recorded() -> None:
     options = {"header": "true", "password": "hunter2", "pathGlobFilter": "*.csv"}
-    assert selecting(options) == {"pathglobfilter": "*.csv"}
+    assert selection_options(options) == {"pathglobfilter": "*.csv"}
 
 
 def test_the_table_in_the_docs_has_a_line_for_every_rule() -> None:
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in DOCS.read_text().splitlines()]
     shown = {row[0].replace("`", "").lower(): row[1] for row in rows if len(row) >= 3}
     for rule in RULES:
-        verdict = shown[f"{rule.what}: {rule.field}"]
+        verdict = shown[f"{rule.kind}: {rule.field}"]
         assert re.match("refused" if rule.why else "allowed", verdict), (rule, verdict)
 
 

@@ -59,4 +59,4 @@ def test_what_counts_from_the_start_is_never_over_then() -> None:
     ],
 )
 def test_what_is_due(given: dict[str, str], ran: float, expected: str | None) -> None:
-    assert due(options(**given), ran=ran, now=NOON) == expected
+    assert due(options(**given), elapsed=ran, now=NOON) == expected

@@ -61,7 +61,7 @@ def test_a_duration_is_shown_in_the_largest_whole_unit(seconds: float, shown: st
 def test_what_is_fixed_is_compared_and_the_definition_of_a_job_has_it() -> None:
     fixed = [option.name for option in OPTIONS if option.fixed]
     assert fixed == ["mode"]
-    assert fixed == [rule.field for rule in RULES if rule.what == "job"]
+    assert fixed == [rule.field for rule in RULES if rule.kind == "job"]
     assert set(fixed) <= {one.name for one in fields(JobDefinition)}
 
 

@@ -102,8 +102,8 @@ def test_a_file_that_is_mended_is_read_as_it_is_now(tmp_path: Path) -> None:
     assert load_version(write(tmp_path / "three", 'NAME = "two"')).digest == second.digest, "of what is in it"
     same = load_version(write(tmp_path / "four", 'NAME = "two"  # the second one'))
     assert same.digest == second.digest, "a comment makes no difference"
-    assert [one.is_of(second.digest) for one in (first, second)] == [False, True]
-    assert first.is_of(None)
+    assert [one.matches(second.digest) for one in (first, second)] == [False, True]
+    assert first.matches(None)
 
 
 def test_functions_go_to_workers_with_their_helpers(tmp_path: Path) -> None:

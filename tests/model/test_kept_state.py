@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_ckpt.model.kept_state import KeptState, mistaken
+from airflow_provider_ckpt.model.kept_state import KeptState, confused_states
 
 COUNTS = KeptState("Aggregate", ("day", "tag"), (("a", "b"),), ("count(1)", "sum(n)"))
 JOIN = KeptState("Join", ("id = id", "k = k"), (("a",), ("b",)))
@@ -35,8 +35,8 @@ OF_BOTH, WITH_ALL = (
     ],
 )
 def test_what_can_be_no_correction_is_told(had: list[KeptState], has: list[KeptState]) -> None:
-    assert mistaken(had, has) == (had[0], has[0])
-    assert mistaken([COUNTS, *had], [COUNTS, *has]) == (had[0], has[0])
+    assert confused_states(had, has) == (had[0], has[0])
+    assert confused_states([COUNTS, *had], [COUNTS, *has]) == (had[0], has[0])
 
 
 @pytest.mark.parametrize(
@@ -52,15 +52,15 @@ def test_what_can_be_no_correction_is_told(had: list[KeptState], has: list[KeptS
     ],
 )
 def test_what_may_be_one_is_not(had: list[KeptState], has: list[KeptState]) -> None:
-    assert mistaken(had, has) is None
-    assert mistaken(has, had) is None
+    assert confused_states(had, has) is None
+    assert confused_states(has, had) is None
 
 
 def test_a_stream_that_is_gone_or_new_says_nothing() -> None:
     """One source takes the place of another that has ended."""
     had, has = (KeptState("Deduplicate", ("id",), ((uid, "live"),)) for uid in ("history", "history2"))
-    assert mistaken([had], [has], {"live", "elsewhere"}) is None
-    assert mistaken([had], [has], {"history", "history2"}) is not None
+    assert confused_states([had], [has], {"live", "elsewhere"}) is None
+    assert confused_states([had], [has], {"history", "history2"}) is not None
 
 
 def test_of_a_query_that_runs_a_sum_may_be_one_of_something_else_and_no_other_one() -> None:
@@ -77,7 +77,7 @@ def test_it_is_told_in_words() -> None:
 
 def test_another_bound_is_told() -> None:
     hour, day = (replace(COUNTS, bounds=(f"window of 1 {unit}",)) for unit in ("hour", "day"))
-    assert mistaken([hour], [day]) == (hour, day)
+    assert confused_states([hour], [day]) == (hour, day)
     assert not hour.fits(day)
-    assert mistaken([hour], [hour]) is None
+    assert confused_states([hour], [hour]) is None
     assert "window of 1 hour" in str(hour)

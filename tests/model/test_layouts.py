@@ -23,7 +23,7 @@ def laid_out(*versions: str) -> JobGraph:
     """Return the graph after a series of versions, each of which lists its consumers."""
     found = graph(versions[0])
     for consumers in versions[1:]:
-        found = graph(consumers).laid_out_after(found)
+        found = graph(consumers).with_layouts_after(found)
     return found
 
 
@@ -64,7 +64,7 @@ def test_whoever_plans_the_same_job_again_comes_to_the_same() -> None:
     """Workers and retries plan the same job again."""
     for before, after in (("b", "ab"), ("b", "bd"), ("ab", "b"), ("", "a"), ("a", "a"), ("a", "")):
         changed = laid_out(before, after)
-        assert graph(after).laid_out_after(changed) == changed
+        assert graph(after).with_layouts_after(changed) == changed
 
 
 def test_a_job_that_stays_as_it_is_writes_what_it_always_has() -> None:
@@ -85,4 +85,4 @@ def test_the_golden_graph_is_still_what_it_gives_and_still_reads_back() -> None:
 
 def test_a_vertex_that_comes_is_laid_out_as_ever() -> None:
     other = JobGraph((JobVertex("q", ("q",), ("q",), (), (), False),), ())
-    assert graph("ba").laid_out_after(other) == graph("ba")
+    assert graph("ba").with_layouts_after(other) == graph("ba")

@@ -63,7 +63,7 @@ def test_a_client_refuses_what_the_table_refuses(name: str, value: Any) -> None:
     assign = change.assign_resources if name in RESOURCES else change.assign_workload
     if problem_of(name, value) is None:
         assign("daily", **{name: value})
-        assert change.changes["daily"].named() == {name: value}
+        assert change.changes["daily"].changed_values() == {name: value}
         return
     with pytest.raises((NotReconfigurableError, BadOptionError)):
         assign("daily", **{name: value})

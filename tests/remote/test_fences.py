@@ -243,7 +243,7 @@ def test_w20_a_stop_that_a_jobmaster_has_taken_and_died_of_is_taken_by_the_next(
     master.kill()
     cluster.add(cluster.master())
     cluster.run(lambda: cluster._watched.refresh().status is JobStatus.STOPPED)
-    assert cluster.state.outcomes[name].took_place
+    assert cluster.state.outcomes[name].is_carried_out
 
 
 def test_w13_what_a_jobmaster_had_handed_out_stays_where_it_is_while_that_attempt_may_live(

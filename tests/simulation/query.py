@@ -56,7 +56,7 @@ class ChannelFeed:
             self.of.keys[file.path] = self.key
             self.positions[file.path] = position
 
-    def consumed(self, paths: Collection[str]) -> int | None:
+    def consume(self, paths: Collection[str]) -> int | None:
         return max([self.positions.pop(path) for path in paths if path in self.positions], default=None)
 
     def has_unread(self) -> bool:

@@ -323,7 +323,7 @@ class World:
             last = [outcome for outcome in outcomes if outcome.is_last]
             if len(last) != 1 or outcomes[-1] != last[0]:
                 raise BrokenError(f"request {request} of epoch {epoch} was answered {outcomes}")
-            if request not in changes and last[0].took_place and status not in ("FINISHED", "STOPPED"):
+            if request not in changes and last[0].is_carried_out and status not in ("FINISHED", "STOPPED"):
                 raise BrokenError(f"request {request} is completed, but the run ended {status}")
 
     def _check_cut(self, epoch: int, event: CheckpointCompleted) -> None:

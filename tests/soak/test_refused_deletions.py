@@ -71,11 +71,11 @@ def test_what_could_not_be_deleted_is_tried_again_and_told_once(
         storage.create(f"f{number}/a", b"")
         removal.delete(f"f{number}")
         removal.delete(f"f{number}")
-    removal.try_again()
+    removal.retry()
     assert len(caplog.records) == 12
     storage.refused = lambda path: path == "f9"
-    removal.try_again()
-    removal.try_again()
+    removal.retry()
+    removal.retry()
     assert [path for path, _ in storage.files("")] == ["f9/a"]
 
 
@@ -83,7 +83,7 @@ def test_no_more_is_kept_in_mind_than_can_be(tmp_path: Path) -> None:
     removal = Removal(RefusingStorage(open_storage(f"memory://{tmp_path}"), lambda path: True))
     for number in range(MOST + 5):
         removal.delete(f"f{number}")
-    assert len(removal._left) == MOST
+    assert len(removal._failed) == MOST
 
 
 def test_whoever_was_overtaken_deletes_no_more() -> None:

@@ -66,13 +66,13 @@ def test_a_query_reads_all_producers_by_one_source_also_those_that_come_later(
     first[1].add(7, producers.write(1, 7))
     first[0].add(2, producers.write(0, 2))
     assert read(spark, producers, first[0]) == [1, 2, 107]
-    assert [feed.consumed(taken(producers)) for feed in first] == [2, 7]
+    assert [feed.consume(taken(producers)) for feed in first] == [2, 7]
     first[1].add(8, producers.write(1, 8))
 
     second = producers.feeds(2)  # the job resumes with one more producer
     assert [feed.has_unread() for feed in second] == [False, True, False] or second[0].has_unread()
     for feed in second:
-        feed.consumed(taken(producers))
+        feed.consume(taken(producers))
     assert [feed.has_unread() for feed in second] == [False, True, False]
     second[2].add(1, producers.write(2, 1))  # lower than the numbers that were read of the other producers
     assert read(spark, producers, second[0]) == [108, 201]
@@ -85,9 +85,9 @@ def test_what_was_fed_is_counted_for_each_producer(producers: Producers) -> None
     assert [feed.fed for feed in feeds] == [5, 3, -1]
     feeds[0].add(5, producers.write(0, 5))  # a no-op
     both = {producers.path(0, 5), producers.path(1, 3)}
-    assert feeds[1].consumed(both) == 3
+    assert feeds[1].consume(both) == 3
     assert [feed.has_unread() for feed in feeds] == [True, False, False]
-    assert feeds[2].consumed(both) is None
+    assert feeds[2].consume(both) is None
     assert [feed.fed for feed in producers.feeds(2)] == [5, 3, -1]  # the next driver
 
 
@@ -114,17 +114,17 @@ def test_a_producer_that_comes_while_the_query_lives_is_fed_beside_the_others(
     (only,) = producers.feeds(1, partitions=PARTITIONS[:1])
     only.add(1, producers.write(0, 1))
     assert read(spark, producers, only) == [1]
-    assert only.consumed(taken(producers)) == 1
-    new = only.beside(PARTITIONS[2])
+    assert only.consume(taken(producers)) == 1
+    new = only.for_new_partition(PARTITIONS[2])
     assert (new.fed, new.has_unread(), new.location) == (-1, False, only.location)
     new.add(1, producers.write(2, 1))
     only.add(2, producers.write(0, 2))
     assert (only.has_unread(), new.has_unread()) == (True, True)
     assert read(spark, producers, only) == [2, 201]
     after = taken(producers)
-    assert (only.consumed(after), new.consumed(after)) == (2, 1)
+    assert (only.consume(after), new.consume(after)) == (2, 1)
     assert (only.has_unread(), new.has_unread()) == (False, False)
     again = producers.feeds(2, partitions=(PARTITIONS[0], PARTITIONS[2]))
     for feed in again:
-        feed.consumed(taken(producers))
+        feed.consume(taken(producers))
     assert [(feed.fed, feed.has_unread()) for feed in again] == [(2, False), (1, False)]

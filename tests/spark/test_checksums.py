@@ -139,8 +139,8 @@ def test_what_spark_sums_up_of_its_state_is_copied_too(tmp_path: Path) -> None:
 def test_what_is_forgotten_and_planned_leaves_no_checksum_of_another_content(tmp_path: Path) -> None:
     storage = made(open_storage(tmp_path))
     folder = life(storage, SECOND)
-    folder.forget_planned()
-    assert folder.at_boundary()
+    folder.delete_planned()
+    assert folder.is_at_boundary()
     assert unfit(tmp_path, SECOND) == []
     assert folder.plan_final_batch(BATCHES - 2, 1_700_000_000_000) == BATCHES - 1
     assert unfit(tmp_path, SECOND) == []
@@ -149,7 +149,7 @@ def test_what_is_forgotten_and_planned_leaves_no_checksum_of_another_content(tmp
 def test_another_storage_has_no_checksums(tmp_path: Path) -> None:
     storage = made(open_storage(f"memory://{tmp_path}"))
     folder = life(storage, SECOND)
-    folder.forget_planned()
+    folder.delete_planned()
     folder.plan_final_batch(BATCHES - 2, 1_700_000_000_000)
     assert not storage.exists(f"{folder.path}/offsets/.{BATCHES - 1}.crc")
     assert not storage.exists(f"{folder.path}/.metadata.crc")

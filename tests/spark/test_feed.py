@@ -22,12 +22,12 @@ def test_spark_reads_what_was_fed_in_order_over_compactions_and_restarts(partiti
     partition.write(70)  # published but not fed, because a barrier holds it back
     first = partition.read(feed, maxFilesPerTrigger=20)
     assert flat(first) == [*range(0, 70, 2)]
-    assert feed.consumed(partition.taken()) == 68
+    assert feed.consume(partition.taken()) == 68
     assert not feed.has_unread()
 
     again = partition.feed()
     assert again.fed == 68
-    again.consumed(partition.taken())
+    again.consume(partition.taken())
     for position in range(70, 125, 2):
         again.add(position, partition.write(position))
     assert flat(partition.read(again)) == [*range(70, 125, 2)]
@@ -82,7 +82,7 @@ def test_what_the_driver_before_fed_late_is_not_unread_for_ever(partition: FedPa
     before, successor = partition.feed(), partition.feed()
     before.add(0, partition.write(0))
     paths = {f"{partition.base}/p/{partition.batches[0].files[0].path}".lstrip("/")}
-    assert successor.consumed(paths) == 0  # our query has read it before we checked
+    assert successor.consume(paths) == 0  # our query has read it before we checked
     successor.add(0, partition.batches[0])
     assert not successor.has_unread()
     assert successor.fed == 0
@@ -92,7 +92,7 @@ def test_consumed_files_are_left_out_of_the_next_compaction(partition: FedPartit
     feed = partition.feed()
     for position in range(10):
         feed.add(position, partition.write(position))
-        feed.consumed({f"{partition.base}/p/{partition.batches[position].files[0].path}".lstrip("/")})
+        feed.consume({f"{partition.base}/p/{partition.batches[position].files[0].path}".lstrip("/")})
     newest = max(name for name in partition.entries() if name.endswith(".compact"))
     compact = partition.storage.read(f"{partition.log()}/{newest}").decode()
     assert len(compact.splitlines()) == 3  # the version, the count, and the file that was not consumed at that time
@@ -129,7 +129,7 @@ def test_r4_what_the_query_had_read_before_the_reset_is_not_unread_when_it_is_fe
         feed.add(position, partition.write(position))
     assert flat(partition.read(feed)) == [0, 1, 2]
     feed.reset()
-    assert feed.consumed(partition.taken()) is None
+    assert feed.consume(partition.taken()) is None
     feed.add(2, partition.batches[2])
     assert not feed.has_unread()
     feed.add(3, partition.write(3))
@@ -217,12 +217,12 @@ def test_r8_of_attempts_that_follow_each_other_in_an_epoch_two_feeds_stay(partit
     """
     path = feed_folder("p", EDGES, "a__x")
     before = SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(3, 0, "x"))
-    before.edge.forget_earlier()
+    before.edge.delete_earlier_feeds()
     for number in range(1, 15):
         before.add(number, partition.write(number))
         successor = SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(3, number, "x"))
-        successor.edge.forget_earlier()
-        before.edge.forget_earlier()  # late, without harm to the successor
+        successor.edge.delete_earlier_feeds()
+        before.edge.delete_earlier_feeds()  # late, without harm to the successor
         there = [f"0003-{one:02d}" if one else "0003" for one in (number - 1, number)]
         assert sorted(partition.storage.list(f"{path}/feeds")) == there
         before = successor

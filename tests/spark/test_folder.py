@@ -90,12 +90,12 @@ def test_r12_the_final_batch_fires_every_window_once(counts: Counts, world: Worl
     assert counts.run(folder) == [(0, 10), (10, 10)]
     commit = folder.newest_commit()
     assert commit is not None
-    assert folder.at_boundary()
+    assert folder.is_at_boundary()
     planned = folder.plan_final_batch(commit, 1_700_000_000_000)
-    assert (planned, folder.at_boundary(), folder.is_final()) == (commit + 1, False, True)
+    assert (planned, folder.is_at_boundary(), folder.is_final()) == (commit + 1, False, True)
     assert folder.planned_watermark(planned) == MAX_WATERMARK
     assert counts.run(folder, once=True) == [(20, 5)]
-    assert folder.at_boundary()
+    assert folder.is_at_boundary()
     assert has_checksums(world, "v/1") > 0
     assert counts.run(folder) == []
 
@@ -121,13 +121,13 @@ def test_r4_a_rewound_folder_goes_on_right_after_the_batch_with_its_state(counts
 def test_r2_a_planned_batch_is_no_boundary_until_it_is_forgotten_or_committed(world: World) -> None:
     storage = open_storage(world.base)
     folder = SparkFolder(storage, "v/1")
-    assert folder.at_boundary()
+    assert folder.is_at_boundary()
     for name in ("offsets/0", "commits/0", "offsets/1", "offsets/.1.crc"):
         storage.create(f"v/1/{name}", b"x")
-    assert (folder.newest_offsets(), folder.newest_commit(), folder.at_boundary()) == (1, 0, False)
-    folder.forget_planned()
-    assert folder.at_boundary()
-    folder.forget_planned()
+    assert (folder.newest_offsets(), folder.newest_commit(), folder.is_at_boundary()) == (1, 0, False)
+    folder.delete_planned()
+    assert folder.is_at_boundary()
+    folder.delete_planned()
     assert folder.newest_offsets() == 0
 
 

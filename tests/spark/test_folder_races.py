@@ -91,7 +91,7 @@ def test_r21_a_copy_to_try_a_query_on_forgets_all_that_was_planned_while_it_was_
     copy = SparkFolder(GoesOn(storage), "v/2")
     copy.copy_from(SparkFolder(GoesOn(storage), "v/1"))
     assert (copy.newest_commit(), copy.newest_offsets()) == (0, 2)
-    copy.forget_planned()
+    copy.delete_planned()
     copy.plan_empty_batch()
     assert (copy.newest_commit(), copy.newest_offsets()) == (0, 1)
 

@@ -146,8 +146,8 @@ def test_what_was_read_is_not_unread_for_ever_if_the_feed_lost_its_newest_entry(
         reading.storage.create(feed_entry(reading, 1), content)
     feed, (batch,) = taken_up(reading.storage), [one for _, one in reading.log.records() if isinstance(one, Batch)]
     assert feed.fed == -1
-    feed.may_feed_again(batch)
-    feed.consumed(SeenFiles(reading.storage, f"sources/{EDGE.uid}").advance(0))
+    feed.note_partly_read(batch)
+    feed.consume(SeenFiles(reading.storage, f"sources/{EDGE.uid}").advance(0))
     feed.add(1, batch)
     assert not feed.has_unread()
 

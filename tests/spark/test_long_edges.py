@@ -49,7 +49,7 @@ def read_for_long(partition: FedPartition) -> list[str]:
         for position in range(start, start + 8):
             feed.add(position, partition.write(position))
         assert read(partition, feed) == [*range(start, start + 8)]
-        feed.consumed(partition.taken())
+        feed.consume(partition.taken())
     return lines(partition.base / "c_a__x/sources/a__x", 19)
 
 
@@ -57,7 +57,7 @@ def test_r7_spark_goes_on_from_a_shortened_log_and_compacts_what_is_left(partiti
     """Spark compacts at the same numbers. The new entry has the remaining lines and Spark's own lines."""
     before = read_for_long(partition)
     successor = partition.feed()
-    kept = successor.may_name([partition.batches[FILES - 1]])
+    kept = successor.possible_paths([partition.batches[FILES - 1]])
     for position in range(FILES - len(kept)):
         (partition.base / "p" / partition.batches[position].files[0].path).unlink()
     folder = open_storage(partition.base / "c_a__x")
@@ -66,7 +66,7 @@ def test_r7_spark_goes_on_from_a_shortened_log_and_compacts_what_is_left(partiti
     left = lines(log, 19)
     assert 1 < len(left) < len(before)
     assert left == [before[0], *(line for line in before[1:] if line in left)]
-    successor.consumed(partition.taken())
+    successor.consume(partition.taken())
     assert not successor.has_unread()
 
     for position in range(FILES, 42):

@@ -347,10 +347,10 @@ def test_what_a_failing_store_does_not_delete_stays_and_ends_nothing(
         folders.create(attempt, None)
         made.storage.replace(f"w/{attempt}/metadata", b"{}")
     fault.at = fault.verbs.count + verb
-    folders.forget_before(two, lambda: None)
+    folders.delete_kept_before(two, lambda: None)
     assert f"w/{one} cannot be deleted, and stays for now: the storage failed" in caplog.text
     assert made.storage.list(f"w/{one}") == ["metadata"]
-    folders.forget_before(two, lambda: None)
+    folders.delete_kept_before(two, lambda: None)
     assert sorted(made.storage.list("w")) == sorted([str(two), f"{two}.json"])
 
 
@@ -362,7 +362,7 @@ def test_an_overtaken_attempt_deletes_no_folder(made: Made) -> None:
         raise LogFencedError(log="log", attempt="3", epoch=3)
 
     with pytest.raises(LogFencedError):
-        folders.forget_before(AttemptId(2, 0, "x"), overtaken)
+        folders.delete_kept_before(AttemptId(2, 0, "x"), overtaken)
     assert made.storage.list("w") == [f"{AttemptId(1, 0, 'x')}.json"]
 
 

@@ -181,17 +181,17 @@ def test_a_plan_with_an_unreadable_name_is_forgotten_and_every_other_plan_stays(
     tmp_path: Path, newest: int, orphan: bool, offsets: int, taken: set[str], name: str
 ) -> None:
     folder = folder_with(tmp_path, newest=newest, orphan=orphan, name=name)
-    assert folder.forget_unreadable()
+    assert folder.delete_unreadable()
     assert (folder.newest_commit(), folder.newest_offsets()) == (0, offsets)
     assert SeenFiles(folder.storage, "f/sources/history").advance(100) == taken
     assert folder.storage.list("f/sources/kafka") == ["0"]
-    assert not folder.forget_unreadable()
+    assert not folder.delete_unreadable()
 
 
 def test_a_plan_with_a_file_that_was_given_up_is_forgotten(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, newest=1, orphan=False, name="gone")
-    assert not folder.forget_unreadable({"d:d/0.parquet", "of/another"})
-    assert folder.forget_unreadable({"d:d/gone.parquet"})
+    assert not folder.delete_unreadable({"d:d/0.parquet", "of/another"})
+    assert folder.delete_unreadable({"d:d/gone.parquet"})
     assert (folder.newest_commit(), folder.newest_offsets()) == (0, 0)
     assert SeenFiles(folder.storage, "f/sources/history").advance(100) == {"d:d/0.parquet"}
 

@@ -39,7 +39,7 @@ def test_what_is_recorded_of_it_is_how_its_state_is_cut(world: World) -> None:
 
     def work(script: UserScript) -> None:
         cut = Reconfiguration().assign_workload("counts", state_partitions=3)
-        wait_until(lambda: script.change(cut).took_place, "a change")
+        wait_until(lambda: script.change(cut).is_carried_out, "a change")
         world.put("first", "bad", [{"id": -1, "k": 0}])
 
     world.put_ids("first", 1, 10)
@@ -99,7 +99,7 @@ def test_a_function_that_was_given_to_an_operator_of_another_query_is_neither_pl
     given = Reconfiguration().assign_execution_logic("marked", counting_version(world, "v2"))
 
     def work(script: UserScript) -> None:
-        wait_until(lambda: script.change(given).took_place, "a change")
+        wait_until(lambda: script.change(given).is_carried_out, "a change")
         world.put("first", "bad", [{"id": -1, "k": 0}])
 
     world.put_ids("first", 1, 10)

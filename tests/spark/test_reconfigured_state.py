@@ -20,7 +20,7 @@ from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.model.job_code import JobCode
-from airflow_provider_ckpt.model.kept_state import KeptState, mistaken
+from airflow_provider_ckpt.model.kept_state import KeptState, confused_states
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.spark.plan import job_plan, replacement_query
 from airflow_provider_ckpt.spark.plan.kept_state import kept_state
@@ -209,7 +209,7 @@ def test_what_is_kept_in_another_order_is_another_however_it_is_named(spark: Spa
     for one, turned in (crossed, sums, distinct, in_where, united, fields, sides, *_made_up_by_spark(spark, a)):
         had, has = kept_state(one), kept_state(turned)
         assert not had[0].fits(has[0])
-        assert mistaken(had, has) == (had[0], has[0])
+        assert confused_states(had, has) == (had[0], has[0])
     assert kept_state(sides[0])[0].by == ("va.k", "vb.k")
     both = spark.sql("select sum(l.k), sum(r.k) from va l join vb r on l.id = r.id")
     assert kept_state(both)[0].calls == ("sum(va.k)", "sum(vb.k)")
@@ -286,7 +286,7 @@ def test_a_text_in_what_is_kept_is_told_from_others_and_not_told(spark: SparkSes
     a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
     sums = [F.expr(f"sum(if(sha2(concat(k, '{key}'), 256) > 'it\\'s', id, 0))") for key in ("hunter2", "pepper")]
     kept = [kept_state(a.groupBy(F.concat("k", F.lit("salty"))).agg(*each)) for each in (sums, sums[::-1])]
-    assert mistaken(kept[0], kept[1]) == (kept[0][0], kept[1][0])
+    assert confused_states(kept[0], kept[1]) == (kept[0][0], kept[1][0])
     assert len({*kept[0][0].calls}) == 2
     assert not any(text in str(kept) for text in ("hunter2", "pepper", "salty", "it's"))
 

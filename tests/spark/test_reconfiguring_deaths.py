@@ -262,7 +262,7 @@ def test_a_function_that_never_returned_is_named_when_another_one_is_assigned(
                 told.append(script.change(change))
         finally:
             gate.touch()
-        wait_until(lambda: script.change(change).took_place, "a change behind it")
+        wait_until(lambda: script.change(change).is_carried_out, "a change behind it")
         script.put(20)
 
     with UserScript(world, work):

@@ -137,7 +137,7 @@ def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read
         assert run.status == "STOPPED", run.cause
         again = assign(counting_version(world, "v", marked=edited))
         JobClient(str(world.root), world.job_id).assign_for_next_run(again)
-    assert all(one.took_place for one in told), told
+    assert all(one.is_carried_out for one in told), told
     assert by(world) == ["one", "one", "two", "three", "two"]
 
 

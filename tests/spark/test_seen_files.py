@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_ckpt.spark.query.sources.reader import StreamReader
 from airflow_provider_ckpt.sparkfiles import seen_files
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
-from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, forget_after, log_offset, normal_path
+from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, log_offset, normal_path, rewind_log
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import WrappedStorage
@@ -143,7 +143,7 @@ def test_r4_a_log_goes_back_to_an_offset_also_over_a_compaction(tmp_path: Path) 
         for number in range(10, 19):
             write(storage, str(number), number)
         write(storage, "19.compact", *range(20))
-        forget_after(storage, "s", offset)
+        rewind_log(storage, "s", offset)
         newest = max((int(name.partition(".")[0]) for name in storage.list("s")), default=-1)
         assert newest == offset
         assert SeenFiles(storage, "s").advance(1000) == {f"d/{n} .parquet" for n in range(offset + 1)}

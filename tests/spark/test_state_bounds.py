@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
-from airflow_provider_ckpt.model.kept_state import mistaken
+from airflow_provider_ckpt.model.kept_state import confused_states
 from airflow_provider_ckpt.spark.plan.kept_state import kept_state
 from tests.spark.harness import World
 from tests.spark.jobs import windows
@@ -93,15 +93,15 @@ def test_another_bound_is_told_apart(
     spark: SparkSession, world: World, before: Query, after: Query, shown: tuple[str, str]
 ) -> None:
     had, has = bounds(spark, world, before), bounds(spark, world, after)
-    found = mistaken(had, has)
+    found = confused_states(had, has)
     assert found is not None
     assert [text in str(kept) for text, kept in zip(shown, found, strict=True)] == [True, True]
-    assert mistaken(had, bounds(spark, world, before)) is None
+    assert confused_states(had, bounds(spark, world, before)) is None
 
 
 def test_a_column_may_be_renamed(spark: SparkSession, world: World) -> None:
     before, after = by("round(price, 1)"), by("round(amount, 1)")
-    assert mistaken(bounds(spark, world, before), bounds(spark, world, after, renamed=True)) is None
+    assert confused_states(bounds(spark, world, before), bounds(spark, world, after, renamed=True)) is None
 
 
 def test_another_length_of_a_window_is_refused_before_anything_is_written(world: World) -> None:

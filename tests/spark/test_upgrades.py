@@ -118,7 +118,7 @@ def test_operators_come_while_the_driver_lives(world: World) -> None:
     def work(script: UserScript) -> None:
         script.put(10)
         told.append(upgrade(script, with_more(world, "v2")))
-        assert told[-1].took_place, told
+        assert told[-1].is_carried_out, told
         assert script.client.look().status == "RUNNING"
         script.put(20)
         wait_until(lambda: (world.released_count("copies"), world.released_count("old")) == (10, 5), "the new sinks")
@@ -188,7 +188,7 @@ def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
     def work(script: UserScript) -> None:
         script.put(10)
         told.append(upgrade(script, v2, allow_non_restored_state=True))
-        assert not told[0].took_place, told
+        assert not told[0].is_carried_out, told
         open_.set()
         script.put(20)
         wait_until(lambda: world.released_count("copies") == 30, "what was held")
@@ -381,7 +381,7 @@ def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World
     with UserScript(world, work, end="nothing"):
         run = world.run(counting(world), hear)
     assert run.status == "STOPPED", run.cause
-    assert told[0].took_place, told
+    assert told[0].is_carried_out, told
     assert client.is_asked_to_leave(2), "whoever looks why it has stopped"
     state = world.state()
     assert state.epoch == 2

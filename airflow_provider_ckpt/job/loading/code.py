@@ -44,13 +44,17 @@ def _code(spec: ModuleSpec | None, job: Job, reference: str) -> JobCode | None:
     tree = None if spec is None else tree_of(spec)
     if spec is None or tree is None:
         return None
-    defined = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef) and one.decorator_list}
+    defined = {
+        statement.name: statement
+        for statement in tree.body
+        if isinstance(statement, ast.FunctionDef) and statement.decorator_list
+    }
     names = {uid: getattr(operator.function, "__name__", "") for uid, operator in job.operators.items()}
-    own = {uid: defined[name] for uid, name in names.items() if name in defined}
-    rest = [one for one in without_docstring(tree.body) if one not in own.values()]
-    functions = {uid: digest_of([one]) for uid, one in own.items()}
+    decorated = {uid: defined[name] for uid, name in names.items() if name in defined}
+    other_statements = [statement for statement in without_docstring(tree.body) if statement not in decorated.values()]
+    functions = {uid: digest_of([statement]) for uid, statement in decorated.items()}
     imported = FollowedImports(reference).specs(tree, spec.parent or "")
-    return JobCode(digest_of(rest), functions, {name: _digest(one) for name, one in imported.items()})
+    return JobCode(digest_of(other_statements), functions, {name: _digest(module) for name, module in imported.items()})
 
 
 def _digest(spec: ModuleSpec) -> str:

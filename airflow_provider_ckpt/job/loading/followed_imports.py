@@ -24,19 +24,18 @@ class FollowedImports:
     def __init__(self, reference: str) -> None:
         target, _, from_file = parts_of(reference)
         folder, package = os.path.dirname(os.path.realpath(target)), target.partition(".")[0]
-        beside = owned_by(folder) if from_file else lambda name: False
+        is_in_folder = owned_by(folder) if from_file else lambda name: False
         if from_file:
-            above, package = package_around(folder)
-        self.owns: Callable[[str], bool] = lambda name: name == package or beside(name)
-        self._path = [folder, above] if from_file else None
+            path_entry, package = package_around(folder)
+        self.owns: Callable[[str], bool] = lambda name: name == package or is_in_folder(name)
+        self._path = [folder, path_entry] if from_file else None
         self._specs: dict[str, ModuleSpec | None] = {}
 
     def specs(self, tree: ast.Module, package: str) -> dict[str, ModuleSpec]:
         """Return the spec of each module that ``tree`` imports, directly or through other modules, by name.
 
         Args:
-            tree: Source of the first module.
-            package: Package of that module, for relative imports.
+            package: Package of the module with that source, for relative imports.
         """
         waiting = [*imported(tree, package)]
         while waiting:
@@ -48,9 +47,9 @@ class FollowedImports:
                 waiting += [name, parent]
                 continue
             spec = self._specs[name] = self._spec(name, self._specs.get(parent))
-            of_module = None if spec is None else tree_of(spec)
-            if spec is not None and of_module is not None:
-                waiting += imported(of_module, spec.parent or "")
+            module_tree = None if spec is None else tree_of(spec)
+            if spec is not None and module_tree is not None:
+                waiting += imported(module_tree, spec.parent or "")
         return {name: spec for name, spec in self._specs.items() if spec is not None}
 
     def _spec(self, name: str, parent: ModuleSpec | None) -> ModuleSpec | None:

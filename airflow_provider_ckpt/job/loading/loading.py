@@ -53,7 +53,6 @@ def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
     module's package.
 
     Args:
-        reference: Reference of the job.
         params: Values for ``job.param``.
 
     Raises:
@@ -70,10 +69,10 @@ def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
 def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
     """Return the job and its module, like :func:`load_job`."""
     target, name, from_file = parts_of(reference)
-    read = _load_file if from_file else _load_module
+    run_code = _load_file if from_file else _load_module
     given = Params(params)
     with giving(given):
-        module = read(reference, target, name, given)
+        module = run_code(reference, target, name, given)
     return LoadedJob(getattr(module, name), module, from_file)
 
 
@@ -117,7 +116,7 @@ def _load_file(reference: str, target: str, attribute: str, params: Params) -> M
     if spec is None or spec.loader is None:
         raise no_source(reference)
     folder = os.path.dirname(path) + os.sep
-    with _cleaning_up(lambda module: origin_of(module).startswith(folder)):
+    with _undo_on_error(lambda module: origin_of(module).startswith(folder)):
         if os.path.dirname(path) not in sys.path:
             sys.path.insert(0, os.path.dirname(path))
         importlib.invalidate_caches()
@@ -136,7 +135,7 @@ def _load_file(reference: str, target: str, attribute: str, params: Params) -> M
 
 def _load_module(reference: str, target: str, attribute: str, params: Params) -> ModuleType:
     package = target.partition(".")[0]
-    with _cleaning_up(lambda module: module.__name__.partition(".")[0] == package):
+    with _undo_on_error(lambda module: module.__name__.partition(".")[0] == package):
         importlib.invalidate_caches()
         try:
             module = _import(target, params)
@@ -152,14 +151,14 @@ def _load_module(reference: str, target: str, attribute: str, params: Params) ->
 
 def _import(target: str, params: Params) -> ModuleType:
     """Import the module. Import it again if its parameters may have other values now."""
-    before = sys.modules.get(target)
-    if before is None or not (params.given or any(job.params for job in _jobs(before).values())):
+    module = sys.modules.get(target)
+    if module is None or not (params.given or any(job.params for job in _jobs(module).values())):
         return importlib.import_module(target)
     del sys.modules[target]
     try:
         return importlib.import_module(target)
     except BaseException:
-        sys.modules[target] = before
+        sys.modules[target] = module
         raise
 
 
@@ -199,8 +198,8 @@ def check_job(reference: str, module: ModuleType, name: str, params: Params) -> 
 
 
 def import_error(reference: str, error: BaseException, folder: str) -> JobImportError:
-    said = str(error)
-    text = type(error).__name__ + (f": {said}" if said else "")
+    message = str(error)
+    text = type(error).__name__ + (f": {message}" if message else "")
     return JobImportError(reference=reference, location=_last_user_line(error, folder), error=text)
 
 
@@ -220,7 +219,7 @@ def _last_user_line(error: BaseException, folder: str) -> str:
 
 
 @contextmanager
-def _cleaning_up(is_users: Callable[[ModuleType], bool]) -> Iterator[None]:
+def _undo_on_error(is_users: Callable[[ModuleType], bool]) -> Iterator[None]:
     """Undo changes of ``sys.path`` and remove the user's modules after an error, so that a second try sees a repaired
     file.
 
@@ -234,11 +233,11 @@ def _cleaning_up(is_users: Callable[[ModuleType], bool]) -> Iterator[None]:
         for name, module in list(sys.modules.items()):
             new = modules.get(name) is not module
             if new and is_users(module) and not is_foreign(origin_of(module)):
-                _put_back(name, modules.get(name))
+                _restore_module(name, modules.get(name))
         raise
 
 
-def _put_back(name: str, module: ModuleType | None) -> None:
+def _restore_module(name: str, module: ModuleType | None) -> None:
     if module is None:
         del sys.modules[name]
     else:

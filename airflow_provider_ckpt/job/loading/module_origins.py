@@ -35,17 +35,17 @@ def without_namesakes(folder: str) -> Iterator[None]:
 
     ``folder`` must be on ``sys.path`` and end with a separator.
     """
-    tops = {name for name, module in list(sys.modules.items()) if _is_namesake(name, module, folder)}
-    aside = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in tops}
-    for name in aside:
+    namesakes = {name for name, module in list(sys.modules.items()) if _is_namesake(name, module, folder)}
+    removed = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in namesakes}
+    for name in removed:
         del sys.modules[name]
     try:
         yield
     except BaseException:
-        sys.modules.update(aside)
+        sys.modules.update(removed)
         raise
-    for name, module in aside.items():
-        if sys.modules.get(name.partition(".")[0]) in (None, aside.get(name.partition(".")[0])):
+    for name, module in removed.items():
+        if sys.modules.get(name.partition(".")[0]) in (None, removed.get(name.partition(".")[0])):
             sys.modules[name] = module
 
 
@@ -53,8 +53,8 @@ def _is_namesake(name: str, module: ModuleType, folder: str) -> bool:
     if "." in name or name == "__main__" or not isinstance(module, ModuleType):
         return False
     origin = origin_of(module)
-    own = [os.path.join(folder, f"{name}.py"), os.path.join(folder, name, "__init__.py")]
-    if not origin or origin in own or is_foreign(origin) or not any(map(os.path.isfile, own)):
+    files = [os.path.join(folder, f"{name}.py"), os.path.join(folder, name, "__init__.py")]
+    if not origin or origin in files or is_foreign(origin) or not any(map(os.path.isfile, files)):
         return False
-    found = PathFinder.find_spec(name)
-    return found is not None and bool(found.origin) and os.path.realpath(str(found.origin)) in own
+    spec = PathFinder.find_spec(name)
+    return spec is not None and bool(spec.origin) and os.path.realpath(str(spec.origin)) in files

@@ -49,7 +49,7 @@ class ModuleSpace(MetaPathFinder):
         self.package.__package__ = self.name
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
+    def importable(self) -> Iterator[None]:
         """Make its modules importable until it is closed. After an error none of them is left."""
         importlib.invalidate_caches()
         sys.modules[self.name] = self.package
@@ -69,10 +69,10 @@ class ModuleSpace(MetaPathFinder):
 
     def digest(self) -> str:
         """Return a digest of the code that was read so far, without comments, docstrings and layout."""
-        found = hashlib.sha256()
+        hasher = hashlib.sha256()
         for name, source in sorted(self._sources.items()):
-            found.update(f"{name}\0{digest_of([ast.parse(source)])}\0".encode("utf-8", "surrogatepass"))
-        return found.hexdigest()[:16]
+            hasher.update(f"{name}\0{digest_of([ast.parse(source)])}\0".encode("utf-8", "surrogatepass"))
+        return hasher.hexdigest()[:16]
 
     def run_file(self, path: str, stem: str) -> ModuleType:
         """Run a file and return its module, under the name with which its helpers would import it."""
@@ -115,7 +115,7 @@ class _NoSource(Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        _forget_loader(module)
+        _remove_loader(module)
 
 
 class _SourceLoader(Loader):
@@ -134,7 +134,7 @@ class _SourceLoader(Loader):
         if source is None:
             raise ImportError(f"{origin} is no Python source, and cannot be loaded next to the running job")
         code = self._space.compile(name, source, origin)
-        _forget_loader(module)
+        _remove_loader(module)
         exec(code, module.__dict__)
 
     def _source(self, name: str, origin: str) -> str | None:
@@ -150,7 +150,7 @@ class _SourceLoader(Loader):
         return None if get_source is None else get_source(name)
 
 
-def _forget_loader(module: ModuleType) -> None:
+def _remove_loader(module: ModuleType) -> None:
     """Remove the loader, which would be pickled with the module for workers that do not have its class."""
     spec = module.__spec__
     module.__loader__ = None
@@ -164,20 +164,20 @@ class _Imports(ast.NodeTransformer):
         self._space = space
 
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
-        found: list[ast.stmt] = []
+        imports: list[ast.stmt] = []
         for alias in node.names:
             top, dot, _ = alias.name.partition(".")
             if not self._space.owns(top):
-                found.append(ast.Import([alias]))
+                imports.append(ast.Import([alias]))
             elif not dot:
-                found.append(ast.ImportFrom(self._space.name, [ast.alias(top, alias.asname)], 0))
+                imports.append(ast.ImportFrom(self._space.name, [ast.alias(top, alias.asname)], 0))
             elif alias.asname:
-                found.append(ast.Import([ast.alias(f"{self._space.name}.{alias.name}", alias.asname)]))
+                imports.append(ast.Import([ast.alias(f"{self._space.name}.{alias.name}", alias.asname)]))
             else:
                 parent, _, last = f"{self._space.name}.{alias.name}".rpartition(".")
-                found.append(ast.ImportFrom(parent, [ast.alias(last, "_ckpt_imported")], 0))
-                found.append(ast.ImportFrom(self._space.name, [ast.alias(top, None)], 0))
-        return [ast.copy_location(one, node) for one in found]
+                imports.append(ast.ImportFrom(parent, [ast.alias(last, "_ckpt_imported")], 0))
+                imports.append(ast.ImportFrom(self._space.name, [ast.alias(top, None)], 0))
+        return [ast.copy_location(statement, node) for statement in imports]
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
         if node.level or node.module is None or not self._space.owns(node.module.partition(".")[0]):

@@ -45,9 +45,9 @@ def _specs(loaded: LoadedJob, reference: str) -> dict[str, ModuleSpec]:
         return {}
     specs = followed.specs(tree, spec.parent or "")
     for name, module in list(sys.modules.items()):
-        of_module = getattr(module, "__spec__", None)
-        if isinstance(of_module, ModuleSpec) and of_module.name == name and followed.owns(name.partition(".")[0]):
-            specs[name] = of_module
+        module_spec = getattr(module, "__spec__", None)
+        if isinstance(module_spec, ModuleSpec) and module_spec.name == name and followed.owns(name.partition(".")[0]):
+            specs[name] = module_spec
     if not from_file:
         specs[target] = spec
     return specs

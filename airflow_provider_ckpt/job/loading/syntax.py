@@ -17,32 +17,32 @@ _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionD
 
 def digest_of(nodes: Iterable[ast.AST]) -> str:
     """Return a digest of the nodes in their order, 16 hexadecimal digits."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     stack: list[Any] = [*nodes][::-1]
     while stack:  # no recursion, because a long chain of calls is a deep tree
-        one = stack.pop()
-        if one is _END:
-            found.update(b")")
-        elif isinstance(one, (ast.AST, list)):
-            found.update(f"{type(one).__name__}(".encode())
+        node = stack.pop()
+        if node is _END:
+            hasher.update(b")")
+        elif isinstance(node, (ast.AST, list)):
+            hasher.update(f"{type(node).__name__}(".encode())
             stack.append(_END)
-            stack += _parts(one)[::-1]
+            stack += _children(node)[::-1]
         else:
-            text = repr(one).encode("utf-8", "surrogatepass")
-            found.update(b"%s %d " % (type(one).__name__.encode(), len(text)) + text)
-    return found.hexdigest()[:16]
+            text = repr(node).encode("utf-8", "surrogatepass")
+            hasher.update(b"%s %d " % (type(node).__name__.encode(), len(text)) + text)
+    return hasher.hexdigest()[:16]
 
 
-def _parts(one: ast.AST | list[Any]) -> list[Any]:
-    if isinstance(one, list):
-        return one
+def _children(node: ast.AST | list[Any]) -> list[Any]:
+    if isinstance(node, list):
+        return node
     parts: list[Any] = []
-    for name, value in ast.iter_fields(one):
-        if name == "body" and isinstance(one, _WITH_DOCSTRING):
+    for name, value in ast.iter_fields(node):
+        if name == "body" and isinstance(node, _WITH_DOCSTRING):
             value = without_docstring(value)
         if value is not None and value != [] and name not in _UNUSED:
             parts += [name, value]
-    if isinstance(one, ast.Constant) and one.value is None:
+    if isinstance(node, ast.Constant) and node.value is None:
         parts.append(None)
     return parts
 

@@ -30,7 +30,6 @@ class Version:
     """A loaded version.
 
     Args:
-        job: The job.
         package: Package of its modules. Their functions are pickled by value, because no executor can import them.
         digest: Digest of the code that was read, including the modules that came with it.
         forget: Removes its modules, if none of them is used.
@@ -41,7 +40,7 @@ class Version:
     digest: str
     forget: Callable[[], None]
 
-    def is_of(self, digest: str | None) -> bool:
+    def matches(self, digest: str | None) -> bool:
         """Return whether the version has that digest. None matches any version."""
         return digest in (None, self.digest)
 
@@ -63,8 +62,10 @@ def load_version(
     path = path_of(reference, target) if from_file else None
     if path is not None and not path.endswith(".py"):
         raise no_source(reference)
-    space = _of_package(reference, target, check) if path is None else _of_folder(os.path.dirname(path), check)
-    with space.opened(), giving(given):
+    space = (
+        _space_of_package(reference, target, check) if path is None else _space_of_folder(os.path.dirname(path), check)
+    )
+    with space.importable(), giving(given):
         try:
             if path is None:
                 module = space.run_module(target)
@@ -82,7 +83,7 @@ def load_version(
     return Version(getattr(module, name), space.package, space.digest(), space.close)
 
 
-def _of_folder(folder: str, check: Callable[[str], None] | None) -> ModuleSpace:
+def _space_of_folder(folder: str, check: Callable[[str], None] | None) -> ModuleSpace:
     return ModuleSpace([folder], owned_by(folder), check)
 
 
@@ -109,7 +110,7 @@ def owned_by(folder: str) -> Callable[[str], bool]:
     return owns
 
 
-def _of_package(reference: str, target: str, check: Callable[[str], None] | None) -> ModuleSpace:
+def _space_of_package(reference: str, target: str, check: Callable[[str], None] | None) -> ModuleSpace:
     package = target.partition(".")[0]
     folders = [entry for entry in sys.path if PathFinder.find_spec(package, [entry or os.getcwd()]) is not None]
     if not folders:

@@ -47,38 +47,32 @@ def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool,
     its user wants. It ends at once with a savepoint, or drains.
 
     Args:
-        options: Options of the run.
         live: Uids of the unbounded sources.
-        is_new: True for the first run of the job.
         now: Epoch seconds of the wall clock.
-
-    Raises:
-        BadOptionError: the time has passed.
     """
-    over = passed(options, now)
-    if not is_new or over is None or (over.ends == "drain" and not live):
+    deadline = passed(options, now)
+    if not is_new or deadline is None or (deadline.ends == "drain" and not live):
         return
-    reader = "it" if over.ends == "stop" else f"its live sources ({', '.join(sorted(live))})"
+    reader = "it" if deadline.ends == "stop" else f"its live sources ({', '.join(sorted(live))})"
     raise BadOptionError(
         "{option}={at} has passed (it is {now} now), and job {job_id!r} has not run: {reader} would read nothing. "
         "Give a time in the future",
         job_id=options.job_id,
-        option=over.option,
-        at=over.at.isoformat(),
+        option=deadline.option,
+        at=deadline.at.isoformat(),
         now=datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="seconds"),
         reader=reader,
     )
 
 
-def due(options: RunOptions, *, ran: float, now: float) -> Ending | None:
+def due(options: RunOptions, *, elapsed: float, now: float) -> Ending | None:
     """Return how a run must end now, or None.
 
     Args:
-        options: Options of the run.
-        ran: Seconds for which the run is RUNNING.
+        elapsed: Seconds for which the run is RUNNING.
         now: Epoch seconds of the wall clock.
     """
-    over = passed(options, now)
-    if over is not None:
-        return over.ends
-    return next((ends for _, ends, after in _given(options, kinds.DURATION) if ran >= after), None)
+    deadline = passed(options, now)
+    if deadline is not None:
+        return deadline.ends
+    return next((ends for _, ends, duration in _given(options, kinds.DURATION) if elapsed >= duration), None)

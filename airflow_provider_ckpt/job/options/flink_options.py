@@ -51,18 +51,18 @@ def flink_values(given: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str
     """
     if not isinstance(given, Mapping):
         raise BadOptionError(option="options", value=type(given).__name__, expected="texts by Flink's keys")
-    found: dict[str, Any] = {}
-    named: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    key_of: dict[str, str] = {}
     for key, value in given.items():
         option = _option(key)
-        read = _read(option.kind, _text(value, key), key)
-        if found.setdefault(option.name, read) != read:
-            first = named[option.name]
-            raise _given_twice(first, given[first], key, value)
-        named[option.name] = key
-    for name, key in named.items():
-        _refuse_other(name, typed.get(name), key, given[key], found[name])
-    return found
+        kept = _read(option.kind, _text(value, key), key)
+        if values.setdefault(option.name, kept) != kept:
+            first_key = key_of[option.name]
+            raise _given_twice(first_key, given[first_key], key, value)
+        key_of[option.name] = key
+    for name, key in key_of.items():
+        _refuse_other(name, typed.get(name), key, given[key], values[name])
+    return values
 
 
 def _option(key: object) -> Option:
@@ -80,11 +80,11 @@ def _text(value: object, key: str) -> str:
     return str(value).strip()
 
 
-def _refuse_other(name: str, typed: Any, key: str, given: Any, read: Any) -> None:
+def _refuse_other(name: str, typed: Any, key: str, given: Any, kept: Any) -> None:
     """Refuse a different value under the option's own name. A default value is allowed, because it looks like one that
     is not given."""
     option = BY_NAME[name]
-    if typed is not None and option.read(typed) not in (read, option.default):
+    if typed is not None and option.read(typed) not in (kept, option.default):
         raise _given_twice(name, typed, key, given)
 
 
@@ -123,10 +123,10 @@ def _size(text: str, key: str) -> int:
 
 
 def _amount(text: str, units: Mapping[str, float]) -> float | None:
-    found = _AMOUNT.fullmatch(text)
-    if found is None or int(found[1]) > _LARGEST or found[2].lower() not in units:
+    match = _AMOUNT.fullmatch(text)
+    if match is None or int(match[1]) > _LARGEST or match[2].lower() not in units:
         return None
-    return int(found[1]) * units[found[2].lower()]
+    return int(match[1]) * units[match[2].lower()]
 
 
 def _flag(text: str, key: str) -> bool:

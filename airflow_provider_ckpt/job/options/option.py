@@ -58,7 +58,6 @@ class Option:
         """Return the kept value of a given one.
 
         Args:
-            value: The given value.
             name: Name under which it was given.
 
         Raises:
@@ -90,15 +89,15 @@ def about(
     return {"option": option}
 
 
-def declared(one: Field[Any]) -> Option:
+def declared(field: Field[Any]) -> Option:
     """Return the option of a field with metadata of :func:`about`."""
-    option: Option = one.metadata["option"]
-    default = one.default if one.default_factory is MISSING else one.default_factory()
+    option: Option = field.metadata["option"]
+    default = field.default if field.default_factory is MISSING else field.default_factory()
     return replace(
         option,
-        name=one.name,
+        name=field.name,
         default=None if default is MISSING else default,
         required=default is MISSING,
-        flag="--" + one.name.replace("_", "-") if option.flag == "" else option.flag,
-        argument=option.argument if option.argument != "" else one.name,
+        flag="--" + field.name.replace("_", "-") if option.flag == "" else option.flag,
+        argument=option.argument if option.argument != "" else field.name,
     )

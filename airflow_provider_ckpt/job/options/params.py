@@ -73,11 +73,6 @@ class Params:
     def read(self, job: str | None, name: str, default: str | NotGiven | None) -> str | None:
         """Return the value of a parameter. Each error has the line that reads it.
 
-        Args:
-            job: Name of the job.
-            name: Name of the parameter.
-            default: Its default.
-
         Raises:
             InvalidJobError: the name or the default is bad, there is neither a value nor a default, or the name is new
                 and the file has been loaded.
@@ -131,12 +126,12 @@ class Params:
                 )
 
 
-def _not_possible(job: str | None, location: str, what: str, expected: str) -> InvalidJobError:
+def _not_possible(job: str | None, location: str, subject: str, expected: str) -> InvalidJobError:
     return InvalidJobError(
         "job {job!r} ({location}): the {what} of a parameter is not possible; expected {expected}.",
         job=job,
         location=location,
-        what=what,
+        what=subject,
         expected=expected,
     )
 

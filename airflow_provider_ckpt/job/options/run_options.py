@@ -296,7 +296,11 @@ class RunOptions:
 
     def public_json(self) -> dict[str, Any]:
         """Return :meth:`to_json` without secrets, for the journal and for logs."""
-        hidden = {o.name: o.kind.public(getattr(self, o.name)) for o in OPTIONS if o.kind.public is not None}
+        hidden = {
+            option.name: option.kind.public(getattr(self, option.name))
+            for option in OPTIONS
+            if option.kind.public is not None
+        }
         return {**self.to_json(), **hidden}
 
     @classmethod
@@ -319,17 +323,13 @@ class RunOptions:
         return cls(**values)
 
 
-OPTIONS: tuple[Option, ...] = tuple(declared(one) for one in fields(RunOptions))
+OPTIONS: tuple[Option, ...] = tuple(declared(field) for field in fields(RunOptions))
 """All options in the order of the fields."""
 BY_NAME = {option.name: option for option in OPTIONS}
 
 
 def check_ending(given: list[str]) -> None:
-    """Refuse more than one of the options that end a run. ``given`` has their names.
-
-    Raises:
-        BadOptionError: there is more than one.
-    """
+    """Refuse more than one of the options that end a run. ``given`` has their names."""
     if len(given) > 1:
         raise BadOptionError(
             "the options {options} exclude each other: a run ends in one way. Give one of them.",

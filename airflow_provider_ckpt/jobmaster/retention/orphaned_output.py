@@ -29,7 +29,7 @@ from itertools import groupby
 from airflow_provider_ckpt.jobmaster.retention.garbage import Garbage, Reason, garbage_of
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.sinks.sink import BoundSink, attempt_of
-from airflow_provider_ckpt.sparkfiles.attempt_folders import published_last
+from airflow_provider_ckpt.sparkfiles.attempt_folders import last_publisher
 from airflow_provider_ckpt.storage.layout import prepared_path, subtask_log_path, subtask_path
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.storage import Storage
@@ -145,7 +145,7 @@ def orphans(subtask_files: SubtaskFiles) -> Iterator[Garbage]:
     """Yield the leftovers of a subtask that is in the job's graph. Feeds belong to their consumer: see
     :func:`old_feeds`."""
     over, named = subtask_files.over, subtask_files.named_folders
-    last_publisher = published_last(subtask_files.records)
+    last_publisher = last_publisher(subtask_files.records)
     kept_attempts = {batch.attempt for batch in subtask_files.publishable}
     for unit in _units(subtask_files.files):
         part = unit.path.partition("/")[0]

@@ -148,7 +148,7 @@ class Retention:
         # no step decides anything or depends on another one, so a failed step is repeated after a later checkpoint
         steps: list[Callable[[], None]] = [
             *(partial(self._write_metadata, checkpoint) for checkpoint in list(self._without_copy.values())),
-            self._removal.try_again,
+            self._removal.retry,
             lambda: self._delete_old(min(checkpoint.checkpoint for checkpoint in retained)),
             lambda: self._compact(completed.at),
             *(partial(self._discard, subtask, retained) for subtask in completed.subtasks),

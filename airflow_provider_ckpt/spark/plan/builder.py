@@ -199,7 +199,7 @@ class SourceCalls:
             select=choice_of(operator, self.ends, self.followed),
         )
         reader.options(**operator.options.to_spark())
-        if operator.options.decided:
+        if operator.options.is_override:
             reader.hold_limits()
         return reader
 

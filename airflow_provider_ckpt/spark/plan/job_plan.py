@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
-from airflow_provider_ckpt.job.definition import plain_path, selecting, sink_definitions, source_definition
+from airflow_provider_ckpt.job.definition import plain_path, selection_options, sink_definitions, source_definition
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options.run_options import Mode, RunOptions, RuntimeMode
 from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
@@ -175,7 +175,7 @@ def _definition(
                 sources[operator.uid],
                 format=read.format.lower(),
                 paths=tuple(plain_path(redact_uri(path)) for path in read.paths),
-                selects=selecting(read.options),
+                selects=selection_options(read.options),
                 topics=dict(read.topics),
             )
     inputs = {uid: operator.input_uids for uid, operator in job.operators.items() if operator.inputs}

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations
 
 from airflow_provider_ckpt.job.operators import Operator
-from airflow_provider_ckpt.model.kept_state import mistaken
+from airflow_provider_ckpt.model.kept_state import confused_states
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder, can_drop
 from airflow_provider_ckpt.spark.plan.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import refusal, streams
@@ -105,5 +105,5 @@ def _problem(current: BuiltQuery, changed: BuiltQuery) -> str | None:
     if not current.stateful:
         return None
     common = streams(current.frame).keys() & streams(changed.frame).keys()
-    difference = mistaken(kept_state(current.frame), kept_state(changed.frame), common)
+    difference = confused_states(kept_state(current.frame), kept_state(changed.frame), common)
     return None if difference is None else f"it would keep {difference[1]} instead of {difference[0]}"

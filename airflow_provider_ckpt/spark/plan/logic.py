@@ -98,7 +98,7 @@ class LogicLoader:
             with self._lock:
                 is_first = self._cached(reference, digest) is None
                 version = self._replacements.setdefault((reference, digest), current)
-                if is_first and not version.is_of(digest):
+                if is_first and not version.matches(digest):
                     self.changed.append(OtherContents(reference, str(digest), version.digest))
         return version
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, zip_longest
 
-from airflow_provider_ckpt.job.definition import plain_path, selecting
+from airflow_provider_ckpt.job.definition import plain_path, selection_options
 from airflow_provider_ckpt.model.definition import EventTime
-from airflow_provider_ckpt.model.kept_state import mistaken
+from airflow_provider_ckpt.model.kept_state import confused_states
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery
 from airflow_provider_ckpt.spark.plan.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import (
@@ -66,7 +66,7 @@ def _problems_of_state(current: BuiltQuery, changed: BuiltQuery) -> Iterator[str
     before, after = streams(current.frame), streams(changed.frame)
     differing = [(a, b) for a, b in zip_longest(had, has) if a is None or b is None or not a.fits(b)]
     if before != after:  # a source has ended, and is left out
-        differing = list(filter(None, [mistaken(had, has, before.keys() & after.keys())]))
+        differing = list(filter(None, [confused_states(had, has, before.keys() & after.keys())]))
     for a, b in differing:
         yield f"its state would be taken for another: it keeps {b or 'none'} instead of {a or 'none'}"
 
@@ -95,9 +95,13 @@ def _column(mark: EventTime | None) -> str:
 
 def _identity(reads: SourceReads) -> tuple[object, ...]:
     """Return the identity of the files or topics. With another one, data would be read again or not at all."""
-    return reads.format.lower(), tuple(map(plain_path, reads.paths)), tuple(sorted(selecting(reads.options).items()))
+    return (
+        reads.format.lower(),
+        tuple(map(plain_path, reads.paths)),
+        tuple(sorted(selection_options(reads.options).items())),
+    )
 
 
 def _shown(reads: SourceReads) -> str:
-    chosen = "".join(f", {key}={value}" for key, value in selecting(reads.options).items())
+    chosen = "".join(f", {key}={value}" for key, value in selection_options(reads.options).items())
     return f"{reads.format} {', '.join(map(redact_uri, reads.paths))}{chosen}"

@@ -12,7 +12,7 @@ from functools import partial
 
 from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.reconfigured import loaded
+from airflow_provider_ckpt.job.reconfigured import load_other_version
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.words import ckpt_command
@@ -30,7 +30,7 @@ def refuse_foreign(places: CodePlaces, run: LoadedRun, decision: Decision) -> No
     """
     for uid, reference, _ in _assigned(decision):
         try:
-            loaded(uid, reference, partial(places.check, reference))
+            load_other_version(uid, reference, partial(places.check, reference))
         except UnfitLogicError as error:
             raise unfit(uid, reference, error.data["problem"], run) from error
 
@@ -46,7 +46,7 @@ def refuse_edited(logic: LogicLoader, run: LoadedRun, decision: Decision) -> Non
         if assigned is None or uid not in run.job.operators or logic.places.is_own(reference):
             continue
         try:
-            current = loaded(uid, reference, partial(logic.digest_of, reference, assigned))
+            current = load_other_version(uid, reference, partial(logic.digest_of, reference, assigned))
         except UnfitLogicError as error:
             raise unfit(uid, reference, error.data["problem"], run) from error
         if current != assigned:
@@ -145,7 +145,7 @@ def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskI
 def _differs(uid: str, reference: str, expected: str, logic: LogicLoader) -> str | None:
     """Return how a function differs from the assigned one, or None. ``expected``: its digest at the assignment."""
     try:
-        digest = loaded(uid, reference, partial(logic.digest_of, reference, expected))
+        digest = load_other_version(uid, reference, partial(logic.digest_of, reference, expected))
     except UnfitLogicError as error:
         return f"it {error.data['problem']}"
     return (

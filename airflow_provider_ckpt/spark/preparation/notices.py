@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.definition import selecting
+from airflow_provider_ckpt.job.definition import selection_options
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState
@@ -50,7 +50,7 @@ def finished_without_a_file(state: JobState) -> Iterator[str]:
 def ends_at_once(plan: JobPlan, frozen: Mapping[str, FrozenEnd]) -> Iterator[str]:
     for uid in [uid for uid, end in frozen.items() if not end.count]:
         read = plan.reads[uid]
-        nothing = nothing_in(read.format, read.paths, selecting(read.options))
+        nothing = nothing_in(read.format, read.paths, selection_options(read.options))
         yield f"bounded source {uid} ends at once: there is {nothing}"
 
 

@@ -331,7 +331,7 @@ class _Planning:
 
 
 def _laid_out(plan: JobPlan, state: JobState) -> JobPlan:
-    return plan if state.plan is None else replace(plan, graph=plan.graph.laid_out_after(state.plan.graph))
+    return plan if state.plan is None else replace(plan, graph=plan.graph.with_layouts_after(state.plan.graph))
 
 
 def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> None:

@@ -37,7 +37,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 KeepRule = Callable[[Entry], bool]
 __all__ = ["AppendLog", "Entry"]
 _TRIES = 3
-_LOOK_FOR_HEAD_EVERY = 16
+_HEAD_CHECK_INTERVAL = 16
 
 
 class AppendLog:
@@ -46,8 +46,6 @@ class AppendLog:
     Every method may raise StorageTransientError and the other errors of the storage.
 
     Args:
-        storage: the storage.
-        path: folder of the log.
         format: short name of the entries' format (``journal`` is written ``airflow-provider-ckpt/journal``).
         version: the newest known version of the format.
         keep: the rule for entries that a truncation never deletes. If the rule is given to :meth:`truncate` instead,
@@ -130,7 +128,7 @@ class AppendLog:
         """
         with self._lock:
             whole = read_whole(self._files, skip_kept=self._skip_kept, begins_at_head=self._begins_at_head)
-            self._settle(whole)
+            self._restart_from(whole)
             if whole.damage is not None:
                 raise whole.damage
             return whole.entries
@@ -154,7 +152,7 @@ class AppendLog:
                 return self.load()
             self._refuse_damaged()
             entries: list[Entry] = []
-            while (entry := self._read_on(entries)) is not None:
+            while (entry := self._read_next_or_cut_short(entries)) is not None:
                 self._advance(entry)
                 entries.append(entry)
             if entries:
@@ -175,25 +173,25 @@ class AppendLog:
     def _may_be_below_head(self) -> bool:
         if self._is_watchful:
             return self._witness is None or not self._files.exists(self._witness)
-        return self._empty_tails % _LOOK_FOR_HEAD_EVERY == 0
+        return self._empty_tails % _HEAD_CHECK_INTERVAL == 0
 
-    def _read_on(self, before: list[Entry]) -> Entry | None:
+    def _read_next_or_cut_short(self, entries: list[Entry]) -> Entry | None:
         try:
-            return self._read_next(before)
+            return self._read_next(entries)
         except CorruptLogError:
             raise
         except CkptError:
-            if not before:
+            if not entries:
                 raise
             self._is_cut_short = True
             return None
 
-    def _read_next(self, before: list[Entry]) -> Entry | None:
+    def _read_next(self, entries: list[Entry]) -> Entry | None:
         try:
             return self._files.read(self._next)
         except CorruptLogError as error:
             last = not self._files.exists(self._next + 1)
-            self._damage = CorruptLogError(**{**error.data, "intact": before, "last": last})
+            self._damage = CorruptLogError(**{**error.data, "intact": entries, "last": last})
             raise self._damage from error
 
     def check_head(self) -> None:
@@ -252,15 +250,15 @@ class AppendLog:
             self._ensure_loaded()
             self._refuse_damaged()
             while True:
-                there = self._create(body)
-                if there.writer not in self._unsettled:
-                    uri = self._files.entry_uri(there.number)
-                    raise LostRaceError(uri=uri, writer=there.writer, entry=there)
-                landed = self._unsettled[there.writer] == body
-                self._advance(there)
+                entry = self._create(body)
+                if entry.writer not in self._unsettled:
+                    uri = self._files.entry_uri(entry.number)
+                    raise LostRaceError(uri=uri, writer=entry.writer, entry=entry)
+                has_landed = self._unsettled[entry.writer] == body
+                self._advance(entry)
                 self._packs.write()
-                if landed:
-                    return there
+                if has_landed:
+                    return entry
                 # An append that failed earlier did land, with another body: continue after it.
 
     def _create(self, body: str) -> Entry:
@@ -278,10 +276,10 @@ class AppendLog:
             except StorageTransientError:
                 if attempt == _TRIES - 1:
                     raise
-        there = self._read_next([])
-        if there is None:
+        entry = self._read_next([])
+        if entry is None:
             raise BelowHeadError(uri=self.uri, next_number=number, head=self._files.newest_head())
-        return there
+        return entry
 
     def take_over(self, body: Any) -> Entry:
         """Append the first entry of a writer (``open``, an epoch claim), and then list again (R3).
@@ -312,7 +310,6 @@ class AppendLog:
         head, which no reader sees and the next truncation deletes.
 
         Args:
-            head: the new head.
             keep: the rule for entries that are never deleted, instead of the log's own.
             besides: numbers of entries that stay until the next truncation.
 
@@ -340,7 +337,7 @@ class AppendLog:
         self._files.delete_below_head(listing)
         return frozenset(listing.kept_below)
 
-    def kept_now(self) -> frozenset[int]:
+    def kept_numbers(self) -> frozenset[int]:
         """Return the numbers that stay below the current head (two requests)."""
         return frozenset(self._files.list().kept_below)
 
@@ -354,14 +351,14 @@ class AppendLog:
         if self._damage is not None:
             raise self._damage
 
-    def _settle(self, whole: WholeLog) -> None:
+    def _restart_from(self, whole: WholeLog) -> None:
         head = whole.listing.head
         self._loaded, self._damage, self._head = True, whole.damage, head
         self._next = max((head, *(entry.number + 1 for entry in whole.entries if not entry.kept)))
         self._kept.start(head, whole.entries)
         self._witness = None
         for entry in whole.entries:
-            self._see(entry)
+            self._update_witness(entry)
         self._packs.start(whole.entries, self._next)
         self._unsettled.clear()
         self._empty_tails = 0
@@ -371,9 +368,9 @@ class AppendLog:
         self._unsettled.clear()
         self._kept.note(entry)
         self._packs.note(entry)
-        self._see(entry)
+        self._update_witness(entry)
 
-    def _see(self, entry: Entry) -> None:
+    def _update_witness(self, entry: Entry) -> None:
         if not entry.kept and not self._kept.keeps(entry):
             self._witness = entry.number
 
@@ -391,16 +388,16 @@ class KeptEntries:
     def __init__(self, files: LogFiles, rule: KeepRule | None) -> None:
         self._files = files
         self._rule = rule
-        self._seen_from = 0
+        self._read_from = 0
         self._kept: set[int] = set()
-        self._passing: set[int] = set()
+        self._temporary: set[int] = set()
         """Entries below the head that stay only until the next truncation."""
 
     def start(self, head: int, entries: Iterable[Entry]) -> None:
         """Record that the log was loaded. ``entries`` are all from ``head`` on, and those kept below it."""
-        self._seen_from = head
+        self._read_from = head
         self._kept.clear()
-        self._passing.clear()
+        self._temporary.clear()
         for entry in entries:
             self.note(entry)
 
@@ -408,7 +405,7 @@ class KeptEntries:
         if self.keeps(entry):
             self._kept.add(entry.number)
         elif entry.kept and self._rule is not None:
-            self._passing.add(entry.number)
+            self._temporary.add(entry.number)
 
     def keeps(self, entry: Entry) -> bool:
         """Return whether the log's own rule keeps the entry for ever."""
@@ -420,22 +417,20 @@ class KeptEntries:
         """Return the numbers that stay below ``head``.
 
         Args:
-            head: the new head.
-            listing: the current list of the folder.
             rule: a rule instead of the log's own.
             besides: entries that stay until the next truncation, unless a truncation in between has deleted them.
 
         Raises CorruptLogError if an entry is missing that must be checked and might be kept.
         """
-        there = set(listing.kept)
-        kept = there - self._passing
-        kept |= {one for one in besides if one in there or listing.head <= one < head}
+        present = set(listing.kept)
+        kept = present - self._temporary
+        kept |= {number for number in besides if number in present or listing.head <= number < head}
         for number in range(listing.head, head):
-            if rule is None and number >= self._seen_from:
-                keeps = number in self._kept
+            if rule is None and number >= self._read_from:
+                is_kept = number in self._kept
             else:
-                keeps = self._is_kept(number, rule or self._rule)
-            if keeps:
+                is_kept = self._is_kept(number, rule or self._rule)
+            if is_kept:
                 kept.add(number)
         return tuple(sorted(kept))
 

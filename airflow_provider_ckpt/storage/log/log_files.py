@@ -71,13 +71,13 @@ class LogFiles:
             return None
         try:
             document = decode_document(data, self._kind, self._version, uri=self.entry_uri(number))
-            there, writer, body = (document[name] for name in ("number", "writer", "body"))
+            number_in_entry, writer, body = (document[name] for name in ("number", "writer", "body"))
         except KeyError as error:
             raise self.corrupt(number, f"it has no {error.args[0]!r}") from None
         except MalformedDocumentError as error:
             raise self.corrupt(number, error.data["reason"]) from None
-        if type(there) is not int or there != number:
-            raise self.corrupt(number, f"it says that it is number {shown(there)}")
+        if type(number_in_entry) is not int or number_in_entry != number:
+            raise self.corrupt(number, f"it says that it is number {shown(number_in_entry)}")
         return self._entry(number, str(writer), body, kept)
 
     def _entry(self, number: int, writer: str, body: Any, kept: bool = False) -> Entry:
@@ -120,7 +120,7 @@ class LogFiles:
         try:
             data = self._storage.read(path)
             document = decode_document(data, f"{self._kind}-pack", self._version, uri=self._storage.full_uri(path))
-            packed = {int(one["number"]): (str(one["writer"]), one["body"]) for one in document["entries"]}
+            packed = {int(item["number"]): (str(item["writer"]), item["body"]) for item in document["entries"]}
             last = self.read(pack.last)
         except (CkptError, *UNREADABLE):
             return None
@@ -156,17 +156,17 @@ class LogFiles:
         entry at the head. A reader of it would take the beginning of the log for missing.
         """
         names = self._storage.list(self._path)
-        numbers = sorted(int(found[1]) for name in names if (found := _ENTRY.fullmatch(name)))
-        heads = sorted(int(found[1]) for name in names if (found := _HEAD.fullmatch(name)))
-        packs = tuple(Pack(int(found[1]), int(found[2])) for name in names if (found := _PACK.fullmatch(name)))
+        numbers = sorted(int(match[1]) for name in names if (match := _ENTRY.fullmatch(name)))
+        heads = sorted(int(match[1]) for name in names if (match := _HEAD.fullmatch(name)))
+        packs = tuple(Pack(int(match[1]), int(match[2])) for name in names if (match := _PACK.fullmatch(name)))
         head, kept = (heads[-1], self._kept_below(heads[-1])) if heads else (0, ())
         if kept is None or (heads and numbers[-1:] < heads[-1:] and self.exists(head)):
             return None
         return Listing(head, kept, tuple(numbers), tuple(heads), packs)
 
     def newest_head(self) -> int:
-        found = (_HEAD.fullmatch(name) for name in self._storage.list(self._path))
-        return max((int(match[1]) for match in found if match), default=0)
+        matches = (_HEAD.fullmatch(name) for name in self._storage.list(self._path))
+        return max((int(match[1]) for match in matches if match), default=0)
 
     def has_moved(self, head: int) -> bool:
         """Return whether the head is no longer at ``head``.

@@ -11,7 +11,6 @@ class Entry:
     """An entry of a log.
 
     Attributes:
-        number: its number.
         writer: a nonce, unique to one append.
         body: its JSON value.
         kept: it lies below the head and was kept.
@@ -67,11 +66,11 @@ class Listing:
         Each entry before ``end`` exists. A pack is used only for those, because a missing entry is damage even if a
         pack has it. The log may have other last entries than the pack (:meth:`~.log_files.LogFiles.read_pack`).
         """
-        found = [] if skip_kept else [Run(self.kept_below)]
-        at = self.head
+        runs = [] if skip_kept else [Run(self.kept_below)]
+        start = self.head
         for pack in sorted(self.packs):
-            covered = range(max(at, pack.first), min(pack.last + 1, end))  # a foreign name may hold any number
+            covered = range(max(start, pack.first), min(pack.last + 1, end))  # a foreign name may hold any number
             if covered:
-                found += [Run(range(at, covered.start)), Run(covered, pack)]
-                at = covered.stop
-        return [run for run in (*found, Run(range(at, end))) if run.numbers]
+                runs += [Run(range(start, covered.start)), Run(covered, pack)]
+                start = covered.stop
+        return [run for run in (*runs, Run(range(start, end))) if run.numbers]

@@ -35,7 +35,6 @@ class PackWriter:
     entry again.
 
     Args:
-        files: the objects of the log.
         size: number of entries in a pack; 0 for no packs.
     """
 
@@ -48,7 +47,7 @@ class PackWriter:
 
     def start(self, entries: list[Entry], end: int) -> None:
         """Record that the log was loaded. ``end`` is the next number."""
-        self._forget()
+        self._clear()
         if self._size:
             for entry in entries:
                 if entry.number >= end - end % self._size and not entry.kept:
@@ -59,7 +58,7 @@ class PackWriter:
         if not self._size:
             return
         if entry.number % self._size == 0:
-            self._forget()
+            self._clear()
         self._end = entry.number + 1
         if self._length <= MOST:
             with contextlib.suppress(Exception):
@@ -72,9 +71,9 @@ class PackWriter:
         """Write a pack, if the last noted entry completes one and the entries before it are known."""
         if self._size and len(self._lines) == self._size:
             lines, pack = self._lines, Pack(self._end - self._size, self._end - 1)
-            self._forget()
+            self._clear()
             with contextlib.suppress(Exception):
                 self._files.create_pack(pack, lines)
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._lines, self._length = [], 0

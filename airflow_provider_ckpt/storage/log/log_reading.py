@@ -18,7 +18,6 @@ class WholeLog:
     """The entries of a log.
 
     Attributes:
-        listing: the list of its folder.
         entries: the kept ones below the head, then all from the head on.
         damage: if there is any, it names the entry before which ``entries`` end.
     """
@@ -32,7 +31,6 @@ def read_whole(files: LogFiles, *, skip_kept: bool = False, begins_at_head: bool
     """List once, then read in order. Start again if the log was truncated meanwhile.
 
     Args:
-        files: the objects of the log.
         skip_kept: only check that the entries below the head exist.
         begins_at_head: a head record proves that an entry at the head exists.
 
@@ -47,24 +45,24 @@ def read_whole(files: LogFiles, *, skip_kept: bool = False, begins_at_head: bool
 def _read_listed(files: LogFiles, listing: Listing, skip_kept: bool, begins_at_head: bool) -> WholeLog | None:
     """Read the listed entries. Return None if the log was truncated meanwhile."""
     entries: list[Entry] = []
-    lost = _lost(files, listing) if skip_kept else None
-    if lost is not None:
-        return _missing(files, listing, entries, lost)
-    gap = _gap(files, listing, begins_at_head)
+    missing_kept = _first_missing_kept(files, listing) if skip_kept else None
+    if missing_kept is not None:
+        return _missing_entry(files, listing, entries, missing_kept)
+    gap = _first_missing(files, listing, begins_at_head)
     for run in listing.runs(skip_kept=skip_kept, end=listing.end if gap is None else gap):
         with _reading(files, listing, run) as reads:
             for number, read in reads:
                 try:
                     entry = read()
                 except CorruptLogError as error:
-                    return _damaged(listing, entries, error)
+                    return _damaged_log(listing, entries, error)
                 if entry is None:
-                    return _missing(files, listing, entries, number)
+                    return _missing_entry(files, listing, entries, number)
                 entries.append(entry)
-    return WholeLog(listing, entries) if gap is None else _missing(files, listing, entries, gap)
+    return WholeLog(listing, entries) if gap is None else _missing_entry(files, listing, entries, gap)
 
 
-def _gap(files: LogFiles, listing: Listing, begins_at_head: bool) -> int | None:
+def _first_missing(files: LogFiles, listing: Listing, begins_at_head: bool) -> int | None:
     """Return the first number from the head on that should have an entry but has none, or None.
 
     A slow list may show the second of two entries and not the first, so the storage is asked for each. The name of a
@@ -76,7 +74,7 @@ def _gap(files: LogFiles, listing: Listing, begins_at_head: bool) -> int | None:
     return next((number for number in unlisted if not files.exists(number)), None)
 
 
-def _lost(files: LogFiles, listing: Listing) -> int | None:
+def _first_missing_kept(files: LogFiles, listing: Listing) -> int | None:
     """Return the first kept entry that does not exist, or None.
 
     A slow list may show the head of a concurrent truncation, but not a claim from shortly before it.
@@ -109,13 +107,13 @@ def _reading(files: LogFiles, listing: Listing, run: Run) -> Iterator[Iterator[t
         pool.shutdown(cancel_futures=True)
 
 
-def _missing(files: LogFiles, listing: Listing, intact: list[Entry], number: int) -> WholeLog | None:
+def _missing_entry(files: LogFiles, listing: Listing, intact: list[Entry], number: int) -> WholeLog | None:
     if files.has_moved(listing.head):
         return None
-    shown = "later entries are there" if number < listing.end else "a head record says that the log begins with it"
-    return _damaged(listing, intact, files.corrupt(number, f"it is missing, though {shown}"))
+    evidence = "later entries are there" if number < listing.end else "a head record says that the log begins with it"
+    return _damaged_log(listing, intact, files.corrupt(number, f"it is missing, though {evidence}"))
 
 
-def _damaged(listing: Listing, intact: list[Entry], error: CorruptLogError) -> WholeLog:
+def _damaged_log(listing: Listing, intact: list[Entry], error: CorruptLogError) -> WholeLog:
     last = error.data["number"] == listing.end - 1
     return WholeLog(listing, intact, CorruptLogError(**{**error.data, "intact": intact, "last": last}))

@@ -132,7 +132,7 @@ RECONFIGURING = (
         "trial-under-the-name-of-the-query",
         "R21",
         "QueryDryRuns.start_on_copy",
-        "        copy.call(str(uuid.uuid4()))\n",
+        "        copy.set_query_id(str(uuid.uuid4()))\n",
         "",
         _RUNS,
         "Spark ends the running query when its trial starts",
@@ -239,8 +239,8 @@ RECONFIGURING = (
     Mutant(
         "state-of-another-taken-by-the-next-run",
         "R6",
-        "mistaken",
-        "if a.is_mistaken(b)",
+        "confused_states",
+        "if state_before.is_confused_with(state_after)",
         "if False",
         ("tests/model/test_kept_state.py", "tests/job/test_changes.py"),
         "an edited job uses counts that were kept by other keys, and Spark sees no difference",
@@ -311,7 +311,7 @@ RECONFIGURING = (
     Mutant(
         "only-the-newest-plan-forgotten",
         "R21",
-        "SparkFolder.forget_planned",
+        "SparkFolder.delete_planned",
         '    for number in sorted(self._numbers("offsets"), reverse=True):\n',
         '    for number in sorted(self._numbers("offsets"), reverse=True)[:1]:\n',
         ("tests/spark/test_folder_races.py",),
@@ -420,12 +420,12 @@ RECONFIGURING = (
         "cut-before-what-is-committed-is-published",
         "R21",
         "StreamingRunnerFactory.make",
-        "    batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n"
+        "    batches.recover(() if restores else map(prepared.read, attempts_before(log.records(), attempt, since)))\n"
         "    if plan.settings is not None:\n"
         "        repartition_state(context.spark, folder, plan.settings.state_partitions)\n",
         "    if plan.settings is not None:\n"
         "        repartition_state(context.spark, folder, plan.settings.state_partitions)\n"
-        "    batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))\n",
+        "    batches.recover(() if restores else map(prepared.read, attempts_before(log.records(), attempt, since)))\n",
         ("tests/spark/test_reconfiguring_beside.py",),
         "a batch that Spark had committed is never published, because the repartitioning is the newest batch",
     ),

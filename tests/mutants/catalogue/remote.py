@@ -34,7 +34,7 @@ REMOTE = (
         "module-from-elsewhere-taken-for-the-same",
         "W28",
         "JobCode.differences",
-        "if there is None and same_file and not self._differs_above(name, other):",
+        "if other_digest is None and same_file and not self._differs_above(name, other):",
         "if False:",
         ("tests/job/test_code.py::test_so_is_one_that_comes_from_elsewhere",),
         "a worker silently runs code of an old archive on its path",

@@ -453,7 +453,7 @@ _ENDS = (
         "dropped-off-the-boundary",
         "R2",
         "QueryBoundary.stop_query",
-        "    if not self._folder.at_boundary():\n        self._run_planned()",
+        "    if not self._folder.is_at_boundary():\n        self._run_planned()",
         "    if False:\n        self._run_planned()",
         _FENCES,
         "a query drops a source that a planned batch names, and the batch's rows are lost",

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.definition import selecting
+from airflow_provider_ckpt.job.definition import selection_options
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
 from airflow_provider_ckpt.model.words import counted
@@ -152,7 +152,7 @@ def refuse_without_rows(uid: str, location: str, reads: SourceReads) -> None:
 
     Raises NothingToReadError.
     """
-    nothing = nothing_in(reads.format, reads.paths, selecting(reads.options))
+    nothing = nothing_in(reads.format, reads.paths, selection_options(reads.options))
     raise NothingToReadError(uid=uid, location=location, nothing=nothing)
 
 

@@ -216,7 +216,7 @@ class MicroBatches:
     def _follows(self, batch_id: int) -> int:
         """Return the batch before this one. Read the folder only if a batch is missing, because that takes requests."""
         previous = batch_id - 1
-        return previous if previous <= self.publication.last_batch() else self.folder.follows(batch_id)
+        return previous if previous <= self.publication.last_batch() else self.folder.previous_batch(batch_id)
 
     def _watermark(self, batch_id: int) -> int | None:
         """Return the watermark of a batch in epoch milliseconds; None if there is none.

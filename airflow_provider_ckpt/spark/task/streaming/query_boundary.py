@@ -26,7 +26,7 @@ class QueryBoundary:
     def stop_query(self) -> None:
         """Stop the query at a boundary: its newest planned batch is its newest committed one (R2)."""
         self._query.stop_after_batch()
-        if not self._folder.at_boundary():
+        if not self._folder.is_at_boundary():
             self._run_planned()
 
     def end(self, mode: EndMode, built: BuiltQuery) -> None:
@@ -39,12 +39,12 @@ class QueryBoundary:
         self._fire_windows(built)
 
     def _finish_planned(self) -> None:
-        if self._folder.at_boundary():
+        if self._folder.is_at_boundary():
             return
         if self._folder.is_final():
             self._run_planned()
         else:
-            self._folder.forget_planned()  # all sources are at their ends, so only late files can be planned
+            self._folder.delete_planned()  # all sources are at their ends, so only late files can be planned
 
     def _fire_windows(self, built: BuiltQuery) -> None:
         """Run a final batch at the maximal watermark, which closes the last windows, as Flink's MAX_WATERMARK does.

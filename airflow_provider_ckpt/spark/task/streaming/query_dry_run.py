@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from airflow_provider_ckpt.concurrency import DaemonThreads
 from airflow_provider_ckpt.coordinator.protocol.reports import ReconfigurationPrepared, ReconfigurationUnfit, Report
-from airflow_provider_ckpt.job.reconfigured import read_anew
+from airflow_provider_ckpt.job.reconfigured import with_digests
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.ids import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -136,10 +136,10 @@ class QueryDryRuns:
         copy = SparkFolder(self._folder.storage, f"{self._path}-{trial}")
         try:
             copy.copy_from(self._folder)
-            copy.forget_planned()
+            copy.delete_planned()
             if copy.newest_commit() is None:
                 return
-            copy.call(str(uuid.uuid4()))
+            copy.set_query_id(str(uuid.uuid4()))
             repartition_state(self._context.spark, copy, settings.state_partitions)
             copy.plan_empty_batch()
             self._run(copy, settings, changed)
@@ -166,7 +166,7 @@ class QueryDryRuns:
         self, trial: str, plan: VertexPlan, current: BuiltQuery, previous: VertexSettings, make_builder: MakeBuilder
     ) -> Mapping[str, str]:
         """Try the query, and return the digests of its functions. Raise the reason against it."""
-        settings = read_anew(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
+        settings = with_digests(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
         self._context.check_declared([uid for uid in previous.logic if uid not in settings.logic])
         builder = make_builder(settings)
         changed = builder.build(plan.without)
@@ -231,8 +231,8 @@ class QueryDryRuns:
 
         Raises UnfitQueryError.
         """
-        if wanted is not None and not self._is_stopped and copy.parts_of_state() != {wanted}:
-            shown = " and ".join(map(str, sorted(copy.parts_of_state())))
+        if wanted is not None and not self._is_stopped and copy.state_partition_counts() != {wanted}:
+            shown = " and ".join(map(str, sorted(copy.state_partition_counts())))
             problem = (
                 f"Spark runs it on state in {shown} parts, not {wanted}: an operator without keys uses only one part"
             )

@@ -27,8 +27,8 @@ def repartition_state(spark: SparkSession, folder: SparkFolder, wanted: int | No
     current = folder.state_partitions()
     if wanted is None or current is None or current == wanted:
         return False
-    folder.forget_planned()
-    folder.name_shuffle_partitions(current)
+    folder.delete_planned()
+    folder.write_shuffle_partitions(current)
     _ = spark.streams  # registers the coordinator of state, which in a new driver no query has done
     session: Any = spark._jsparkSession.cloneSession()  # queries that start meanwhile must not see its settings
     for key, value in WHILE_REPARTITIONING.items():

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.job.operators import SourceOptions
-from airflow_provider_ckpt.job.reconfigured import of_vertex
+from airflow_provider_ckpt.job.reconfigured import reconfigured_vertex
 from airflow_provider_ckpt.model.channel import Channel, channels
 from airflow_provider_ckpt.model.graph import JobVertex, layout_of
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
@@ -46,9 +46,9 @@ from airflow_provider_ckpt.spark.task.streaming.state_repartition import reparti
 from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.sparkfiles.attempt_folders import (
     AttemptFolders,
-    before,
+    attempts_before,
     delete_trials_before,
-    published_last,
+    last_publisher,
 )
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
@@ -137,7 +137,7 @@ class StreamingRunnerFactory:
             rewind_to=last_batch.batch_id if last_batch is not None and restores else None,
             edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],
             past=past_inputs(edges.values(), last_batch),
-            gone={key_of(path) for path in context.forgotten_files},
+            abandoned={key_of(path) for path in context.forgotten_files},
         )
         prepared = PreparedStore(context.storage, prepared_path(context.job_id, subtask.vertex, subtask.number))
         of_attempt = AttemptContext(context, subtask, attempt, log, plan.parallelism)
@@ -153,14 +153,14 @@ class StreamingRunnerFactory:
             strict=self._strict_inputs(vertex),
             waits=frozenset(uid for uid in vertex.sources if context.operators[uid].on_unfinished == "wait"),
         )
-        continued = published_last(log.records())
-        batches.recover(() if restores else map(prepared.read, before(log.records(), attempt, since)))
+        continued = last_publisher(log.records())
+        batches.recover(() if restores else map(prepared.read, attempts_before(log.records(), attempt, since)))
         if plan.settings is not None:
             repartition_state(context.spark, folder, plan.settings.state_partitions)
         of_attempt.check_fenced()  # so far no append has shown whether the attempt is fenced
         folders.delete_before(attempt, keep=continued)
         prepared.delete_before(attempt)
-        forget_earlier = functools.partial(folders.forget_before, attempt, of_attempt.check_fenced)
+        forget_earlier = functools.partial(folders.delete_kept_before, attempt, of_attempt.check_fenced)
         add_channels = functools.partial(self._add_channels, subtask, batches.inputs)
         # trials of an attempt that died; an overtaken attempt must not delete trials of a later attempt
         delete_trials_before(context.storage, f"{home}/trial", attempt)
@@ -201,7 +201,9 @@ class StreamingRunnerFactory:
             if sibling is not None and channel.key not in inputs.edges:
                 partition = partition_path(self._context.job_id, channel.producer.vertex, channel.producer.number)
                 log = self._log_for(channel)
-                added[channel.key] = EdgeInput(channel.edge, log, sibling.feed.beside(partition), source=sibling.source)
+                added[channel.key] = EdgeInput(
+                    channel.edge, log, sibling.feed.for_new_partition(partition), source=sibling.source
+                )
         inputs.read_also(added)
 
     def _log_for(self, channel: Channel) -> LogReader:
@@ -223,7 +225,7 @@ class StreamingRunnerFactory:
             log = self._log_for(channel)
             for number, record in log.records(max(0, read - 1))[:1]:
                 if number == read - 1 and isinstance(record, Batch):
-                    feed.may_feed_again(record)
+                    feed.note_partly_read(record)
             edge = channel.edge
             inputs[channel.key] = EdgeInput(edge, log, feed, offered=start, read=read, passed=start, source=edge.uid)
         return inputs
@@ -241,7 +243,7 @@ class StreamingRunnerFactory:
             feed = EdgeFeed(context.storage, location, *partitions, attempt=attempt)
             if fresh:
                 feed.reset()
-            feed.forget_earlier()
+            feed.delete_earlier_feeds()
             for channel, partition in zip(of_edge, partitions, strict=True):
                 feeds[channel.key] = ChannelFeed(feed, partition)
         return feeds
@@ -282,7 +284,7 @@ class StreamingRunnerFactory:
         calls = SourceCalls(
             context.spark, streaming=True, limit=limit, ends=self._frozen, followed=followed, guard=guard
         )
-        changed = of_vertex(context.operators, vertex, settings, context.logic)
+        changed = reconfigured_vertex(context.operators, vertex, settings, context.logic)
         operators = {**context.operators, **changed}
 
         locations = {edge.edge.uid: (edge.edge.producer, edge.feed.location) for edge in edges.values()}
