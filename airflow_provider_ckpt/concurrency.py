@@ -60,9 +60,9 @@ class DaemonThreads:
 
     def join(self, seconds: float) -> None:
         """Wait until all threads have ended, at most ``seconds`` in all."""
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
+            thread.join(max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
                 log.warning("%s has not ended within %g s, and is abandoned", thread.name, seconds)
 
@@ -88,10 +88,10 @@ class SideBySide:
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(MOST, thread_name_prefix=self._name)
-        done: list[Future[None]] = [self._pool.submit(piece) for piece in pieces]
-        wait(done)
-        for one in done:
-            one.result()
+        futures: list[Future[None]] = [self._pool.submit(piece) for piece in pieces]
+        wait(futures)
+        for future in futures:
+            future.result()
 
     def close(self) -> None:
         """End the threads. No piece is in progress."""

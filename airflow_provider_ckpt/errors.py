@@ -135,5 +135,5 @@ def kind_and_text(error: BaseException, text: str | None = None) -> str:
         error: what was raised.
         text: stands for the error's own text.
     """
-    shown = str(error) if text is None else text
-    return f"{type(error).__name__}: {shown}" if shown.strip() else type(error).__name__
+    message = str(error) if text is None else text
+    return f"{type(error).__name__}: {message}" if message.strip() else type(error).__name__

@@ -48,16 +48,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = [check_python(), check_java(), check_pyspark(), check_class_archive(), check_airflow()]
+    findings = [check_python(), check_java(), check_pyspark(), check_class_archive(), check_airflow()]
     if args.root is not None:
-        found.append(try_root(args))
-    sound = all(finding.verdict != "problem" for finding in found)
+        findings.append(try_root(args))
+    is_sound = all(finding.verdict != "problem" for finding in findings)
     if args.json:
-        print(json.dumps({"ok": sound, "findings": [asdict(finding) for finding in found]}))
+        print(json.dumps({"ok": is_sound, "findings": [asdict(finding) for finding in findings]}))
     else:
-        for finding in found:
+        for finding in findings:
             print(f"{finding.verdict:8}{finding.subject:9}{finding.text}")
-    return 0 if sound else 1
+    return 0 if is_sound else 1
 
 
 def check_python() -> Finding:

@@ -20,7 +20,7 @@ _PUBLISHING = (
         "barriers-go-on-behind-the-loop",
         "R8",
         "SideBySide.run",
-        "    wait(done)\n",
+        "    wait(futures)\n",
         "",
         (
             "tests/task/test_local_gateway.py::test_r8_who_is_overtaken_in_a_barrier_ends_the_loop_when_the_others_are_done",
