@@ -250,9 +250,9 @@ class CheckpointHook(BaseHook):
         yield change
         with self._no_root_no_job(job_id):
             client = self.client(job_id)
-            asked = client.reconfigure(change)
+            request = client.reconfigure(change)
             if timeout is not None:
-                self._await_change(client, asked, timeout)
+                self._await_change(client, request, timeout)
 
     def upgrade(
         self,
@@ -280,17 +280,17 @@ class CheckpointHook(BaseHook):
         """
         with self._no_root_no_job(job_id):
             client = self.client(job_id)
-            asked = client.upgrade(job, allow_non_restored_state=allow_non_restored_state)
+            request = client.upgrade(job, allow_non_restored_state=allow_non_restored_state)
             if timeout is not None:
-                self._await_change(client, asked, timeout)
-            return asked.name
+                self._await_change(client, request, timeout)
+            return request.name
 
     @staticmethod
-    def _await_change(client: JobClient, asked: JobRequest, timeout: float) -> None:
-        answer = client.answer(asked, timeout)
+    def _await_change(client: JobClient, request: JobRequest, timeout: float) -> None:
+        answer = client.answer(request, timeout)
         if not answer.is_served:
-            told = answer.outcome or f"its driver ended the job {answer.state.status} without an answer"
-            raise ReconfigurationFailedError(job_id=client.job_id, outcome=told)
+            outcome = answer.outcome or f"its driver ended the job {answer.state.status} without an answer"
+            raise ReconfigurationFailedError(job_id=client.job_id, outcome=outcome)
 
     def delete(
         self,
@@ -367,8 +367,8 @@ class CheckpointHook(BaseHook):
     def _shortened(self, error: Exception) -> str:
         if isinstance(error, NoCheckpointRootError):
             return "No root URI is given. Write s3://bucket/prefix or /shared/folder."
-        known = error.data if isinstance(error, InvalidCkptConnectionError) else {}
-        text = str(known.get("problem", error)) or type(error).__name__
+        data = error.data if isinstance(error, InvalidCkptConnectionError) else {}
+        text = str(data.get("problem", error)) or type(error).__name__
         text = text if self._settings is None else self._settings.redact(text)
         text = re.sub(r"/?\.probe-[0-9a-f]+", "", one_line(" ".join(text.split())))
         return text if len(text) <= _TOAST else text[: _TOAST - 1].rstrip() + "…"

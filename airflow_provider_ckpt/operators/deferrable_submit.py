@@ -183,20 +183,20 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         Waits for the driver if it runs or may run. If it has ended and no user cleared the task, its end is the end of
         this task. Returns None if a driver must be submitted.
         """
-        back = deferral.look_back(context, self.root, self.job_id, self.retries or 0)
-        if back is None:
+        earlier = deferral.look_back(context, self.root, self.job_id, self.retries or 0)
+        if earlier is None:
             return None
-        self.log.info("An earlier try left a driver. %s", back.verdict.message)
-        if back.verdict.outcome == "wait":
-            self._attach(context, deferral, back)
-        if back.cleared or back.verdict.outcome in ("retry", "left"):
+        self.log.info("An earlier try left a driver. %s", earlier.verdict.message)
+        if earlier.verdict.outcome == "wait":
+            self._attach(context, deferral, earlier)
+        if earlier.cleared or earlier.verdict.outcome in ("retry", "left"):
             return None
-        return self._ended(context, back.verdict)
+        return self._ended(context, earlier.verdict)
 
-    def _attach(self, context: Context, deferral: Deferral, back: EarlierDriver) -> NoReturn:
-        ti, leaving = context["ti"], back.cleared and self.on_clear == "restart"
-        pointer = back.pointer
-        if leaving:  # its pointer stays, because the execution after the wait must see that the task was cleared
+    def _attach(self, context: Context, deferral: Deferral, earlier: EarlierDriver) -> NoReturn:
+        ti, is_leaving = context["ti"], earlier.cleared and self.on_clear == "restart"
+        pointer = earlier.pointer
+        if is_leaving:  # its pointer stays, because the execution after the wait must see that the task was cleared
             self.log.info("Cleared: the driver is asked to leave, then the job starts over")
         else:
             number = context["dag_run"].clear_number
@@ -204,7 +204,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             self._writer(context, pointer).write()
             self.log.info("The driver may be running: this try waits for it and submits nothing")
         ti.xcom_push(JOB_ID_XCOM, pointer.job_id)
-        self._wait_for(deferral, pointer, leaving=leaving)
+        self._wait_for(deferral, pointer, leaving=is_leaving)
 
     # ---- after the submission
 

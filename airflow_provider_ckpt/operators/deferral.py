@@ -74,8 +74,8 @@ class Deferral:
         cleared = before is None or was_cleared(before, ti, retries, clear_number)
         hook = CheckpointHook(self.ckpt_conn_id, root=before.root if before else root)
         if before is None:
-            own = check_job_id(own_job_id(ti) if job_id is None else job_id)
-            before = Pointer(own, hook.root_uri, ti.try_number, ti.max_tries, clear_number=clear_number)
+            default_id = check_job_id(own_job_id(ti) if job_id is None else job_id)
+            before = Pointer(default_id, hook.root_uri, ti.try_number, ti.max_tries, clear_number=clear_number)
         submission = before.submission or self._journaled(hook.client(before.job_id), own_job_id(ti))
         if submission is None:
             return None
@@ -92,13 +92,13 @@ class Deferral:
         deletes the task state store after 30 days, and an earlier try that was not deferrable wrote no submission.
         """
         state = client.look()
-        number = state.worker.application_id
+        application_id = state.worker.application_id
         if not (state.is_held and is_own(state, own_id)) or state.attempt is None:
             return None
-        if number is None or not self.cluster.gives(number):
+        if application_id is None or not self.cluster.gives(application_id):
             return None
-        made = self.cluster.submission(state.attempt, state.epoch - 1)
-        return replace(made, application_id=number, is_submitted=True, is_seen=True)
+        submission = self.cluster.submission(state.attempt, state.epoch - 1)
+        return replace(submission, application_id=application_id, is_submitted=True, is_seen=True)
 
     def submitted(self, submission: Submission, application_id: str | None) -> Submission:
         """Return ``submission`` with the application id, after a spark-submit without an error.

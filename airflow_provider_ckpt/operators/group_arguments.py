@@ -72,9 +72,9 @@ def check_for_tasks(given: Mapping[str, object]) -> None:
 
 
 def _check_not_the_groups(argument: str, given: Mapping[str, Any]) -> None:
-    ours = [name for name in _SET_BY_GROUP if name in given]
-    if ours and argument != "default_args":
-        problem = f"{ours[0]} is set by the group"
+    reserved = [name for name in _SET_BY_GROUP if name in given]
+    if reserved and argument != "default_args":
+        problem = f"{reserved[0]} is set by the group"
         raise InvalidTaskArgumentError(argument=argument, value=dict(given), problem=problem)
     if given.get("deploy_mode") == "cluster":
         problem = "the workers of a group run in client mode: leave deploy_mode out"
@@ -101,7 +101,7 @@ def subtasks_with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any
     if isinstance(subtasks, str) or not all(isinstance(name, str) and name.strip() for name in subtasks):
         problem = "give a list of subtasks (history/0) or vertices (history), or a mapping of them to their arguments"
         raise InvalidTaskArgumentError(argument="subtasks", value=subtasks, problem=problem)
-    if isinstance(subtasks, Mapping) and not all(isinstance(own, Mapping) for own in subtasks.values()):
+    if isinstance(subtasks, Mapping) and not all(isinstance(arguments, Mapping) for arguments in subtasks.values()):
         problem = "give each subtask a mapping of arguments, {} for none"
         raise InvalidTaskArgumentError(argument="subtasks", value=subtasks, problem=problem)
     if not subtasks:
@@ -109,8 +109,8 @@ def subtasks_with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any
     _check_names(list(subtasks))
     if not isinstance(subtasks, Mapping):
         return {name: {} for name in subtasks}
-    for own in subtasks.values():
-        _check_not_the_groups("subtasks", own)
+    for arguments in subtasks.values():
+        _check_not_the_groups("subtasks", arguments)
     return subtasks
 
 

@@ -85,9 +85,9 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         self._was_cleared = before is not None and was_cleared(before, ti, self.retries or 0, clear_number)
         self._before = None if self._was_cleared else before
         if self._before is not None:
-            given, job_id = job_id, find_continued(hook, self._before, job_id, self._group_run.owns)
-            if given != job_id:
-                self.log.warning(OTHER_JOB, given, job_id, "group")
+            requested_id, job_id = job_id, find_continued(hook, self._before, job_id, self._group_run.owns)
+            if requested_id != job_id:
+                self.log.warning(OTHER_JOB, requested_id, job_id, "group")
         options = self._options(hook.root_uri, job_id, self._group_run.attempt(self.part, ti.try_number))
         epoch = None if self._before is None else self._before.epoch
         pointer = Pointer(job_id, hook.root_uri, ti.try_number, ti.max_tries, clear_number=clear_number, epoch=epoch)

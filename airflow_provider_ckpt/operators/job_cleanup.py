@@ -146,11 +146,11 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         """
         if self.job_task_id is None:
             return self.job_id
-        found = job_of_task(self, context, self.job_task_id).find()
-        if found.job_id is None and found.state == "success" and not self._is_of_a_job(self.job_task_id):
+        job = job_of_task(self, context, self.job_task_id).find()
+        if job.job_id is None and job.state == "success" and not self._is_of_a_job(self.job_task_id):
             problem = "the task succeeded without a job id, so it runs no job. Name the task that runs the job"
             raise InvalidTaskArgumentError(argument="job_task_id", value=self.job_task_id, problem=problem)
-        return found.job_id
+        return job.job_id
 
     def _is_of_a_job(self, task_id: str) -> bool:
         """Return whether a task runs a job. If it does but has no job id, it was marked successful before it began."""

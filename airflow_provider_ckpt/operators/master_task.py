@@ -122,28 +122,28 @@ class MasterTaskOperator(GroupTaskOperator):
             AirflowFailException: the job must not be resumed.
         """
         state = self._look(run)
-        standing = self._group_run.standing(state)
-        if standing is GroupStatus.DONE:
+        status = self._group_run.standing(state)
+        if status is GroupStatus.DONE:
             return True
         if self._was_cleared:
             return False
-        if standing is GroupStatus.TAKEN:
+        if status is GroupStatus.TAKEN:
             raise self._taken(run, state)
-        if standing is GroupStatus.FAILED:
+        if status is GroupStatus.FAILED:
             cause = cause_first(state.cause or "unknown")
             raise AirflowFailException(
                 f"Job {state.job_id} failed for good, another try would fail the same way: {cause}. "
                 "Correct the cause, then clear the group."
             )
-        return standing is GroupStatus.STOPPED
+        return status is GroupStatus.STOPPED
 
     def _prepare_again(self, context: Context, run: TaskRun) -> TaskRun:
         state = self._look(run)
         self.log.info("Job %s is %s: preparing it again", state.job_id, state.status)
         # A FAILED job gets here only if a user cleared the task, which declares the cause corrected.
-        failed = state.status is JobStatus.FAILED
-        given = replace(run.options, resume_failed=failed, restore="latest")
-        self._ckpt_run = run = replace(run, options=given)
+        has_failed = state.status is JobStatus.FAILED
+        options = replace(run.options, resume_failed=has_failed, restore="latest")
+        self._ckpt_run = run = replace(run, options=options)
         self._submit(context, run, "--plan", application="plan")
         return run
 
@@ -155,7 +155,9 @@ class MasterTaskOperator(GroupTaskOperator):
         """
         covered = {subtask for name in self.subtasks for subtask in subtasks_of(state, name)}
         # A subtask that a rescale added and that has not begun runs with its host. `subtasks_of` leaves it out.
-        missing = {one for one in state.graph().subtasks if state.hosts.get(one, one) not in covered} - state.finished
+        missing = {
+            subtask for subtask in state.graph().subtasks if state.hosts.get(subtask, subtask) not in covered
+        } - state.finished
         if missing:
             raise AirflowFailException(
                 f"Job {state.job_id} has subtasks that no task of this group runs: {', '.join(sorted(missing))}. Clear "
@@ -177,15 +179,15 @@ class MasterTaskOperator(GroupTaskOperator):
             AirflowException: the JobMaster has ended otherwise.
         """
         options = replace(run.options, job=resolve_job(run.options.job, self._job_folders()))
-        where = hosting(options, run.hook.settings(), state) if self.defers else TriggererSupport("deferrable=False")
-        if where.problem is None:
-            run.see(StatusLine(LineKind.PREPARED, "the triggerer runs the JobMaster", {"outputs": where.outputs}))
+        support = hosting(options, run.hook.settings(), state) if self.defers else TriggererSupport("deferrable=False")
+        if support.problem is None:
+            run.see(StatusLine(LineKind.PREPARED, "the triggerer runs the JobMaster", {"outputs": support.outputs}))
             run.writer.pointer = replace(run.pointer, is_deferred=True)
             run.writer.flush()
             self.defer(
                 trigger=self._trigger(run, options), method_name="execute_complete", timeout=self.execution_timeout
             )
-        self.log.info("The JobMaster runs in this task, which keeps its worker slot: %s", where.problem)
+        self.log.info("The JobMaster runs in this task, which keeps its worker slot: %s", support.problem)
         self._run_master(run, options)
 
     def _trigger(self, run: TaskRun, options: RunOptions) -> JobMasterTrigger:
@@ -211,8 +213,8 @@ class MasterTaskOperator(GroupTaskOperator):
     def _run_master(self, run: TaskRun, options: RunOptions) -> None:
         connections = driver_connections(self.conn_ids)
         hand_over(connections.environ)  # because this process releases the sinks
-        runs = job_master(options, run.hook.settings(), self._seen_by(run, connections), self._timing(run))
-        self._waited = waited = WaitedMaster(runs)
+        run_master = job_master(options, run.hook.settings(), self._seen_by(run, connections), self._timing(run))
+        self._waited = waited = WaitedMaster(run_master)
         host = waited.host
         host.start()
         watch = AbandonedSubtasks(self._tasks(), self._siblings.states, run.hook.client(run.pointer.job_id).look)
@@ -221,9 +223,9 @@ class MasterTaskOperator(GroupTaskOperator):
                 raise AirflowException(
                     f"Job {run.pointer.job_id}: this task was killed. The workers continue; a retry coordinates them."
                 )
-            hopeless = watch.look()
-            if hopeless is not None:
-                host.give_up(hopeless)
+            cause = watch.look()
+            if cause is not None:
+                host.give_up(cause)
         run.writer.flush()
         self._judge(run, code, host.abandoned, run.writer.last)
 
@@ -233,12 +235,12 @@ class MasterTaskOperator(GroupTaskOperator):
         def redact(text: str) -> str:
             return connections.redact(location.redact(text))
 
-        def see(line: StatusLine) -> None:
-            told = line.redacted(redact)
-            log_status(self.log, told)
-            run.see(told)
+        def report(line: StatusLine) -> None:
+            shown = line.redacted(redact)
+            log_status(self.log, shown)
+            run.see(shown)
 
-        return see
+        return report
 
     def _tasks(self) -> dict[str, str]:
         """Return the subtask or vertex of each of the subtasks' tasks, by its key in :meth:`Siblings.states`."""
@@ -277,9 +279,9 @@ class MasterTaskOperator(GroupTaskOperator):
             super().on_kill()  # ends the driver that prepares the job, if there is one
             return
         self._killed = True
-        until = time.monotonic() + self._stop_grace
+        deadline = time.monotonic() + self._stop_grace
         if self._is_marked() and self._asked_to_stop(run):
-            waited.host.has_ended_within(max(0.0, until - time.monotonic()))
+            waited.host.has_ended_within(max(0.0, deadline - time.monotonic()))
         self._leaves = True
         waited.wake()
 

@@ -39,9 +39,11 @@ class JobProgress:
 
     @classmethod
     def of(cls, state: JobState) -> JobProgress:
-        covered = sum(0 if one.batch_id is None else one.batch_id + 1 for one in state.covering().values())
+        covered = sum(
+            0 if progress.batch_id is None else progress.batch_id + 1 for progress in state.covering().values()
+        )
         ended = sum(map(len, state.ended.values())) + len(state.end_of_data) + len(state.finished)
-        return cls(covered, ended, sum(one.done for one in state.split_progress()))
+        return cls(covered, ended, sum(progress.done for progress in state.split_progress()))
 
     @classmethod
     def from_json(cls, value: Any) -> JobProgress | None:

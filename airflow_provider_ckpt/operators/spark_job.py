@@ -222,11 +222,11 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         self._killed = True
         if self._hook is None or self._ckpt_run is None:
             return
-        until = time.monotonic() + self._stop_grace
+        deadline = time.monotonic() + self._stop_grace
         if self._asked_to_stop(self._ckpt_run):
-            noting = threading.Thread(target=self._ckpt_run.note_end, args=(self._stop_grace,), daemon=True)
-            noting.start()
-            if self._left(until):
+            recorder = threading.Thread(target=self._ckpt_run.note_end, args=(self._stop_grace,), daemon=True)
+            recorder.start()
+            if self._left(deadline):
                 return
         super().on_kill()
 
@@ -236,12 +236,12 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         seconds = min(_REQUEST_SECONDS, self._stop_grace)
         return answer_within(seconds, lambda: run.ask_to_stop(self.log.warning)) is True
 
-    def _left(self, until: float) -> bool:
+    def _left(self, deadline: float) -> bool:
         """Return whether the driver has left by itself. In cluster mode the end of spark-submit does not show it."""
         hook = self._hook
         if not isinstance(hook, CheckpointedSparkSubmitHook):
             return False
-        return hook.leave(max(0.0, until - time.monotonic())) and hook.deploy_mode == "client"
+        return hook.leave(max(0.0, deadline - time.monotonic())) and hook.deploy_mode == "client"
 
     # ---- before the submission
 
@@ -276,7 +276,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         store, ti = context["task_state_store"], context["ti"]
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         clear_number = context["dag_run"].clear_number
-        begun = find_task_start(
+        start = find_task_start(
             hook,
             ti,
             Pointer.from_json(store.get(KEY)),
@@ -285,23 +285,23 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
             retries=self.retries or 0,
             clear_number=clear_number,
         )
-        begun.tell(self.log)
-        if begun.cleared:
+        start.tell(self.log)
+        if start.cleared:
             self._forget_cluster_job(store)
-        attempt = f"{begun.own_id}~t{ti.try_number}"
-        options = begun.adjusted(self._options(hook.root_uri, begun.job_id, attempt))
+        attempt = f"{start.own_id}~t{ti.try_number}"
+        options = start.adjusted(self._options(hook.root_uri, start.job_id, attempt))
         new = Pointer(
-            begun.job_id, hook.root_uri, ti.try_number, ti.max_tries, begun.generation, clear_number=clear_number
+            start.job_id, hook.root_uri, ti.try_number, ti.max_tries, start.generation, clear_number=clear_number
         )
-        pointer = begun.pointer(new)
+        pointer = start.pointer(new)
         if self._deferral is not None and not pointer.status.ended_well:
-            after = 0 if begun.state is None else begun.state.epoch
+            after = 0 if start.state is None else start.state.epoch
             pointer = replace(pointer, submission=self._deferral.cluster.submission(attempt, after))
         hook.storage()  # opened here, because a kill leaves no time for a connection lookup
         writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
         writer.write()
-        ti.xcom_push(JOB_ID_XCOM, begun.job_id)
-        return TaskRun(hook, writer, options, begun.stopped_epoch, LinkPusher(ti.xcom_push, self.log.warning))
+        ti.xcom_push(JOB_ID_XCOM, start.job_id)
+        return TaskRun(hook, writer, options, start.stopped_epoch, LinkPusher(ti.xcom_push, self.log.warning))
 
     def _forget_cluster_job(self, store: Any) -> None:
         # Otherwise the Spark operator would find the id of a cluster-mode driver that ended, and not submit again.

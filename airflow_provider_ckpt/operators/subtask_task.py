@@ -79,8 +79,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
         Airflow calls this.
         """
-        over = WaitResult("its trigger ended without an event") if event is None else WaitResult.from_json(event)
-        self._go_on_after(over, since, ran_well=ran_well)
+        result = WaitResult("its trigger ended without an event") if event is None else WaitResult.from_json(event)
+        self._go_on_after(result, since, ran_well=ran_well)
         return self._go_on(context)
 
     def _go_on(self, context: Context) -> Any:
@@ -101,15 +101,15 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     def _worker(self, context: Context, state: JobState) -> list[str]:
         """Return the driver's arguments that select these subtasks."""
-        stands_by = ["--standby"] if self.spared and context["ti"].try_number > 1 else []
-        return ["--worker", self.subtask, *stands_by]
+        standby = ["--standby"] if self.spared and context["ti"].try_number > 1 else []
+        return ["--worker", self.subtask, *standby]
 
     def _work(self, context: Context, run: TaskRun, state: JobState) -> None:
         deployment = state.deployment
         part = (*self._worker(context, state), "--deployment", str(deployment))
         try:
-            more = (*self._timing_flags(run), *_tried(context))
-            self._submit(context, run, *more, *part, application=self.subtask)
+            flags = (*self._timing_flags(run), *_tried(context))
+            self._submit(context, run, *flags, *part, application=self.subtask)
         except AirflowException:
             if self._killed or not self.defers:
                 raise
@@ -163,20 +163,20 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         cannot be read here, which may pass in a moment.
         """
         silence = self._timing(run).silence
-        until = time.monotonic() + silence
+        deadline = time.monotonic() + silence
         while True:
             state = self._look_patiently(run)
-            standing = None if state is None else self._standing(state)
+            status = None if state is None else self._standing(state)
             if state is not None and self._is_over(run, state):
                 return state
             self._refuse_alone(GIVEN_UP if state is None else self._nobody)
-            if state is not None and standing is GroupStatus.KEPT:
+            if state is not None and status is GroupStatus.KEPT:
                 self._keep(context, run, state, state.deployment)
-            if state is not None and standing in (GroupStatus.RUNS, GroupStatus.KEPT):
+            if state is not None and status in (GroupStatus.RUNS, GroupStatus.KEPT):
                 return state
             if state is not None and not self._waits_here:
                 self._await_preparation(context, run)
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 problem = "could not be read" if state is None else "was not prepared again"
                 raise AirflowException(f"Job {run.pointer.job_id} {problem} within {silence:g} s")
             time.sleep(_LOOK)
@@ -188,13 +188,13 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             AirflowFailException: the job must not be resumed, or not by this task.
             JobDeletedError: the job was deleted.
         """
-        standing = self._standing(state)
-        if standing in _OVER:
+        status = self._standing(state)
+        if status in _OVER:
             return True
         state.refuse_deleted()
-        if standing is GroupStatus.TAKEN:
+        if status is GroupStatus.TAKEN:
             raise self._taken(run, state)
-        if standing is GroupStatus.FAILED:
+        if status is GroupStatus.FAILED:
             cause = cause_first(state.cause or "unknown")
             raise AirflowFailException(f"Job {state.job_id} failed for good: {cause}. Correct it, clear the group.")
         return False
@@ -215,7 +215,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             return GroupStatus.DONE  # even if the job is deleted by now, because a clean-up need not wait for this task
         return self._group_run.standing(state, self._subtasks(state))
 
-    def _refuse_alone(self, nobody: Sequence[str]) -> None:
+    def _refuse_alone(self, final_states: Sequence[str]) -> None:
         """Fail for good if the JobMaster's task will not run, because no other task prepares the job or commits.
 
         ``nobody`` has the states in which that task will not run. They include success only if the journal can be read,
@@ -226,9 +226,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         """
         if self._killed:
             raise AirflowException(f"The task of {self.subtask} was killed while it waited")
-        found = self._siblings.states().get(self.coordinate)
-        if found in nobody:
-            raise AirflowFailException(f"Task {self.coordinate!r} is {found}: no JobMaster coordinates {self.subtask}")
+        state = self._siblings.states().get(self.coordinate)
+        if state in final_states:
+            raise AirflowFailException(f"Task {self.coordinate!r} is {state}: no JobMaster coordinates {self.subtask}")
 
     # ---- the end
 
@@ -250,8 +250,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         then, a user must clear the group.
         """
         if self._waits_here:
-            why = "The triggerer cannot look at the job." if self.defers else "deferrable=False."
-            self.log.warning("%s %s", why, _GREEN)
+            reason = "The triggerer cannot look at the job." if self.defers else "deferrable=False."
+            self.log.warning("%s %s", reason, _GREEN)
         elif self._lacks_room(len(state.assignable()), context["ti"].map_index):
             self.log.warning("max_active_tis_per_dagrun, or …per_dag, counts deferred tasks, too. %s", _GREEN)
         else:
@@ -262,9 +262,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
         Airflow counts deferred instances, too, so the last instances would never begin.
         """
-        bounds = (self.max_active_tis_per_dag, self.max_active_tis_per_dagrun)
+        limits = (self.max_active_tis_per_dag, self.max_active_tis_per_dagrun)
         is_mapped = map_index is not None and map_index >= 0
-        return is_mapped and any(bound is not None and bound < count for bound in bounds)
+        return is_mapped and any(limit is not None and limit < count for limit in limits)
 
     def _result(self, state: JobState) -> dict[str, Any]:
         status = None if state.status is None else str(state.status)
@@ -296,9 +296,11 @@ def _tried(context: Context) -> tuple[str, ...]:
     from 1. These times are only compared for equality.
     """
     ti = context["ti"]
-    begun = context["dag_run"].start_date
-    of = f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}/{None if begun is None else begun.isoformat()}"
-    return "--try-of", of, "--try", str(ti.try_number)
+    started_at = context["dag_run"].start_date
+    task_name = (
+        f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}/{None if started_at is None else started_at.isoformat()}"
+    )
+    return "--try-of", task_name, "--try", str(ti.try_number)
 
 
 class StandbyTaskOperator(SubtaskTaskOperator):
@@ -318,5 +320,5 @@ class StandbyTaskOperator(SubtaskTaskOperator):
         return () if state.plan is None else state.graph().subtasks
 
     def _worker(self, context: Context, state: JobState) -> list[str]:
-        asked = [word for one in state.assignable() for word in ("--worker", str(one))]
-        return [*asked, "--standby", "--begun"]
+        words = [word for subtask in state.assignable() for word in ("--worker", str(subtask))]
+        return [*words, "--standby", "--begun"]

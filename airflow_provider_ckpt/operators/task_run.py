@@ -89,7 +89,7 @@ class TaskRun:
         """
         pointer = self.pointer
         with suppress(CkptError):
-            state = self.hook.client(pointer.job_id).wait(lambda seen: not seen.is_held, timeout, poll=_POLL)
+            state = self.hook.client(pointer.job_id).wait(lambda state: not state.is_held, timeout, poll=_POLL)
             if state.epoch == pointer.epoch and state.status is not None:
                 self.writer.pointer = replace(self.pointer.as_of(state), status=state.status)
                 self.writer.flush()
@@ -99,14 +99,16 @@ class TaskRun:
 
         The end is no success, because the shutdown of a worker does not end the job. A retry resumes it.
         """
-        stopped = (
+        end = (
             "its driver took a savepoint and left"
             if self.pointer.status is JobStatus.STOPPED
             else "its driver was killed"
         )
-        last = self.pointer.checkpoint
-        begins = f"resumes from checkpoint {last}" if last else "begins without a checkpoint: none has completed"
-        return AirflowException(f"Job {self.pointer.job_id}: this task was killed, and {stopped}. A retry {begins}.")
+        checkpoint = self.pointer.checkpoint
+        resumption = (
+            f"resumes from checkpoint {checkpoint}" if checkpoint else "begins without a checkpoint: none has completed"
+        )
+        return AirflowException(f"Job {self.pointer.job_id}: this task was killed, and {end}. A retry {resumption}.")
 
     def failure(self, submitted: object, error: Exception, *, killed: bool = False) -> AirflowException:
         """Return AirflowFailException if another try would end the same way, else AirflowException for a retry.
@@ -140,12 +142,12 @@ class TaskRun:
         if not self.ended_well:
             state = self._journal()
             status = state.status if state is not None else None
-            old = state is not None and status is JobStatus.STOPPED and state.epoch == self.stopped_epoch
-            if state is None or old or status is None or not status.ended_well:
-                before = ", as it was before" if old else ""
+            is_old = state is not None and status is JobStatus.STOPPED and state.epoch == self.stopped_epoch
+            if state is None or is_old or status is None or not status.ended_well:
+                note = ", as it was before" if is_old else ""
                 raise AirflowException(
                     "spark-submit ended without an error, but the journal says that job "
-                    f"{self.pointer.job_id} is {status or 'unknown'}{before}. In cluster mode spark-submit has to wait "
+                    f"{self.pointer.job_id} is {status or 'unknown'}{note}. In cluster mode spark-submit has to wait "
                     "for its application (waitAppCompletion), or the Spark operator has to track it."
                 )
             self.writer.pointer = replace(self.pointer.as_of(state), status=status)

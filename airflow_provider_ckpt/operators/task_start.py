@@ -174,23 +174,23 @@ def find_task_start(
     generation = before.generation if before else 0
     if before is None:
         state = _journaled(hook, base_id)
-        cleared = state is not None and is_own(state, own_id)
+        is_cleared = state is not None and is_own(state, own_id)
     else:
-        cleared = was_cleared(before, ti, retries, clear_number)
-        if not cleared:
+        is_cleared = was_cleared(before, ti, retries, clear_number)
+        if not is_cleared:
             _refuse_other_root(hook, before, owns)
-    if cleared and on_clear == "restart":
+    if is_cleared and on_clear == "restart":
         generation = _free_generation(hook, base_id, generation + 1)
-    found_id = check_job_id(with_generation(base_id, generation))
-    told = None
-    if before is not None and not cleared and before.job_id != found_id and _is_begun(hook, before, owns):
-        found_id, told = before.job_id, found_id
-    state = _journaled(hook, found_id)
+    chosen_id = check_job_id(with_generation(base_id, generation))
+    named_id = None
+    if before is not None and not is_cleared and before.job_id != chosen_id and _is_begun(hook, before, owns):
+        chosen_id, named_id = before.job_id, chosen_id
+    state = _journaled(hook, chosen_id)
     if state is not None:
         state.refuse_deleted()  # here, because the driver would refuse it only after Spark has started
-    elif before is not None and not cleared and before.epoch is not None:
-        raise JobGoneError(job_id=found_id, root=redact_uri(hook.root_uri))
-    return TaskStart(found_id, own_id, generation, cleared, on_clear == "resume", before, state, told)
+    elif before is not None and not is_cleared and before.epoch is not None:
+        raise JobGoneError(job_id=chosen_id, root=redact_uri(hook.root_uri))
+    return TaskStart(chosen_id, own_id, generation, is_cleared, on_clear == "resume", before, state, named_id)
 
 
 def find_continued(hook: CheckpointHook, before: Pointer, job_id: str, owns: Callable[[JobState], bool]) -> str:
@@ -207,10 +207,10 @@ def find_continued(hook: CheckpointHook, before: Pointer, job_id: str, owns: Cal
         JobGoneError: the earlier try began the job, and its journal is gone.
     """
     _refuse_other_root(hook, before, owns)
-    found_id = before.job_id if before.job_id != job_id and _is_begun(hook, before, owns) else job_id
-    if before.epoch is not None and _journaled(hook, found_id) is None:
-        raise JobGoneError(job_id=found_id, root=redact_uri(hook.root_uri))
-    return found_id
+    chosen_id = before.job_id if before.job_id != job_id and _is_begun(hook, before, owns) else job_id
+    if before.epoch is not None and _journaled(hook, chosen_id) is None:
+        raise JobGoneError(job_id=chosen_id, root=redact_uri(hook.root_uri))
+    return chosen_id
 
 
 def is_held_since(state: JobState, before: Pointer) -> bool:

@@ -81,7 +81,7 @@ def hosting(options: RunOptions, location: Location, state: JobState) -> Trigger
     try:
         job = load_job(options.job, options.params)
         outputs = output_folders(job, location)
-        given = {one.uid: (one.release, dict(one.sink.definition())) for one in job.sinks}
+        declared = {sink.uid: (sink.release, dict(sink.sink.definition())) for sink in job.sinks}
         unknown = set(not_recorded(job.sinks))
     except Exception as error:
         # The JobMaster in this task loads the job again, and reports the error in full.
@@ -89,9 +89,9 @@ def hosting(options: RunOptions, location: Location, state: JobState) -> Trigger
     if job.controllers:
         names = ", ".join(controller.name for controller in job.controllers)
         return TriggererSupport(f"the JobMaster runs its controllers ({names}), which are in the job's file", outputs)
-    recorded = () if state.definition is None else recorded_job(state.definition, location).sinks
-    known = {one.uid for one in recorded if given.get(one.uid) == (one.release, one.sink.definition())}
-    unknown |= {uid for vertex in state.graph().vertices for uid in vertex.sinks} - known
+    journaled = () if state.definition is None else recorded_job(state.definition, location).sinks
+    described = {sink.uid for sink in journaled if declared.get(sink.uid) == (sink.release, sink.sink.definition())}
+    unknown |= {uid for vertex in state.graph().vertices for uid in vertex.sinks} - described
     if not unknown:
         return TriggererSupport(None, outputs)
     return TriggererSupport(_NOT_TOLD.format(", ".join(sorted(unknown))), outputs)

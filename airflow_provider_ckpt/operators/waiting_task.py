@@ -41,7 +41,7 @@ class WaitingTaskOperator(GroupTaskOperator):
     def _begin_try(self) -> None:
         self._nobody, self._waits_here, self._since = GIVEN_UP, not self.defers, None
 
-    def _go_on_after(self, over: WaitResult, since: str | None, *, ran_well: bool) -> None:
+    def _go_on_after(self, result: WaitResult, since: str | None, *, ran_well: bool) -> None:
         """Take up the result of a wait, to continue the try in another process.
 
         Args:
@@ -49,9 +49,9 @@ class WaitingTaskOperator(GroupTaskOperator):
             since: Begin of ``execution_timeout`` when the task was deferred.
             ran_well: True if the worker had ended well before the wait.
         """
-        self.log.info("The wait is over: %s", over.reason)
-        self._waits_here = over.is_blind
-        self._nobody = (*GIVEN_UP, "success") if over.is_alone else GIVEN_UP
+        self.log.info("The wait is over: %s", result.reason)
+        self._waits_here = result.is_blind
+        self._nobody = (*GIVEN_UP, "success") if result.is_alone else GIVEN_UP
         self._since = None if since is None else datetime.fromisoformat(since)
         if ran_well:  # the work was done within its timeout, and another run is new work
             self._since = datetime.now(timezone.utc)
@@ -119,5 +119,5 @@ class WaitingTaskOperator(GroupTaskOperator):
         """Return the rest of ``execution_timeout``, because Airflow counts it from zero in each process of a try."""
         if self.execution_timeout is None:
             return None
-        spent = datetime.now(timezone.utc) - (self._since or context["ti"].start_date)
-        return max(self.execution_timeout - spent, timedelta(0))
+        elapsed = datetime.now(timezone.utc) - (self._since or context["ti"].start_date)
+        return max(self.execution_timeout - elapsed, timedelta(0))

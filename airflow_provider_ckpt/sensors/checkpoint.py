@@ -201,10 +201,10 @@ class CheckpointSensor(BaseSensorOperator):
             raise AirflowFailException(verdict.message)
         return verdict.result
 
-    def _trigger(self, look: JobPoll, context: Context) -> CheckpointTrigger:
+    def _trigger(self, poll: JobPoll, context: Context) -> CheckpointTrigger:
         task = self._task(context)
         return CheckpointTrigger(
-            condition=asdict(look.condition),
+            condition=asdict(poll.condition),
             stalled_after=self.stalled_after,
             max_checkpoint_age=self.max_checkpoint_age,
             job_task=None if task is None else dict(vars(task)),
@@ -235,7 +235,7 @@ class CheckpointSensor(BaseSensorOperator):
     def _wanted(self) -> int | Literal["final", "next"] | None:
         if self.checkpoint is None:
             others = (self.since, self.finished, self.watermark)
-            return "final" if all(one is None for one in others) else None
+            return "final" if all(value is None for value in others) else None
         if self.checkpoint in ("final", "next"):
             return cast('Literal["final", "next"]', self.checkpoint)
         try:

@@ -100,8 +100,8 @@ class WrappedStorage(Storage):
     def child(self, path: str) -> WrappedStorage:
         return self._wrap(self.inner.child(path))
 
-    def _same_content(self, one: str, other: str) -> bool:
-        return self.inner.read(one) == self.inner.read(other)
+    def _same_content(self, path: str, other_path: str) -> bool:
+        return self.inner.read(path) == self.inner.read(other_path)
 
 
 class CrashingStorage(WrappedStorage):

@@ -57,9 +57,9 @@ class BatchConformance:
         for name in ("a", "b", "c"):
             storage.create(f"staged/{name}", name.encode())
         storage.create("out/b", b"others")
-        with pytest.raises(MoveConflictError) as told:
+        with pytest.raises(MoveConflictError) as raised:
             storage.move_all([(f"staged/{name}", f"out/{name}") for name in ("a", "b", "c")])
-        assert told.value.data["target"] == storage.full_uri("out/b")
+        assert raised.value.data["target"] == storage.full_uri("out/b")
         assert storage.read("out/b") == b"others"
         assert storage.read("staged/b") == b"b"
         storage.delete("out/b")
@@ -124,10 +124,10 @@ class StorageConformance(BatchConformance):
             pytest.skip("a dictionary of this process never fails")
         storage.create("d/x", b"1")
         storage.create("d/y/z", b"2")
-        there = storage.files("")
+        files_before = storage.files("")
         with failing, pytest.raises(TOLD[fault]):
             LOOKS[verb](storage)
-        assert storage.files("") == there
+        assert storage.files("") == files_before
         assert (storage.read("d/x"), storage.exists("d/new")) == (b"1", False)
 
     def test_what_was_created_is_read_back(self, storage: Storage) -> None:

@@ -53,12 +53,12 @@ class SuccessorConformance(GroupConformance):
         """Identify a batch by its id, because another subtask may use the same number, and a slow one a lower
         number.
         """
-        given = [("a1.one", 7), ("a1.other", 7), ("a1.one", 9), ("a1.third", 5), ("a1.other", 9)]
-        one, other, ahead, behind, level = (
+        batches = [("a1.one", 7), ("a1.other", 7), ("a1.one", 9), ("a1.third", 5), ("a1.other", 9)]
+        first, second, ahead, behind, level = (
             stage(sink, self.frame(spark, *ids_of(batch)), number, attempt)
-            for batch, (attempt, number) in enumerate(given, start=1)
+            for batch, (attempt, number) in enumerate(batches, start=1)
         )
-        assert sink.release([one, other], 1)["rows"] == 4
+        assert sink.release([first, second], 1)["rows"] == 4
         for checkpoint, handle in enumerate((ahead, behind, level), start=2):
             assert sink.release([handle], checkpoint)["rows"] == 2
         assert target.rows(spark) == expected(ids_of(*range(1, 6)))
@@ -144,12 +144,12 @@ class SuccessorConformance(GroupConformance):
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         released, _ = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
-        told = sink.staged()
+        listed = sink.staged()
         sink.release([released], 1)
-        if told is None:
+        if listed is None:
             return
         assert sorted(sink.staged() or ()) == target.staged()
-        sink.delete_staged([*told])  # it was listed before the release
+        sink.delete_staged([*listed])  # it was listed before the release
         assert target.staged() == []
         assert target.rows(spark) == expected(ids_of(1))
         assert target.bind().last_released() == 1
@@ -167,8 +167,8 @@ class SuccessorConformance(GroupConformance):
         foreign = [self.staged(spark, sink, batch) for batch, sink in enumerate(others, start=1)]
         orphan = self.staged(spark, mine, 9)
         assert mine.collect_garbage((), AttemptsExcept(())) == []
-        told = mine.staged()
-        assert told is None or list(told) == [orphan["id"]]
+        listed = mine.staged()
+        assert listed is None or list(listed) == [orphan["id"]]
         assert mine.collect_garbage((), AttemptsExcept({"a1"})) == [orphan["id"]]
         assert target.staged() == sorted(handle["id"] for handle in foreign)
         for sink, handle in zip(others, foreign, strict=True):

@@ -39,14 +39,14 @@ class AbandonedSubtasks:
 
     def look(self) -> str | None:
         """Return why the run is hopeless, or None if it is not, as far as is known. Never raises."""
-        found = {name: state for task, state in self._states().items() if (name := self._tasks.get(task))}
-        lost = self._unfinished([name for name, state in found.items() if state in GIVEN_UP])
+        states = {name: state for task, state in self._states().items() if (name := self._tasks.get(task))}
+        lost = self._unfinished([name for name, state in states.items() if state in GIVEN_UP])
         if lost:
-            told = ", ".join(f"{name} ({found[name]})" for name in sorted(lost))
-            return f"Airflow no longer runs the tasks of some subtasks: {told}"
-        green = [name for name, state in found.items() if state == "success"]
+            shown = ", ".join(f"{name} ({states[name]})" for name in sorted(lost))
+            return f"Airflow no longer runs the tasks of some subtasks: {shown}"
+        green = [name for name, state in states.items() if state == "success"]
         self._green = {name: self._green.get(name, 0) + 1 for name in self._unfinished(green)}
-        sure = sorted(name for name, looks in self._green.items() if looks >= _SURE)
+        sure = sorted(name for name, polls in self._green.items() if polls >= _SURE)
         if sure:
             return f"the tasks of {', '.join(sure)} have succeeded, and the job needs them again: clear the whole group"
         return None

@@ -67,9 +67,9 @@ class CheckpointTrigger(BaseTrigger):
         shown = None
         try:
             await hook.asettings()
-            look = self._look(hook)
+            poll = self._look(hook)
             while True:
-                verdict = await in_thread(look, root=hook.root_uri)
+                verdict = await in_thread(poll, root=hook.root_uri)
                 if verdict.outcome != "wait":
                     return verdict
                 if verdict.message != shown:

@@ -32,8 +32,8 @@ class DriverVerdict:
     result: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = each_text(asdict(self), one_line)
-        return found
+        fields: dict[str, Any] = each_text(asdict(self), one_line)
+        return fields
 
 
 def judge(
@@ -57,17 +57,17 @@ def judge(
     shown = f"Job {state.job_id} is {state.status or 'not begun yet'}"
     if state.damage:
         return DriverVerdict("failed", f"The journal of job {state.job_id} is damaged: {'; '.join(state.damage)}")
-    told = _told(state)
+    result = _told(state)
     if state.status is not None and is_over(state, submission):
         return _ended(state, state.status, report, was_asked_to_leave)
     if report is None or not _is_over(report, submission):
         where = f". {report.message}" if report is not None else ""
-        return DriverVerdict("wait", f"{shown}{where}", told)
+        return DriverVerdict("wait", f"{shown}{where}", result)
     if is_overtaken(state, submission):
         return _overtaken(state, report, was_asked_to_leave)
-    left = "and no driver took the job" if state.epoch <= submission.after_epoch else "and the journal has no end"
-    why = f"{shown}, but its driver is gone, {left}. {report.message}"
-    return DriverVerdict("left" if was_asked_to_leave else "retry", why, told)
+    detail = "and no driver took the job" if state.epoch <= submission.after_epoch else "and the journal has no end"
+    message = f"{shown}, but its driver is gone, {detail}. {report.message}"
+    return DriverVerdict("left" if was_asked_to_leave else "retry", message, result)
 
 
 def is_own(state: JobState, submission: Submission) -> bool:
@@ -101,19 +101,19 @@ def _is_over(report: ApplicationReport, submission: Submission) -> bool:
 def _ended(
     state: JobState, status: JobStatus, report: ApplicationReport | None, was_asked_to_leave: bool
 ) -> DriverVerdict:
-    shown, told = f"Job {state.job_id} is {status}", _told(state)
-    runs = report is not None and report.state is ApplicationState.RUNNING
-    if status is JobStatus.RESTARTING and report is not None and runs:
-        return DriverVerdict("wait", f"{shown}, and its driver is about to leave. {report.message}", told)
+    shown, result = f"Job {state.job_id} is {status}", _told(state)
+    is_running = report is not None and report.state is ApplicationState.RUNNING
+    if status is JobStatus.RESTARTING and report is not None and is_running:
+        return DriverVerdict("wait", f"{shown}, and its driver is about to leave. {report.message}", result)
     if was_asked_to_leave:
-        return DriverVerdict("left", f"{shown}: its driver was asked to leave, and did", told)
+        return DriverVerdict("left", f"{shown}: its driver was asked to leave, and did", result)
     if status is JobStatus.FAILED:
-        why = f"Job {state.job_id} failed for good: {cause_first(state.cause or 'unknown')}"
-        return DriverVerdict("failed", why, told)
+        message = f"Job {state.job_id} failed for good: {cause_first(state.cause or 'unknown')}"
+        return DriverVerdict("failed", message, result)
     if status.ended_well:
-        return DriverVerdict("succeeded", shown, told)
-    why = f"Job {state.job_id}: {cause_first(state.cause or 'its run failed')}. A retry resumes it"
-    return DriverVerdict("retry", why, told)
+        return DriverVerdict("succeeded", shown, result)
+    message = f"Job {state.job_id}: {cause_first(state.cause or 'its run failed')}. A retry resumes it"
+    return DriverVerdict("retry", message, result)
 
 
 def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: bool) -> DriverVerdict:
@@ -122,14 +122,14 @@ def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: b
     A retry would take the job back from a driver that runs it. A driver that only released (`ckpt release`) does not
     run it.
     """
-    told, by = _told(state), f"epoch {state.epoch}, attempt {state.attempt}"
+    result, owner = _told(state), f"epoch {state.epoch}, attempt {state.attempt}"
     if was_asked_to_leave:
-        return DriverVerdict("left", f"Job {state.job_id}: another driver has taken it over ({by})", told)
+        return DriverVerdict("left", f"Job {state.job_id}: another driver has taken it over ({owner})", result)
     if state.status is JobStatus.FINISHED:
-        return DriverVerdict("succeeded", f"Job {state.job_id} is FINISHED, by another driver ({by})", told)
+        return DriverVerdict("succeeded", f"Job {state.job_id} is FINISHED, by another driver ({owner})", result)
     if state.status is JobStatus.RESTARTING:
-        return DriverVerdict("retry", f"Job {state.job_id} is RESTARTING ({by}). {report.message}", told)
-    return DriverVerdict("failed", f"Job {state.job_id}: another driver has taken it over ({by})", told)
+        return DriverVerdict("retry", f"Job {state.job_id} is RESTARTING ({owner}). {report.message}", result)
+    return DriverVerdict("failed", f"Job {state.job_id}: another driver has taken it over ({owner})", result)
 
 
 def _told(state: JobState) -> dict[str, Any]:

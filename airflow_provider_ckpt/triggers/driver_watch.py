@@ -88,8 +88,8 @@ class DriverWatch:
     def _report(self) -> ApplicationReport:
         report = self._status.report(self.submission)
         if report.state in (ApplicationState.RUNNING, ApplicationState.ENDED):
-            found = self.submission.application_id or report.application_id
-            self.submission = replace(self.submission, is_seen=True, application_id=found)
+            application_id = self.submission.application_id or report.application_id
+            self.submission = replace(self.submission, is_seen=True, application_id=application_id)
         elif report.state is ApplicationState.GONE and not self.submission.is_forgettable:
             doubt = "It was never seen there: does this ask the cluster that the driver was submitted to?"
             return replace(report, message=f"{report.message}. {doubt}")

@@ -58,11 +58,11 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
         hook, ti = await self._hook(), self.task_instance
         run = (None, None) if ti is None else (ti.dag_id, ti.run_id)
         key = (self.ckpt_conn_id, self.root, self.job_id, self.coordinate, *run)
-        looks = _SHARED.get(key)
-        if looks is None:
+        polls = _SHARED.get(key)
+        if polls is None:
             client = await in_thread(lambda: hook.client(self.job_id), root=self.root)
-            looks = _SHARED.setdefault(key, GroupPolls(client.look, self._asks(), root=self.root, clock=self._clock))
-        return looks
+            polls = _SHARED.setdefault(key, GroupPolls(client.look, self._asks(), root=self.root, clock=self._clock))
+        return polls
 
 
 def shared_age(poll_interval: float) -> float:
@@ -129,16 +129,16 @@ class GroupPolls:
     def _read(self) -> Reading:
         now = self._clock()
         if self._asked_at is None or now - self._asked_at >= ASK_EVERY:
-            self._asked_at, said = now, self._coordinate()
-            if said is not None:
-                self._said, self._answers = said, self._answers + 1
+            self._asked_at, answer = now, self._coordinate()
+            if answer is not None:
+                self._said, self._answers = answer, self._answers + 1
         return Reading(self._look(), self._said, self._answers)
 
 
-def _seen(made: asyncio.Future[Reading]) -> None:
+def _seen(poll: asyncio.Future[Reading]) -> None:
     """Take note of the error of a poll whose trigger may be gone, so that asyncio does not log it."""
-    if not made.cancelled():
-        made.exception()
+    if not poll.cancelled():
+        poll.exception()
 
 
 class ResultRetention:

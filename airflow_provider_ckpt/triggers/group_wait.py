@@ -61,9 +61,9 @@ class GroupWaitTrigger(BaseTrigger):
     async def _wait(self) -> WaitResult:
         while True:
             try:
-                over = await self._look()
-                if over is not None:
-                    return over
+                result = await self._look()
+                if result is not None:
+                    return result
             except (TerminalError, AirflowNotFoundException) as error:
                 return WaitResult(str(error), is_blind=True)  # the worker decides, because it may have better access
             except Exception as error:  # from Airflow's API or from a file system

@@ -102,21 +102,21 @@ class JobMasterTrigger(BaseTrigger):
         return path, {name: getattr(self, name) for name in _NAMES}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        begun = time.monotonic()
+        started_at = time.monotonic()
         verdict = await self._verdict()
-        await self._sleep(max(0.0, SETTLING - (time.monotonic() - begun)))
+        await self._sleep(max(0.0, SETTLING - (time.monotonic() - started_at)))
         yield TriggerEvent(verdict.to_json())  # type: ignore[no-untyped-call]
 
     async def _verdict(self) -> MasterVerdict:
-        failing = MasterRestartPolicy(self._timing.silence)
+        restart_policy = MasterRestartPolicy(self._timing.silence)
         while True:
             try:
                 hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
                 redact = (await hook.asettings()).redact
                 verdict = await self._in_turn(partial(self._over, hook)) or await self._coordinate(hook)
                 if verdict.exit_code is ExitCode.REFUSED:  # the job's end may have been journaled meanwhile
-                    over = await self._in_turn(partial(self._over, hook))
-                    verdict = over or verdict
+                    job_end = await self._in_turn(partial(self._over, hook))
+                    verdict = job_end or verdict
             except (TerminalError, AirflowNotFoundException) as error:
                 return MasterVerdict.of_error(error)
             except Exception as error:  # from Airflow's API or a file system: raising it would cost the task a try
@@ -126,7 +126,7 @@ class JobMasterTrigger(BaseTrigger):
             final = await self._stand_by(hook, verdict) if verdict.is_fenced else verdict
             if final is None:
                 continue
-            if not failing.may_go_on(final, await self._in_turn(partial(self._state, hook))):
+            if not restart_policy.may_go_on(final, await self._in_turn(partial(self._state, hook))):
                 return final.redacted(redact)
             self.log.warning("Job %s: the JobMaster restarts: %s", self.job_id, redact(final.message))
             await self._sleep(RETRY)
@@ -188,25 +188,25 @@ class JobMasterTrigger(BaseTrigger):
         try:
             await in_thread(host.start, root=self.root)  # in a thread, because it waits until the new thread has begun
             while not await _within(ended, WATCH):
-                hopeless = await in_thread(watch.look, root=self.root) if host.has_vacancies else None
-                if hopeless is not None:
-                    host.give_up(hopeless)
+                cause = await in_thread(watch.look, root=self.root) if host.has_vacancies else None
+                if cause is not None:
+                    host.give_up(cause)
         except Exception:
             host.abandon()
             raise
         return MasterVerdict.of(codes[0], self._last, host.abandoned)
 
     def _runs(self, location: Location, options: RunOptions) -> Callable[[OnMaster], ExitCode]:
-        def see(line: StatusLine) -> None:
-            self._last = told = line.redacted(location.redact)
-            log_status(self.log, told)
+        def report(line: StatusLine) -> None:
+            self._last = shown = line.redacted(location.redact)
+            log_status(self.log, shown)
 
         def run(on_master: OnMaster) -> ExitCode:
             from airflow_provider_ckpt.remote.master import RemoteJob, run_master
 
             timing = replace(self._timing, rest=REST)  # because most of hundreds of JobMasters idle
             remote = RemoteJob(None, options, location, timing, self._turns)
-            return run_master(remote, see, on_master)
+            return run_master(remote, report, on_master)
 
         return run
 
@@ -244,7 +244,7 @@ class JobMasterTrigger(BaseTrigger):
         After a clear, or if another triggerer takes over, the job is not asked, because the next JobMaster coordinates
         the same workers.
         """
-        until = time.monotonic() + _GRACE
+        deadline = time.monotonic() + _GRACE
         while True:
             try:
                 state = await in_thread(lambda: state_of_task(self.task_instance))
@@ -255,13 +255,13 @@ class JobMasterTrigger(BaseTrigger):
                     break
             except Exception as error:
                 self.log.warning("Job %s was not asked to stop: %s: %s", self.job_id, type(error).__name__, error)
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 return
             await self._sleep(_KILL_PAUSE)
         self._stops = True
         self.log.info("The task is %s: its job is asked to stop", state)
-        left = "has stopped" if await _within(self._ended, until - time.monotonic()) else "is still stopping"
-        self.log.info("The job %s", left)
+        progress = "has stopped" if await _within(self._ended, deadline - time.monotonic()) else "is still stopping"
+        self.log.info("The job %s", progress)
 
     async def _is_asked_to_stop(self) -> bool:
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)

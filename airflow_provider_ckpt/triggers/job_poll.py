@@ -62,24 +62,24 @@ class JobPoll:
             InvalidTaskArgumentError: the arguments name no job.
             TerminalError: the root or the journal's format cannot be used. Errors of the connection are raised, too.
         """
-        found = None if self._task is None else self._task.find()
-        if found is not None and found.job_id is None:
-            return self._of_task(Verdict("wait", f"Task {self._task_id} has not begun"), found)
-        if found is not None and found.job_id is not None:
-            self._follow(found.job_id)
+        job = None if self._task is None else self._task.find()
+        if job is not None and job.job_id is None:
+            return self._of_task(Verdict("wait", f"Task {self._task_id} has not begun"), job)
+        if job is not None and job.job_id is not None:
+            self._follow(job.job_id)
         try:
             state = self._state()
         except TransientError as error:
             return Verdict("wait", str(error))
         verdict = self.condition.judge(state)
-        if found is not None and verdict.outcome == "wait":
-            verdict = self._of_task(verdict, found, has_stopped=state.status is JobStatus.STOPPED)
+        if job is not None and verdict.outcome == "wait":
+            verdict = self._of_task(verdict, job, has_stopped=state.status is JobStatus.STOPPED)
         if verdict.outcome != "wait":
             return verdict
         self.seen = self.seen.after(state, released=self.condition.released)
         if self._max_age is not None and (overdue := self._overdue(state, self._max_age)) is not None:
             return overdue
-        return self._given_up(state) if self._is_stalled(state, found) else verdict
+        return self._given_up(state) if self._is_stalled(state, job) else verdict
 
     def _state(self) -> JobState:
         """Return the job's state from the journal. Raises the storage's errors."""
@@ -103,7 +103,7 @@ class JobPoll:
             self.condition = replace(self._asked, job_id=job_id)
             self._client, self.seen = None, self.seen if self._client is None else LastProgress()
 
-    def _of_task(self, verdict: Verdict, found: FoundJob, *, has_stopped: bool = False) -> Verdict:
+    def _of_task(self, verdict: Verdict, job: FoundJob, *, has_stopped: bool = False) -> Verdict:
         """Return the verdict with regard to the task that runs the job.
 
         If the job has STOPPED, a task that Airflow retries will resume it. A task that succeeded will not. The next Dag
@@ -111,23 +111,23 @@ class JobPoll:
         """
         if self.condition.wait_for_restart:
             return verdict
-        if found.is_over:
-            return Verdict("failed", f"Task {self._task_id} is {found.state}. {verdict.message}")
-        if found.job_id is None and found.state == "success":
+        if job.is_over:
+            return Verdict("failed", f"Task {self._task_id} is {job.state}. {verdict.message}")
+        if job.job_id is None and job.state == "success":
             return Verdict("failed", f"Task {self._task_id} succeeded without a job id, so it runs no job")
-        if has_stopped and found.state == "success":
+        if has_stopped and job.state == "success":
             return Verdict("failed", f"Task {self._task_id} succeeded, so it resumes nothing. {verdict.message}")
         return verdict
 
-    def _is_stalled(self, state: JobState, found: FoundJob | None) -> bool:
-        if self.condition.wait_for_restart or (found is not None and found.is_run):
+    def _is_stalled(self, state: JobState, job: FoundJob | None) -> bool:
+        if self.condition.wait_for_restart or (job is not None and job.is_run):
             return False
         alive = is_alive(state.worker)
         limit = self._stalled_after if self._stalled_after is not None and not alive else patience(state, alive)
         return limit is not None and self._seconds(self.seen.journal) >= limit
 
-    def _seconds(self, still: StallDetector) -> float:
-        return still.looks * self._interval
+    def _seconds(self, detector: StallDetector) -> float:
+        return detector.looks * self._interval
 
     def _overdue(self, state: JobState, max_age: float) -> Verdict | None:
         """Return the failure if no checkpoint came for ``max_age`` seconds, else None.
@@ -140,9 +140,9 @@ class JobPoll:
         seconds = self._seconds(self.seen.checkpoint)
         if seconds < max_age:
             return None
-        done = "released" if self.condition.released else "completed"
-        found = self.condition.judge(state).message
-        return Verdict("failed", f"No checkpoint was {done} for {round(seconds)} s (max_checkpoint_age). {found}")
+        action = "released" if self.condition.released else "completed"
+        shown = self.condition.judge(state).message
+        return Verdict("failed", f"No checkpoint was {action} for {round(seconds)} s (max_checkpoint_age). {shown}")
 
     def _given_up(self, state: JobState) -> Verdict:
         seconds, status = round(self._seconds(self.seen.journal)), state.status or "not RUNNING yet"

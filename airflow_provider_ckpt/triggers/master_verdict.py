@@ -35,8 +35,8 @@ class MasterVerdict:
 
     @classmethod
     def of(cls, code: ExitCode, last: StatusLine | None, abandoned: str | None) -> MasterVerdict:
-        told = last or StatusLine(code.line_kind, f"the JobMaster has ended without a status line ({code.name})")
-        return cls(code.name, str(told.kind), told.message, abandoned)
+        line = last or StatusLine(code.line_kind, f"the JobMaster has ended without a status line ({code.name})")
+        return cls(code.name, str(line.kind), line.message, abandoned)
 
     @classmethod
     def of_error(cls, error: Exception) -> MasterVerdict:

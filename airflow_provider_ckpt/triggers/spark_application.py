@@ -106,7 +106,7 @@ class SparkApplicationTrigger(BaseTrigger):
         Airflow calls this when a user killed the task, and also when another triggerer took over or a user cleared the
         task. In the last two cases the driver must continue. So the trigger first asks Airflow for the task's state.
         """
-        for left in reversed(range(_KILL_TRIES)):
+        for remaining in reversed(range(_KILL_TRIES)):
             try:
                 state = await in_thread(lambda: state_of_task(self.task_instance))
                 if state not in OVER:
@@ -117,25 +117,25 @@ class SparkApplicationTrigger(BaseTrigger):
             except Exception as error:
                 problem = kind_and_text(error)
                 self.log.warning("The driver of job %s could not be asked to leave: %s", self.job_id, problem)
-                if left:
+                if remaining:
                     await self._sleep(_KILL_PAUSE)
 
     async def _ask_to_leave(self, state_of_task: str) -> None:
         watch = await self._watch()
         shown = self._submission.shown
         if await in_thread(lambda: watch.ask_to_leave(watch.state()), root=self.root):
-            said = "asked its driver to take a savepoint and leave"
-            self.log.info("The task is %s: %s (job %s, application %s)", state_of_task, said, self.job_id, shown)
+            outcome = "asked its driver to take a savepoint and leave"
+            self.log.info("The task is %s: %s (job %s, application %s)", state_of_task, outcome, self.job_id, shown)
         else:
-            said = "no driver has the job. If its application waits for resources, kill it there"
-            self.log.warning("The task is %s: %s (job %s, application %s)", state_of_task, said, self.job_id, shown)
+            outcome = "no driver has the job. If its application waits for resources, kill it there"
+            self.log.warning("The task is %s: %s (job %s, application %s)", state_of_task, outcome, self.job_id, shown)
 
     @property
     def _submission(self) -> Submission:
-        found = Submission.from_json(self.submission)
-        if found is None:
+        submission = Submission.from_json(self.submission)
+        if submission is None:
             raise ValueError(f"{self.submission!r} is no submission")
-        return found
+        return submission
 
     async def _watch(self) -> DriverWatch:
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)

@@ -98,8 +98,8 @@ KEPT = (
         "kept-in-the-way",
         "R23",
         "SubtaskTaskOperator._lacks_room",
-        "bound is not None and bound < count",
-        "bound is not None and not count",
+        "limit is not None and limit < count",
+        "limit is not None and not count",
         (
             "tests/airflow/test_finished_subtask.py::"
             "test_a_mapped_task_of_which_airflow_runs_fewer_at_a_time_is_not_deferred",
@@ -110,8 +110,8 @@ KEPT = (
         "kept-blindly",
         "R23",
         "SubtaskTaskOperator._keep",
-        "    if self._waits_here:\n        why",
-        "    if not self.defers:\n        why",
+        "    if self._waits_here:\n        reason",
+        "    if not self.defers:\n        reason",
         ("tests/airflow/test_finished_subtask.py::test_a_triggerer_that_cannot_look_at_the_job_leaves_it_green",),
         "a task whose triggerer lacks the root moves between triggerer and worker for ever",
     ),

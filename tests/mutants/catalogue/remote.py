@@ -575,7 +575,7 @@ REMOTE = (
         "remote-wait-for-nobody",
         "W7",
         "WaitingTaskOperator._go_on_after",
-        '(*GIVEN_UP, "success") if over.is_alone else GIVEN_UP',
+        '(*GIVEN_UP, "success") if result.is_alone else GIVEN_UP',
         "GIVEN_UP",
         ("tests/airflow/test_awaiting_subtask.py::test_when_nobody_is_to_run_a_jobmaster_any_more_it_fails_for_good",),
         "a subtask starts a worker every few minutes for ever after its coordinating task was marked successful",
