@@ -101,7 +101,7 @@ class DeferrableCluster:
             raise refused(f"YARN is asked with Kerberos, which needs requests-kerberos ({error})") from error
         return cls(name, connection["namespace"], kerberos, status)
 
-    def gives(self, application_id: str) -> bool:
+    def is_own_id(self, application_id: str) -> bool:
         """Return whether an application id is of this kind of cluster. A driver in another mode may have had the job
         before."""
         return _IDS[self.name].fullmatch(application_id) is not None

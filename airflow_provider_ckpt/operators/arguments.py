@@ -15,7 +15,7 @@ from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argument}
 """Options of a run by the name of their argument."""
 TEMPLATED = tuple(name for name, option in ARGUMENTS.items() if option.templated)
-HELD_OTHERWISE = tuple(name for name, option in ARGUMENTS.items() if option.templated and option.unset_argument)
+WITH_FALLBACK = tuple(name for name, option in ARGUMENTS.items() if option.templated and option.unset_argument)
 """Templated arguments whose absence selects something else, such as the connection's root or a default job id."""
 
 
@@ -67,7 +67,7 @@ def check_timing(given: Mapping[str, Duration | None]) -> None:
     Timing(LOCAL_POLL).with_chosen(given)
 
 
-def described() -> str:
+def param_lines() -> str:
     """Return a ``:param`` line for each argument, for the operator's docstring."""
     lines = []
     for name, option in ARGUMENTS.items():

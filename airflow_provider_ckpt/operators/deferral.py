@@ -60,7 +60,9 @@ class Deferral:
     poll_interval: float
     status_interval: float
 
-    def look_back(self, context: Any, root: str | None, job_id: str | None, retries: int) -> EarlierDriver | None:
+    def find_earlier_driver(
+        self, context: Any, root: str | None, job_id: str | None, retries: int
+    ) -> EarlierDriver | None:
         """Return the driver that an earlier try left, or None if it left none.
 
         Args:
@@ -95,7 +97,7 @@ class Deferral:
         application_id = state.worker.application_id
         if not (state.is_held and is_own(state, own_id)) or state.attempt is None:
             return None
-        if application_id is None or not self.cluster.gives(application_id):
+        if application_id is None or not self.cluster.is_own_id(application_id):
             return None
         submission = self.cluster.submission(state.attempt, state.epoch - 1)
         return replace(submission, application_id=application_id, is_submitted=True, is_seen=True)

@@ -14,9 +14,9 @@ from airflow_provider_ckpt.job.options.suggestions import did_you_mean
 from airflow_provider_ckpt.operators.arguments import ARGUMENTS
 
 TIMING = ("poll", "lost_after", "silence")
-_OURS = ("ckpt_conn_id", "conn_ids", "options", "stop_grace", "poll_interval", *TIMING)
+_GROUP_OPTIONS = ("ckpt_conn_id", "conn_ids", "options", "stop_grace", "poll_interval", *TIMING)
 _AIRFLOWS = {"restart_attempts": "retries", "restart_delay": "retry_delay"}
-_OTHERWISE = {
+_UNSUPPORTED = {
     "on_clear": "cleared tasks of a group resume the job",
     "deferrable": "its tasks defer by themselves (coordinate={'deferrable': False} keeps a worker slot)",
 }
@@ -31,19 +31,19 @@ def check_options(options: Mapping[str, Any]) -> None:
     Raises:
         InvalidTaskArgumentError: with the place where the argument belongs.
     """
-    known = {*ARGUMENTS, *_OURS} - {*_AIRFLOWS, "job"}
+    known = {*ARGUMENTS, *_GROUP_OPTIONS} - {*_AIRFLOWS, "job"}
     for name, value in options.items():
         if name not in known:
-            raise InvalidTaskArgumentError(argument=name, value=value, problem=_instead(name, known))
+            raise InvalidTaskArgumentError(argument=name, value=value, problem=_place_of(name, known))
 
 
-def _instead(name: str, known: set[str]) -> str:
+def _place_of(name: str, known: set[str]) -> str:
     """Return where an argument belongs that was given to the group. Users give it arguments of Airflow and
     spark-submit."""
     if name in _AIRFLOWS:
         return f"a subtask of a group is restarted by Airflow: give {_AIRFLOWS[name]} in default_args or subtask="
-    if name in _OTHERWISE:
-        return f"a group has no such argument: {_OTHERWISE[name]}"
+    if name in _UNSUPPORTED:
+        return f"a group has no such argument: {_UNSUPPORTED[name]}"
     if name in _parameters(BaseOperator):
         return "it is one of Airflow's for a task: give it in default_args=, or in plan=, subtask= or coordinate="
     if name in _parameters(SparkSubmitOperator):
@@ -68,10 +68,10 @@ def check_for_tasks(given: Mapping[str, object]) -> None:
         if not isinstance(value, Mapping):
             problem = "give a mapping of arguments by name"
             raise InvalidTaskArgumentError(argument=argument, value=value, problem=problem)
-        _check_not_the_groups(argument, value)
+        _refuse_reserved(argument, value)
 
 
-def _check_not_the_groups(argument: str, given: Mapping[str, Any]) -> None:
+def _refuse_reserved(argument: str, given: Mapping[str, Any]) -> None:
     reserved = [name for name in _SET_BY_GROUP if name in given]
     if reserved and argument != "default_args":
         problem = f"{reserved[0]} is set by the group"
@@ -110,7 +110,7 @@ def subtasks_with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any
     if not isinstance(subtasks, Mapping):
         return {name: {} for name in subtasks}
     for arguments in subtasks.values():
-        _check_not_the_groups("subtasks", arguments)
+        _refuse_reserved("subtasks", arguments)
     return subtasks
 
 

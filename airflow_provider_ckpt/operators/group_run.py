@@ -95,7 +95,7 @@ class GroupRun:
         """
         return (state.prepared_by or state.attempt or "").startswith(f"{self.name}~t")
 
-    def standing(self, state: JobState, subtasks: Iterable[SubtaskId] = ()) -> GroupStatus:
+    def status_for(self, state: JobState, subtasks: Iterable[SubtaskId] = ()) -> GroupStatus:
         """Return where the job stands for a task that runs ``subtasks``. A task that runs none gives none."""
         if state.status is JobStatus.FINISHED:
             return GroupStatus.DONE

@@ -22,7 +22,7 @@ from airflow_provider_ckpt.operators.links import LinkPusher
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from airflow_provider_ckpt.operators.task_run import TaskRun
-from airflow_provider_ckpt.operators.task_start import OTHER_JOB, find_continued
+from airflow_provider_ckpt.operators.task_start import OTHER_JOB, find_resumed_job
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.redaction import redact_uri
@@ -74,7 +74,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     def _start(self, context: Context) -> TaskRun:
         """Find the job and write the pointer. Each execution reads and writes the state store once."""
         self._hook, self._killed, self._part = None, False, ()  # dag.test() retries in the same process
-        self._check_where()
+        self._check_connection()
         store, ti, clear_number = context["task_state_store"], context["ti"], context["dag_run"].clear_number
         self._group_run = GroupRun.of(ti.dag_id, self.ckpt_group, ti.run_id)
         self._siblings = Siblings.of(ti, self.ckpt_group)
@@ -85,7 +85,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         self._was_cleared = before is not None and was_cleared(before, ti, self.retries or 0, clear_number)
         self._before = None if self._was_cleared else before
         if self._before is not None:
-            requested_id, job_id = job_id, find_continued(hook, self._before, job_id, self._group_run.owns)
+            requested_id, job_id = job_id, find_resumed_job(hook, self._before, job_id, self._group_run.owns)
             if requested_id != job_id:
                 self.log.warning(OTHER_JOB, requested_id, job_id, "group")
         options = self._options(hook.root_uri, job_id, self._group_run.attempt(self.part, ti.try_number))
@@ -111,7 +111,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     def _look(run: TaskRun) -> JobState:
         return run.hook.client(run.pointer.job_id).look()
 
-    def _taken(self, run: TaskRun, state: JobState) -> AirflowFailException | JobGoneError:
+    def _taken_over_error(self, run: TaskRun, state: JobState) -> AirflowFailException | JobGoneError:
         """Return the error for a job that is no longer this Dag run's. A missing journal means that the job is gone."""
         if not is_journaled(state):
             return JobGoneError(job_id=run.pointer.job_id, root=redact_uri(run.pointer.root))
@@ -152,13 +152,13 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
                 raise AirflowException("spark-submit was ended")
         except (AirflowException, RuntimeError) as error:
             if self._killed:
-                raise self._was_killed(run) from None
-            cause = None if run.told_why else error
+                raise self._killed_error(run) from None
+            cause = None if run.has_cause else error
             raise run.failure(self._hook, error, killed=self._killed) from cause
         finally:
             run.writer.flush()
 
-    def _was_killed(self, run: TaskRun) -> AirflowException:
+    def _killed_error(self, run: TaskRun) -> AirflowException:
         return AirflowException(f"Job {run.pointer.job_id}: this task was killed. A retry prepares the job again.")
 
     def on_kill(self) -> None:

@@ -107,10 +107,13 @@ class CheckpointedSparkJobGroup(TaskGroup):
                 plan_task >> mapped
             else:
                 listed = subtasks_with_arguments(subtasks)
-                tasks = [_listed(name, subtask_arguments, listed[name], plan_task) for name in listed]
+                tasks = [_add_listed_subtask(name, subtask_arguments, listed[name], plan_task) for name in listed]
             names = plan_task.output if subtasks is None else list(subtasks)
             master = MasterTaskOperator(
-                task_id="coordinate", subtasks=names, subtask_tasks=tasks, **{**_first(given), **(coordinate or {})}
+                task_id="coordinate",
+                subtasks=names,
+                subtask_tasks=tasks,
+                **{**_with_top_priority(given), **(coordinate or {})},
             )
             plan_task >> master
 
@@ -124,7 +127,9 @@ class CheckpointedSparkJobGroup(TaskGroup):
         self.default_args.update({name: value for name, value in _RETRIES.items() if name not in configured})
 
 
-def _listed(name: str, given: Mapping[str, Any], own: Mapping[str, Any], plan_task: PlanTaskOperator) -> str:
+def _add_listed_subtask(
+    name: str, given: Mapping[str, Any], own: Mapping[str, Any], plan_task: PlanTaskOperator
+) -> str:
     """Add the task of a listed subtask and return the task's id. The subtask's Spark settings override those for all
     tasks."""
     conf = {**(given.get("conf") or {}), **(own.get("conf") or {})}
@@ -134,6 +139,6 @@ def _listed(name: str, given: Mapping[str, Any], own: Mapping[str, Any], plan_ta
     return str(task.task_id)
 
 
-def _first(given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_top_priority(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``given`` with the highest priority for a slot, because nothing is committed without a JobMaster."""
     return {"priority_weight": 1000, "weight_rule": "absolute", **given}

@@ -74,11 +74,11 @@ class JobRequestOperator(BaseOperator):
             if state.status in self.already or self._is_needless(client):
                 self.log.info("Job %s is %s: there is nothing to ask", self.job_id, state.status)
                 return _result(state)
-            request = self._ask(client)
-            self._tell(request)
-            return self._awaited(client, request) if self.wait else _result(state)
+            request = self._send(client)
+            self._log_request(request)
+            return self._await_answer(client, request) if self.wait else _result(state)
 
-    def _tell(self, request: JobRequest) -> None:
+    def _log_request(self, request: JobRequest) -> None:
         self.log.info(
             "Asked epoch %s of job %s to %s (request %s)", request.epoch, self.job_id, self.kind, request.name
         )
@@ -87,10 +87,10 @@ class JobRequestOperator(BaseOperator):
         """Return whether the job already is as requested, whatever its status."""
         return False
 
-    def _ask(self, client: JobClient) -> JobRequest:
+    def _send(self, client: JobClient) -> JobRequest:
         raise NotImplementedError
 
-    def _awaited(self, client: JobClient, request: JobRequest) -> dict[str, Any]:
+    def _await_answer(self, client: JobClient, request: JobRequest) -> dict[str, Any]:
         answer = self._answer(client, request)
         if answer.is_served:
             self.log.info("Job %s: %s %s", self.job_id, self.kind, answer.outcome or answer.state.status)
@@ -121,7 +121,7 @@ class CheckpointedJobStopOperator(JobRequestOperator):
     kind = "stop"
     already = StopRequest.done_in
 
-    def _ask(self, client: JobClient) -> JobRequest:
+    def _send(self, client: JobClient) -> JobRequest:
         return client.stop()
 
 
@@ -150,7 +150,7 @@ class CheckpointedJobDrainOperator(JobRequestOperator):
         self.at_once = kinds.FLAG.read(at_once, "at_once")
         self.discard_timers = kinds.FLAG.read(discard_timers, "discard_timers")
 
-    def _ask(self, client: JobClient) -> JobRequest:
+    def _send(self, client: JobClient) -> JobRequest:
         return client.drain(at_once=self.at_once, discard_timers=self.discard_timers)
 
 
@@ -173,8 +173,8 @@ class JobChangeOperator(JobRequestOperator):
                 with suppress(CkptError):  # the task that requested the other change reports its failure
                     client.answer(other, max(0.0, deadline - PAUSE - time.monotonic()))
             time.sleep(PAUSE)  # a controller changes the job without a request that could be waited for
-            request = self._ask(client)
-            self._tell(request)
+            request = self._send(client)
+            self._log_request(request)
 
 
 class CheckpointedJobRescaleOperator(JobChangeOperator):
@@ -216,7 +216,7 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
             raise InvalidTaskArgumentError(argument="parallelism", value=self.parallelism, problem=problem)
         return number
 
-    def _ask(self, client: JobClient) -> JobRequest:
+    def _send(self, client: JobClient) -> JobRequest:
         return client.rescale(self.source, self._number())
 
 
@@ -299,7 +299,7 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
         names_file = any(settings.names_file for settings in change.changes.values())
         return not names_file and client.runs_with(change)
 
-    def _ask(self, client: JobClient) -> JobRequest:
+    def _send(self, client: JobClient) -> JobRequest:
         return client.reconfigure(self._change())
 
 
@@ -333,7 +333,7 @@ class CheckpointedJobUpgradeOperator(JobChangeOperator):
         self.job = job
         self.allow_non_restored_state = kinds.FLAG.read(allow_non_restored_state, "allow_non_restored_state")
 
-    def _ask(self, client: JobClient) -> JobRequest:
+    def _send(self, client: JobClient) -> JobRequest:
         return client.upgrade(self.job, allow_non_restored_state=self.allow_non_restored_state)
 
 

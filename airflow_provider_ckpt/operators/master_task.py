@@ -66,7 +66,7 @@ class WaitedMaster:
 
 WATCH = 5.0
 """Seconds between two polls of Airflow for the states of the subtasks' tasks."""
-_ASKING = 2.0
+_ASK_TIMEOUT = 2.0
 
 
 class MasterTaskOperator(GroupTaskOperator):
@@ -94,24 +94,24 @@ class MasterTaskOperator(GroupTaskOperator):
         self.subtasks = subtasks
         self.subtask_tasks = subtask_tasks
         self._waited: WaitedMaster | None = None
-        self._leaves = False
+        self._is_leaving = False
 
     def execute(self, context: Context) -> Any:
-        self._waited, self._leaves = None, False
+        self._waited, self._is_leaving = None, False
         with airflow_failures():
             run = self._start(context)
             if self._is_over(run):
-                return self._told(context, self._result(run))
-            if self._group_run.standing(self._look(run)) is not GroupStatus.RUNS:
+                return self._publish_result(context, self._result(run))
+            if self._group_run.status_for(self._look(run)) is not GroupStatus.RUNS:
                 run = self._prepare_again(context, run)
             state = self._look(run)
-            if self._group_run.standing(state) is GroupStatus.RUNS:
+            if self._group_run.status_for(state) is GroupStatus.RUNS:
                 self._refuse_uncovered(state)
-                self._forget_the_kill(run, state)
+                self._withdraw_stop(run, state)
                 self._coordinate(run, state)
-            elif self._group_run.standing(state) is not GroupStatus.DONE:
+            elif self._group_run.status_for(state) is not GroupStatus.DONE:
                 raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
-            return self._told(context, self._result(run))
+            return self._publish_result(context, self._result(run))
 
     # ---- before the run
 
@@ -122,13 +122,13 @@ class MasterTaskOperator(GroupTaskOperator):
             AirflowFailException: the job must not be resumed.
         """
         state = self._look(run)
-        status = self._group_run.standing(state)
+        status = self._group_run.status_for(state)
         if status is GroupStatus.DONE:
             return True
         if self._was_cleared:
             return False
         if status is GroupStatus.TAKEN:
-            raise self._taken(run, state)
+            raise self._taken_over_error(run, state)
         if status is GroupStatus.FAILED:
             cause = cause_first(state.cause or "unknown")
             raise AirflowFailException(
@@ -164,7 +164,7 @@ class MasterTaskOperator(GroupTaskOperator):
                 "the group, so that the job is planned again; a group with a list of subtasks has to name all of them."
             )
 
-    def _forget_the_kill(self, run: TaskRun, state: JobState) -> None:
+    def _withdraw_stop(self, run: TaskRun, state: JobState) -> None:
         """Withdraw the stop that an earlier try requested when it was killed. A user's clear means that the job must
         continue."""
         if self._was_cleared and run.hook.client(state.job_id).withdraw_leaves(state.epoch):
@@ -208,18 +208,18 @@ class MasterTaskOperator(GroupTaskOperator):
                 raise AirflowFailException("The trigger ended without an event")
             verdict, run = MasterVerdict.from_json(event), self._start(context)
             self._judge(run, verdict.exit_code, verdict.abandoned, verdict.line)
-            return self._told(context, self._result(run))
+            return self._publish_result(context, self._result(run))
 
     def _run_master(self, run: TaskRun, options: RunOptions) -> None:
         connections = driver_connections(self.conn_ids)
         hand_over(connections.environ)  # because this process releases the sinks
-        run_master = job_master(options, run.hook.settings(), self._seen_by(run, connections), self._timing(run))
+        run_master = job_master(options, run.hook.settings(), self._status_handler(run, connections), self._timing(run))
         self._waited = waited = WaitedMaster(run_master)
         host = waited.host
         host.start()
         watch = AbandonedSubtasks(self._tasks(), self._siblings.states, run.hook.client(run.pointer.job_id).look)
         while (code := waited.wait(WATCH)) is None:
-            if self._leaves and not host.has_ended_within(0):
+            if self._is_leaving and not host.has_ended_within(0):
                 raise AirflowException(
                     f"Job {run.pointer.job_id}: this task was killed. The workers continue; a retry coordinates them."
                 )
@@ -229,7 +229,7 @@ class MasterTaskOperator(GroupTaskOperator):
         run.writer.flush()
         self._judge(run, code, host.abandoned, run.writer.last)
 
-    def _seen_by(self, run: TaskRun, connections: DriverConnections) -> Callable[[StatusLine], None]:
+    def _status_handler(self, run: TaskRun, connections: DriverConnections) -> Callable[[StatusLine], None]:
         location = run.hook.settings()
 
         def redact(text: str) -> str:
@@ -280,15 +280,15 @@ class MasterTaskOperator(GroupTaskOperator):
             return
         self._killed = True
         deadline = time.monotonic() + self._stop_grace
-        if self._is_marked() and self._asked_to_stop(run):
+        if self._is_marked_by_user() and self._ask_to_stop(run):
             waited.host.has_ended_within(max(0.0, deadline - time.monotonic()))
-        self._leaves = True
+        self._is_leaving = True
         waited.wake()
 
-    def _is_marked(self) -> bool:
+    def _is_marked_by_user(self) -> bool:
         """Return whether a user marked the task failed or successful.
 
         Asks in another thread, because the signal may have interrupted a request of this thread to Airflow.
         """
-        states = answer_within(_ASKING, self._siblings.states)
+        states = answer_within(_ASK_TIMEOUT, self._siblings.states)
         return states is not None and states.get(self.task_id) in (*GIVEN_UP, "success")

@@ -36,21 +36,21 @@ class PlanTaskOperator(GroupTaskOperator):
         with airflow_failures():
             run = self._start(context)
             state = self._look(run)
-            if self._is_left_alone(run, state):
+            if self._needs_no_plan(run, state):
                 return _names(state)
             self._submit(context, self._adjusted(run, state), "--plan", application="plan")
             state = self._look(run)
-            if self._group_run.standing(state) not in (GroupStatus.RUNS, GroupStatus.DONE):
+            if self._group_run.status_for(state) not in (GroupStatus.RUNS, GroupStatus.DONE):
                 raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
             return _names(state)
 
-    def _is_left_alone(self, run: TaskRun, state: JobState) -> bool:
+    def _needs_no_plan(self, run: TaskRun, state: JobState) -> bool:
         """Return whether the job needs no preparation.
 
         Raises:
             AirflowFailException: a retry finds that the job FAILED or that another Dag run or driver has it by now.
         """
-        status = self._group_run.standing(state)
+        status = self._group_run.status_for(state)
         if status is GroupStatus.FAILED and not self._is_cleared(state):
             cause = cause_first(state.cause or "unknown")
             raise AirflowFailException(
@@ -58,7 +58,7 @@ class PlanTaskOperator(GroupTaskOperator):
                 "Correct the cause, then clear the group."
             )
         if status is GroupStatus.TAKEN and self._before is not None and is_held_since(state, self._before):
-            raise self._taken(run, state)
+            raise self._taken_over_error(run, state)
         is_stopped = status is GroupStatus.STOPPED and not self._is_cleared(state)
         is_done = status is GroupStatus.DONE and self._group_run.owns(state)
         if not (status is GroupStatus.RUNS or is_stopped or is_done):

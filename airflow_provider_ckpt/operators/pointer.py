@@ -165,18 +165,18 @@ class Pointer:
         return replace(
             self,
             status=status,
-            epoch=_or(data.get("epoch"), self.epoch),
-            checkpoint=_or(completed, self.checkpoint),
-            released=_or(released, self.released),
+            epoch=_new_or(data.get("epoch"), self.epoch),
+            checkpoint=_new_or(completed, self.checkpoint),
+            released=_new_or(released, self.released),
             finished_operators=self.finished_operators if operators is None else tuple(operators),
-            late_rows=_or(data.get("late_rows"), self.late_rows),
-            changed_files=_or(data.get("changed_files"), self.changed_files),
-            unfit_rows=_or(data.get("unfit_rows"), self.unfit_rows),
-            malformed_rows=_or(data.get("malformed_rows"), self.malformed_rows),
-            application_id=_or(data.get("application_id"), self.application_id),
-            spark_ui=_or(data.get("spark_ui"), self.spark_ui),
-            outputs=_or(data.get("outputs"), self.outputs),
-            recovery=tuple(_or(data.get("recovery"), self.recovery)),
+            late_rows=_new_or(data.get("late_rows"), self.late_rows),
+            changed_files=_new_or(data.get("changed_files"), self.changed_files),
+            unfit_rows=_new_or(data.get("unfit_rows"), self.unfit_rows),
+            malformed_rows=_new_or(data.get("malformed_rows"), self.malformed_rows),
+            application_id=_new_or(data.get("application_id"), self.application_id),
+            spark_ui=_new_or(data.get("spark_ui"), self.spark_ui),
+            outputs=_new_or(data.get("outputs"), self.outputs),
+            recovery=tuple(_new_or(data.get("recovery"), self.recovery)),
         )
 
     def after_end(self, result: Mapping[str, Any]) -> Pointer:
@@ -225,7 +225,7 @@ def _status(line: StatusLine) -> JobStatus | SubmissionStatus:
     return JobStatus(status) if status in set(JobStatus) else _STATUS.get(line.kind, JobStatus.RUNNING)
 
 
-def _or(new: Any, old: Any) -> Any:
+def _new_or(new: Any, old: Any) -> Any:
     return old if new is None else new
 
 

@@ -97,12 +97,12 @@ class ProgressRetryPolicy(RetryPolicy):
         if context is None:
             return RetryDecision.default()
         try:
-            return self._decided(context)
+            return self._decide(context)
         except Exception as error:  # the storage or Airflow's API failed, which is no reason to end the job
             _LOG.warning("The job's progress is not known, so Airflow's own rule applies: %s", error)
             return RetryDecision.default()
 
-    def _decided(self, context: Context) -> RetryDecision:
+    def _decide(self, context: Context) -> RetryDecision:
         values: Mapping[str, Any] = context
         store, task = values["task_state_store"], values["ti"].task
         pointer = Pointer.from_json(store.get(POINTER_KEY))

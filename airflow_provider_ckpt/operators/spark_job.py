@@ -30,11 +30,11 @@ from airflow_provider_ckpt.job.options.run_options import Duration, RunOptions, 
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.arguments import (
     ARGUMENTS,
-    HELD_OTHERWISE,
+    WITH_FALLBACK,
     TEMPLATED,
     check_arguments,
     check_flink_options,
-    described,
+    param_lines,
     option_values,
 )
 from airflow_provider_ckpt.operators.deferrable_submit import DeferrableSubmitOperator
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 Instant = datetime | str
 DRIVER = PACKAGE / "spark" / "main.py"
-_OURS = ("application", "application_args", "java_class")
+_RESERVED = ("application", "application_args", "java_class")
 _REQUEST_SECONDS = 2.0
 _DIFFERS = re.compile(r"\b(map_index|ti|task|task_instance)\b")
 """Words that let a template differ between the instances of a mapped task."""
@@ -99,7 +99,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         every ``status_poll_interval`` seconds, 60 at least, while the journal does not grow.
     """
 
-    __doc__ = (__doc__ or "").rstrip(" ") + described()
+    __doc__ = (__doc__ or "").rstrip(" ") + param_lines()
 
     template_fields: Sequence[str] = (
         *SparkSubmitOperator.template_fields,
@@ -153,7 +153,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         **kwargs: Any,
     ) -> None:
         given = {argument: value for argument, value in locals().items() if argument in ARGUMENTS}
-        for argument in _OURS:
+        for argument in _RESERVED:
             if kwargs.get(argument):
                 raise InvalidTaskArgumentError(
                     argument=argument,
@@ -168,7 +168,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         super().__init__(name=name, deferrable=deferrable, poll_interval=poll_interval, **kwargs)
         for argument, value in given.items():
             setattr(self, argument, value)
-        self._given = given_arguments(self, HELD_OTHERWISE)
+        self._given = given_arguments(self, WITH_FALLBACK)
         self.ckpt_conn_id = ckpt_conn_id
         self.conn_ids = conn_ids
         self.on_clear = on_clear
@@ -181,30 +181,30 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         self._hook = None  # dag.test() retries in the same process, and must not use the last try's hook
         self._killed = False
         with airflow_failures():
-            self._check_where()
+            self._check_connection()
             self._refuse_shared_job_id(context["ti"].map_index)
-            if self._deferral is not None and (ended := self._gone_on(context, self._deferral)) is not None:
+            if self._deferral is not None and (ended := self._resume_driver(context, self._deferral)) is not None:
                 return ended
             run = self._begin(context)
             if run.ended_well:
-                return self._told(context, run.result())
+                return self._publish_result(context, run.result())
             self._ckpt_run = run
             try:
                 super().execute(context)
             except (AirflowException, RuntimeError) as error:
                 # The driver's own reason is enough. Only without one the error of spark-submit, with its long command,
                 # is shown.
-                cause = None if run.told_why else error
+                cause = None if run.has_cause else error
                 raise run.failure(self._hook, error, killed=self._killed) from cause
             finally:
                 run.writer.flush()
             if self._killed and run.pointer.status is not JobStatus.FINISHED:
-                raise run.was_killed()
+                raise run.killed_error()
             if self._deferral is not None:
-                self._defer_behind(run, self._deferral)
-            return self._told(context, run.result())
+                self._defer_after_submission(run, self._deferral)
+            return self._publish_result(context, run.result())
 
-    def _told(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
+    def _publish_result(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
         """Add the task's result to the asset events of its outlets, and return it."""
         for outlet in self.outlets:
             if isinstance(outlet, Asset):
@@ -223,20 +223,20 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         if self._hook is None or self._ckpt_run is None:
             return
         deadline = time.monotonic() + self._stop_grace
-        if self._asked_to_stop(self._ckpt_run):
-            recorder = threading.Thread(target=self._ckpt_run.note_end, args=(self._stop_grace,), daemon=True)
+        if self._ask_to_stop(self._ckpt_run):
+            recorder = threading.Thread(target=self._ckpt_run.record_end, args=(self._stop_grace,), daemon=True)
             recorder.start()
-            if self._left(deadline):
+            if self._has_left(deadline):
                 return
         super().on_kill()
 
-    def _asked_to_stop(self, run: TaskRun) -> bool:
+    def _ask_to_stop(self, run: TaskRun) -> bool:
         """Return whether the driver was asked to stop. Asks in a thread, so that a silent storage does not use up the
         time."""
         seconds = min(_REQUEST_SECONDS, self._stop_grace)
         return answer_within(seconds, lambda: run.ask_to_stop(self.log.warning)) is True
 
-    def _left(self, deadline: float) -> bool:
+    def _has_left(self, deadline: float) -> bool:
         """Return whether the driver has left by itself. In cluster mode the end of spark-submit does not show it."""
         hook = self._hook
         if not isinstance(hook, CheckpointedSparkSubmitHook):
@@ -245,10 +245,10 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
 
     # ---- before the submission
 
-    def _check_where(self) -> None:
+    def _check_connection(self) -> None:
         """Refuse lost values of the job's id and root, and a bad Spark connection."""
         refuse_lost(self, self._given)
-        super()._check_where()
+        super()._check_connection()
 
     def _refuse_shared_job_id(self, map_index: int | None) -> None:
         """Refuse a job_id that is the same for all instances of a mapped task: each would take the job from the others.
@@ -319,7 +319,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         if self._ckpt_run is None:
             raise RuntimeError("The spark-submit hook of this operator exists only while the operator is executed")
         if self._killed:
-            raise self._ckpt_run.was_killed()
+            raise self._ckpt_run.killed_error()
         run = self._ckpt_run
         base = checked(super()._get_hook())
         options, submission = run.options, run.pointer.submission

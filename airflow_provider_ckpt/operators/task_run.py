@@ -55,7 +55,7 @@ class TaskRun:
         return self.pointer.status.ended_well
 
     @property
-    def told_why(self) -> bool:
+    def has_cause(self) -> bool:
         """True if the driver reported why it failed."""
         return self.writer.last is not None and self.writer.last.went_wrong
 
@@ -81,7 +81,7 @@ class TaskRun:
             return False
         return True
 
-    def note_end(self, timeout: float) -> None:
+    def record_end(self, timeout: float) -> None:
         """Wait until the driver of this try journals its end, and write that into the pointer.
 
         A killed task may have no time to read the driver's last line. Without an end within ``timeout`` seconds the
@@ -94,7 +94,7 @@ class TaskRun:
                 self.writer.pointer = replace(self.pointer.as_of(state), status=state.status)
                 self.writer.flush()
 
-    def was_killed(self) -> AirflowException:
+    def killed_error(self) -> AirflowException:
         """Return the error of a task that Airflow killed, even if its driver had time for a savepoint.
 
         The end is no success, because the shutdown of a worker does not end the job. A retry resumes it.
@@ -121,11 +121,11 @@ class TaskRun:
         hook = submitted if isinstance(submitted, CheckpointedSparkSubmitHook) else None
         last, job_id = self.writer.last, self.pointer.job_id
         code = hook.exit_code if hook is not None else None
-        if last is not None and self.told_why:
+        if last is not None and self.has_cause:
             message = f"Job {job_id}: {last.message} (exit code {code})"
             return AirflowFailException(message) if is_for_good(code, last.kind) else AirflowException(message)
         if killed:
-            return self.was_killed()
+            return self.killed_error()
         if last is None and hook is not None and hook.deploy_mode == "cluster":
             state = self._journal()
             if state is not None and state.status is JobStatus.FAILED:

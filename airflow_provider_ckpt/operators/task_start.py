@@ -193,7 +193,7 @@ def find_task_start(
     return TaskStart(chosen_id, own_id, generation, is_cleared, on_clear == "resume", before, state, named_id)
 
 
-def find_continued(hook: CheckpointHook, before: Pointer, job_id: str, owns: Callable[[JobState], bool]) -> str:
+def find_resumed_job(hook: CheckpointHook, before: Pointer, job_id: str, owns: Callable[[JobState], bool]) -> str:
     """Return the job that a task of a group resumes in another try.
 
     Args:

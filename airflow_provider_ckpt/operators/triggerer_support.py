@@ -47,7 +47,7 @@ def job_master(
     return run
 
 
-_NOT_TOLD = (
+_NOT_DESCRIBED = (
     "the journal does not say how to reach {}: it has options, is in another store than the checkpoint root, was "
     "changed since the job was prepared, has a gate, or is a class of your own"
 )
@@ -94,4 +94,4 @@ def hosting(options: RunOptions, location: Location, state: JobState) -> Trigger
     unknown |= {uid for vertex in state.graph().vertices for uid in vertex.sinks} - described
     if not unknown:
         return TriggererSupport(None, outputs)
-    return TriggererSupport(_NOT_TOLD.format(", ".join(sorted(unknown))), outputs)
+    return TriggererSupport(_NOT_DESCRIBED.format(", ".join(sorted(unknown))), outputs)

@@ -88,8 +88,8 @@ KEPT = (
     Mutant(
         "kept-time-counted",
         "R23",
-        "WaitingTaskOperator._go_on_after",
-        "        self._since = datetime.now(timezone.utc)\n",
+        "WaitingTaskOperator._resume_after",
+        "        self._timeout_start = datetime.now(timezone.utc)\n",
         "        pass\n",
         ("tests/airflow/test_finished_subtask.py::test_its_wait_is_no_part_of_its_execution_timeout",),
         "a subtask that runs again has no time left to wait for a JobMaster, and uses up a try",
@@ -97,7 +97,7 @@ KEPT = (
     Mutant(
         "kept-in-the-way",
         "R23",
-        "SubtaskTaskOperator._lacks_room",
+        "SubtaskTaskOperator._exceeds_task_limit",
         "limit is not None and limit < count",
         "limit is not None and not count",
         (
@@ -109,8 +109,8 @@ KEPT = (
     Mutant(
         "kept-blindly",
         "R23",
-        "SubtaskTaskOperator._keep",
-        "    if self._waits_here:\n        reason",
+        "SubtaskTaskOperator._retain",
+        "    if self._holds_slot:\n        reason",
         "    if not self.defers:\n        reason",
         ("tests/airflow/test_finished_subtask.py::test_a_triggerer_that_cannot_look_at_the_job_leaves_it_green",),
         "a task whose triggerer lacks the root moves between triggerer and worker for ever",
@@ -118,7 +118,7 @@ KEPT = (
     Mutant(
         "kept-for-no-triggerer",
         "R23",
-        "WaitingTaskOperator._begin_try",
+        "WaitingTaskOperator._reset_wait",
         "GIVEN_UP, not self.defers, None",
         "GIVEN_UP, False, None",
         ("tests/airflow/test_finished_subtask.py::test_without_a_triggerer_it_is_never_deferred",),
