@@ -16,7 +16,7 @@ MOST = 16
 """Most pieces at a time. Several syncs of one disk together cost little more than one."""
 
 
-def each_at_once(act: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
+def map_parallel(act: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
     """Return the result of ``act`` for each of ``items``, in their order, on up to ``threads`` threads.
 
     Raises the error of a failed call after the calls in progress have ended. No further call is begun.
@@ -67,7 +67,7 @@ class DaemonThreads:
                 log.warning("%s has not ended within %g s, and is abandoned", thread.name, seconds)
 
 
-class SideBySide:
+class TaskThreads:
     """A pool of threads for one caller at a time.
 
     ``name`` is the prefix of its threads, which start when they are first needed.

@@ -120,7 +120,7 @@ class DeletionRefusedError(CkptError):
         return DeletionRefusal(self.data["reason"])
 
 
-def tells_what_to_do(error: BaseException) -> bool:
+def is_classified(error: BaseException) -> bool:
     """Return True if an error of a user's function is this package's own, which itself shows whether to retry.
 
     An OvertakenError is no such error, because it is about another job, not about the driver that called the function.

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     terms = {name: getattr(args, name) for name in (option[2:].replace("-", "_") for option in _TERMS)}
     client = job_client(args)
     state = client.state()
-    if _is_to_be_asked(args, state):
+    if _must_confirm(args, state):
         root = arguments.location(args).for_display()
         DeletionTerms(**terms).check(state, root)
         if not _is_confirmed(state, root):
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.FINISHED
 
 
-def _is_to_be_asked(args: argparse.Namespace, state: JobState) -> bool:
+def _must_confirm(args: argparse.Namespace, state: JobState) -> bool:
     """Return whether the user has to confirm. False for a deletion that has begun, and for a damaged journal, which is
     refused."""
     return not (args.yes or state.deletion is not None or state.damage)

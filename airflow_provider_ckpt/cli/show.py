@@ -96,11 +96,11 @@ def _workers(state: JobState) -> str | None:
     """Return the subtasks that workers have to run, for a job that is prepared for workers."""
     if not state.deployment:
         return None
-    assignable = ", ".join(_with_those_beside(state, subtask) for subtask in state.unfinished_assignable())
+    assignable = ", ".join(_with_colocated(state, subtask) for subtask in state.unfinished_assignable())
     return f"prepared in epoch {state.deployment}, to run: {assignable or 'nothing'}"
 
 
-def _with_those_beside(state: JobState, subtask: SubtaskId) -> str:
+def _with_colocated(state: JobState, subtask: SubtaskId) -> str:
     colocated = state.together((subtask,))[1:]
     return f"{subtask} (with {', '.join(colocated)})" if colocated else subtask
 

@@ -105,7 +105,7 @@ def _refuse_elsewhere(conn_id: str | None, own_root: Any, root: str) -> None:
 
     Args:
         conn_id: Id of the connection.
-        own: Root of the connection, if it has one.
+        own_root: Root of the connection, if it has one.
         root: The root that the task was given.
 
     Raises:

@@ -88,16 +88,16 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         settings = {**{str(key): str(value) for key, value in (self._env_vars or {}).items()}, **self._conf}
         self._secrets = (*location_secrets, *self._connections.secrets, *conf_secrets(settings), self._token)
         self._reader = StatusReader(self._token, lambda text: self.log.warning("%s", text), self._redact)
-        self._handed: dict[str, str] = {}
+        self._environ_of_driver: dict[str, str] = {}
         """Variables in the driver's environment that are no Spark settings. Only in client mode."""
         options = {} if location is None else location.options
         if self.deploy_mode == "client":
             environ = {**self._connections.environ, **storage_options_environ(options)}
-            self._handed = {**environ, TOKEN_VARIABLE: self._token}
+            self._environ_of_driver = {**environ, TOKEN_VARIABLE: self._token}
         else:
-            self._hand_to_cluster(options)
+            self._set_cluster_environ(options)
 
-    def _hand_to_cluster(self, options: Mapping[str, Any]) -> None:
+    def _set_cluster_environ(self, options: Mapping[str, Any]) -> None:
         """Set the environment of a driver in a cluster. It is configuration there, which every user can read.
 
         Raises:
@@ -154,14 +154,14 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         return application_id if application_id is not None and _ID.fullmatch(application_id) else None
 
     def _build_spark_submit_command(self, application: str) -> list[str]:
-        """Return the command line, without the variables of ``_handed``.
+        """Return the command line, without the variables of ``_environ_of_driver``.
 
         On YARN and Kubernetes the base class makes Spark settings of an environment, even in client mode. They would be
         on the command line, and on Kubernetes the driver would not have them in its environment.
         """
         command: list[str] = super()._build_spark_submit_command(application)
-        if self._handed:
-            self._env = {**(self._env or {}), **self._handed}
+        if self._environ_of_driver:
+            self._env = {**(self._env or {}), **self._environ_of_driver}
         if self.deploy_mode == "client":  # else the JVM here only submits
             environ = {**os.environ, **(self._env_vars or {}), **(self._env or {})}
             added = jvm_environ(environ, command, submit=command[0])

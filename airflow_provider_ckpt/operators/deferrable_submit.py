@@ -189,12 +189,12 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         self.log.info("An earlier try left a driver. %s", earlier.verdict.message)
         if earlier.verdict.outcome == "wait":
             self._attach(context, deferral, earlier)
-        if earlier.cleared or earlier.verdict.outcome in ("retry", "left"):
+        if earlier.is_cleared or earlier.verdict.outcome in ("retry", "left"):
             return None
         return self._ended(context, earlier.verdict)
 
     def _attach(self, context: Context, deferral: Deferral, earlier: EarlierDriver) -> NoReturn:
-        ti, is_leaving = context["ti"], earlier.cleared and self.on_clear == "restart"
+        ti, is_leaving = context["ti"], earlier.is_cleared and self.on_clear == "restart"
         pointer = earlier.pointer
         if is_leaving:  # its pointer stays, because the execution after the wait must see that the task was cleared
             self.log.info("Cleared: the driver is asked to leave, then the job starts over")

@@ -32,12 +32,12 @@ class EarlierDriver:
     Args:
         pointer: Pointer to the driver.
         verdict: What the task must do about the driver.
-        cleared: True if a user cleared the task.
+        is_cleared: True if a user cleared the task.
     """
 
     pointer: Pointer
     verdict: DriverVerdict
-    cleared: bool
+    is_cleared: bool
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Deferral:
             return None
         status = status_of(submission.cluster, self.extra, kerberos=submission.kerberos)
         watch = DriverWatch(hook, before.job_id, submission, status)
-        verdict = watch.look(asks=True)
+        verdict = watch.poll(asks_cluster=True)
         pointer = replace(before, submission=watch.submission, application_id=watch.submission.application_id)
         return EarlierDriver(pointer, verdict, cleared)
 

@@ -108,7 +108,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return Timing.of(run.pointer.root).with_chosen(self._chosen)
 
     @staticmethod
-    def _look(run: TaskRun) -> JobState:
+    def _read_state(run: TaskRun) -> JobState:
         return run.hook.client(run.pointer.job_id).look()
 
     def _taken_over_error(self, run: TaskRun, state: JobState) -> AirflowFailException | JobGoneError:

@@ -75,7 +75,7 @@ class LinkPusher:
         self._push, self._warn = push, warn
         self._pushed: Mapping[str, str] = {}
 
-    def see(self, pointer: Pointer) -> None:
+    def update(self, pointer: Pointer) -> None:
         """Push the links that have changed. A failure does not stop the job, because Airflow asks for the links at the
         end, too."""
         links = {button.xcom_key: link for button in LINKS if (link := button.of(pointer))}

@@ -102,9 +102,9 @@ class MasterTaskOperator(GroupTaskOperator):
             run = self._start(context)
             if self._is_over(run):
                 return self._publish_result(context, self._result(run))
-            if self._group_run.status_for(self._look(run)) is not GroupStatus.RUNS:
+            if self._group_run.status_for(self._read_state(run)) is not GroupStatus.RUNS:
                 run = self._prepare_again(context, run)
-            state = self._look(run)
+            state = self._read_state(run)
             if self._group_run.status_for(state) is GroupStatus.RUNS:
                 self._refuse_uncovered(state)
                 self._withdraw_stop(run, state)
@@ -121,7 +121,7 @@ class MasterTaskOperator(GroupTaskOperator):
         Raises:
             AirflowFailException: the job must not be resumed.
         """
-        state = self._look(run)
+        state = self._read_state(run)
         status = self._group_run.status_for(state)
         if status is GroupStatus.DONE:
             return True
@@ -138,7 +138,7 @@ class MasterTaskOperator(GroupTaskOperator):
         return status is GroupStatus.STOPPED
 
     def _prepare_again(self, context: Context, run: TaskRun) -> TaskRun:
-        state = self._look(run)
+        state = self._read_state(run)
         self.log.info("Job %s is %s: preparing it again", state.job_id, state.status)
         # A FAILED job gets here only if a user cleared the task, which declares the cause corrected.
         has_failed = state.status is JobStatus.FAILED
@@ -181,7 +181,7 @@ class MasterTaskOperator(GroupTaskOperator):
         options = replace(run.options, job=resolve_job(run.options.job, self._job_folders()))
         support = hosting(options, run.hook.settings(), state) if self.defers else TriggererSupport("deferrable=False")
         if support.problem is None:
-            run.see(StatusLine(LineKind.PREPARED, "the triggerer runs the JobMaster", {"outputs": support.outputs}))
+            run.record(StatusLine(LineKind.PREPARED, "the triggerer runs the JobMaster", {"outputs": support.outputs}))
             run.writer.pointer = replace(run.pointer, is_deferred=True)
             run.writer.flush()
             self.defer(
@@ -223,7 +223,7 @@ class MasterTaskOperator(GroupTaskOperator):
                 raise AirflowException(
                     f"Job {run.pointer.job_id}: this task was killed. The workers continue; a retry coordinates them."
                 )
-            cause = watch.look()
+            cause = watch.check()
             if cause is not None:
                 host.give_up(cause)
         run.writer.flush()
@@ -238,7 +238,7 @@ class MasterTaskOperator(GroupTaskOperator):
         def report(line: StatusLine) -> None:
             shown = line.redacted(redact)
             log_status(self.log, shown)
-            run.see(shown)
+            run.record(shown)
 
         return report
 
@@ -261,7 +261,7 @@ class MasterTaskOperator(GroupTaskOperator):
         raise (AirflowFailException if for_good else AirflowException)(f"Job {run.pointer.job_id}: {last.message}")
 
     def _result(self, run: TaskRun) -> dict[str, Any]:
-        state = self._look(run)
+        state = self._read_state(run)
         run.writer.pointer = replace(run.pointer.as_of(state), status=state.status or run.pointer.status)
         run.writer.flush()
         return run.pointer.summary()

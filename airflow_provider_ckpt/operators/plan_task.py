@@ -35,11 +35,11 @@ class PlanTaskOperator(GroupTaskOperator):
     def execute(self, context: Context) -> Any:
         with airflow_failures():
             run = self._start(context)
-            state = self._look(run)
+            state = self._read_state(run)
             if self._needs_no_plan(run, state):
                 return _names(state)
             self._submit(context, self._adjusted(run, state), "--plan", application="plan")
-            state = self._look(run)
+            state = self._read_state(run)
             if self._group_run.status_for(state) not in (GroupStatus.RUNS, GroupStatus.DONE):
                 raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
             return _names(state)

@@ -180,7 +180,7 @@ class Pointer:
         )
 
     def after_end(self, result: Mapping[str, Any]) -> Pointer:
-        """Return the pointer after the end of the job. ``told`` is the job's result as :meth:`summary` names it."""
+        """Return the pointer after the end of the job. ``result`` is the job's result as :meth:`summary` names it."""
         try:
             return self._after_end(result)
         except UNREADABLE:  # another release wrote it: keep the values for display
@@ -259,7 +259,7 @@ class PointerWriter:
         self._store.set(KEY, self.pointer.to_json())
         self._written, self._written_at = self.pointer, self._clock()
 
-    def see(self, line: StatusLine) -> None:
+    def record(self, line: StatusLine) -> None:
         self.last = line
         self.pointer = self.pointer.after(line)
         if not line.is_frequent or self._clock() - self._written_at >= self._interval:

@@ -30,12 +30,12 @@ from airflow_provider_ckpt.job.options.run_options import Duration, RunOptions, 
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.arguments import (
     ARGUMENTS,
-    WITH_FALLBACK,
     TEMPLATED,
+    WITH_FALLBACK,
     check_arguments,
     check_flink_options,
-    param_lines,
     option_values,
+    param_lines,
 )
 from airflow_provider_ckpt.operators.deferrable_submit import DeferrableSubmitOperator
 from airflow_provider_ckpt.operators.job_file import job_folders, resolve_job
@@ -285,8 +285,8 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
             retries=self.retries or 0,
             clear_number=clear_number,
         )
-        start.tell(self.log)
-        if start.cleared:
+        start.report(self.log)
+        if start.is_cleared:
             self._forget_cluster_job(store)
         attempt = f"{start.own_id}~t{ti.try_number}"
         options = start.adjusted(self._options(hook.root_uri, start.job_id, attempt))
@@ -336,7 +336,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
             name=self._application_name(options),
             application_args=self._application_args(options),
             py_files=[str(package_zip())],
-            on_status=run.see,
+            on_status=run.record,
             location=run.hook.settings(),
             conf=conf,
             connections=driver_connections(self.conn_ids),

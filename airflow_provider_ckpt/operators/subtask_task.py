@@ -94,7 +94,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             except AirflowFailException as error:
                 self._rejoin_own_run(context, run, state, error)
             return self._result(
-                self._await_end_if_needed(context, run, state) if may_run_again(state) else self._look(run)
+                self._await_end_if_needed(context, run, state) if may_run_again(state) else self._read_state(run)
             )
 
     def _subtasks(self, state: JobState) -> tuple[SubtaskId, ...]:
@@ -142,7 +142,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             AirflowFailException: ``error``, if the worker was not fenced or another Dag run has the job.
             AirflowException: the next try must start the worker.
         """
-        state = self._look(run)
+        state = self._read_state(run)
         last = run.writer.last
         if last is None or last.kind != LineKind.FENCED or not self._group_run.owns(state):
             raise error
@@ -203,7 +203,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     def _try_read_state(self, run: TaskRun) -> JobState | None:
         try:
-            state = self._look(run)
+            state = self._read_state(run)
         except TransientError as error:
             self.log.warning("The journal cannot be read now: %s", error)
             return None
@@ -220,7 +220,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _refuse_without_master(self, final_states: Sequence[str]) -> None:
         """Fail for good if the JobMaster's task will not run, because no other task prepares the job or commits.
 
-        ``nobody`` has the states in which that task will not run. They include success only if the journal can be read,
+        ``final_states`` has the states in which that task will not run. They include success only if the journal can be read,
         because a successful task may have run the job to its end.
 
         Raises:

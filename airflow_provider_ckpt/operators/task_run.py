@@ -40,11 +40,11 @@ class TaskRun:
     """Epoch of a job that was STOPPED before anything was submitted. That end is not the end of this try."""
     links: LinkPusher | None = None
 
-    def see(self, line: StatusLine) -> None:
+    def record(self, line: StatusLine) -> None:
         """Take up a status line of the driver. Called in the thread that reads the driver's output."""
-        self.writer.see(line)
+        self.writer.record(line)
         if self.links is not None:
-            self.links.see(self.pointer)
+            self.links.update(self.pointer)
 
     @property
     def pointer(self) -> Pointer:

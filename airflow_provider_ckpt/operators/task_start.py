@@ -41,21 +41,21 @@ class TaskStart:
         job_id: The job that this try runs.
         own_id: Default job id of the task. The attempts of the task are named after it.
         generation: How often ``on_clear="restart"`` has started over.
-        cleared: True if a user cleared the task.
+        is_cleared: True if a user cleared the task.
         resumes: True for ``on_clear="resume"``.
         before: Pointer that an earlier try left.
         state: The job in its journal. None if no driver ever claimed the job.
-        told: The job that the task's arguments name now, if an earlier try began another one.
+        requested_job_id: The job that the task's arguments name now, if an earlier try began another one.
     """
 
     job_id: str
     own_id: str
     generation: int
-    cleared: bool
+    is_cleared: bool
     resumes: bool
     before: Pointer | None
     state: JobState | None
-    told: str | None = None
+    requested_job_id: str | None = None
 
     @property
     def stopped_epoch(self) -> int | None:
@@ -64,7 +64,7 @@ class TaskStart:
     @property
     def is_retry(self) -> bool:
         """True if an earlier try of this task claimed the job and no user has cleared the task since."""
-        if self.before is None or self.state is None or self.cleared:
+        if self.before is None or self.state is None or self.is_cleared:
             return False
         return self.before.epoch is not None or is_own(self.state, self.own_id)
 
@@ -73,7 +73,7 @@ class TaskStart:
             # The try that claimed the job has carried out the restore. A retry resumes from later checkpoints.
             return replace(options, restore="latest")
         # A user who clears the task of a job that failed for good declares that the cause is corrected.
-        return replace(options, resume_failed=self.cleared and self.resumes)
+        return replace(options, resume_failed=self.is_cleared and self.resumes)
 
     @property
     def is_taken(self) -> bool:
@@ -105,11 +105,11 @@ class TaskStart:
         pointer = new.as_of(self.state)
         return replace(pointer, status=JobStatus.FINISHED) if self.state.status is JobStatus.FINISHED else pointer
 
-    def tell(self, log: Any) -> None:
-        if self.before is None and not self.cleared:
+    def report(self, log: Any) -> None:
+        if self.before is None and not self.is_cleared:
             return
-        if self.told is not None:
-            log.warning(OTHER_JOB, self.told, self.job_id, "task")
+        if self.requested_job_id is not None:
+            log.warning(OTHER_JOB, self.requested_job_id, self.job_id, "task")
         if self.before is None:
             log.info("This Dag run was deleted and made again: its task counts as cleared")
         if self.state is None:
@@ -117,7 +117,7 @@ class TaskStart:
             return
         log.info(
             "%s job %s (%s) from checkpoint %s; finished operators: %s",
-            "Cleared: resuming" if self.cleared else "Resuming",
+            "Cleared: resuming" if self.is_cleared else "Resuming",
             self.job_id,
             self.state.status,
             self.state.last_completed or "none",
@@ -125,7 +125,7 @@ class TaskStart:
         )
         if self.state.status is not JobStatus.FINISHED:
             return
-        if self.cleared:
+        if self.is_cleared:
             hint = 'on_clear="restart" would start it over'
             log.warning("Job %s has FINISHED: nothing runs again. %s", self.job_id, hint)
         elif self.is_retry:

@@ -45,7 +45,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         """Take up the result of a wait, to continue the try in another process.
 
         Args:
-            over: Why the wait is over.
+            result: Why the wait is over.
             since: Begin of ``execution_timeout`` when the task was deferred.
             ran_well: True if the worker had ended well before the wait.
         """

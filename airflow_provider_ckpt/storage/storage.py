@@ -10,7 +10,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from airflow_provider_ckpt.concurrency import each_at_once
+from airflow_provider_ckpt.concurrency import map_parallel
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     MoveConflictError,
@@ -227,7 +227,7 @@ class Storage(ABC):
                 return False
             return True
 
-        done = each_at_once(is_there, pairs, self.requests_at_once)
+        done = map_parallel(is_there, pairs, self.requests_at_once)
         return {source for (source, _), was_there in zip(pairs, done, strict=True) if not was_there}
 
     def full_uri(self, path: str = "") -> str:

@@ -69,7 +69,7 @@ class BatchConformance:
 
 Fault = Literal["denied", "broken"]
 
-LOOKS: dict[str, Callable[[Storage], Any]] = {
+CALLS: dict[str, Callable[[Storage], Any]] = {
     "create": lambda storage: storage.create("d/new", b""),
     "create what is there": lambda storage: storage.create("d/x", b""),
     "replace": lambda storage: storage.replace("d/x", b"2"),
@@ -97,7 +97,7 @@ LOOKS: dict[str, Callable[[Storage], Any]] = {
     "delete_tree": lambda storage: storage.delete_tree("d"),
     "delete_tree of what is absent": lambda storage: storage.delete_tree("nowhere"),
 }
-TOLD: dict[Fault, tuple[type[Exception], ...]] = {
+ERRORS: dict[Fault, tuple[type[Exception], ...]] = {
     "denied": (StorageDeniedError, StorageReadOnlyError),
     "broken": (StorageTransientError,),
 }
@@ -117,7 +117,7 @@ class StorageConformance(BatchConformance):
         raise NotImplementedError
 
     @pytest.mark.parametrize("fault", ["denied", "broken"])
-    @pytest.mark.parametrize("verb", LOOKS)
+    @pytest.mark.parametrize("verb", CALLS)
     def test_an_error_is_not_an_absence(self, storage: Storage, verb: str, fault: Fault) -> None:
         failing = self.faulty(fault)
         if failing is None:
@@ -125,8 +125,8 @@ class StorageConformance(BatchConformance):
         storage.create("d/x", b"1")
         storage.create("d/y/z", b"2")
         files_before = storage.files("")
-        with failing, pytest.raises(TOLD[fault]):
-            LOOKS[verb](storage)
+        with failing, pytest.raises(ERRORS[fault]):
+            CALLS[verb](storage)
         assert storage.files("") == files_before
         assert (storage.read("d/x"), storage.exists("d/new")) == (b"1", False)
 

@@ -121,7 +121,7 @@ class SuccessorConformance(GroupConformance):
             crashed = _crashes(target.dying(at, when), handle, at)
             successor = target.bind()
             successor.prepare()
-            successor.collect_garbage({handle["id"]}, NOBODY)
+            successor.collect_garbage({handle["id"]}, NO_ATTEMPT)
             successor.release([handle], at)
             assert target.rows(spark) == expected(ids_of(*range(1, at + 1)))
             if not crashed:
@@ -132,9 +132,9 @@ class SuccessorConformance(GroupConformance):
         """Model the end of a job: all published output is released, and no attempt is alive."""
         first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
         sink.release([first], 1)
-        target.bind().collect_garbage({second["id"]}, NOBODY)
+        target.bind().collect_garbage({second["id"]}, NO_ATTEMPT)
         sink.release([second], 2)
-        target.bind().collect_garbage((), NOBODY)
+        target.bind().collect_garbage((), NO_ATTEMPT)
         target.bind().collect_garbage((), AttemptsExcept({"a1"}))
         assert target.rows(spark) == expected(ids_of(1, 2))
         assert target.bind().release([first, second], 3)["rows"] == 0
@@ -176,7 +176,7 @@ class SuccessorConformance(GroupConformance):
         assert target.rows(spark) == expected(ids_of(1, 2, 3))
 
 
-NOBODY: Collection[str] = frozenset()
+NO_ATTEMPT: Collection[str] = frozenset()
 
 
 def _crashes(sink: BoundSink, handle: Handle, checkpoint: int) -> bool:

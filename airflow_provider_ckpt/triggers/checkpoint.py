@@ -67,7 +67,7 @@ class CheckpointTrigger(BaseTrigger):
         shown = None
         try:
             await hook.asettings()
-            poll = self._look(hook)
+            poll = self._job_poll(hook)
             while True:
                 verdict = await in_thread(poll, root=hook.root_uri)
                 if verdict.outcome != "wait":
@@ -79,7 +79,7 @@ class CheckpointTrigger(BaseTrigger):
         except (TerminalError, AirflowException) as error:
             return Verdict("failed", str(error))
 
-    def _look(self, hook: CheckpointHook) -> JobPoll:
+    def _job_poll(self, hook: CheckpointHook) -> JobPoll:
         task = None if self.job_task is None else JobOfTask(**self.job_task)
         return JobPoll(
             hook,

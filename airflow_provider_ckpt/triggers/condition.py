@@ -88,7 +88,7 @@ class CheckpointCondition:
             )
         if self._is_timeless(state):
             return Verdict("failed", f"{shown}. {_TIMELESS}")
-        if self._hopeless(state):
+        if self._is_out_of_reach(state):
             return Verdict("failed", f"{shown}. It will not reach {self.wanted()}")
         return Verdict("wait", f"{shown}. Waiting for {self.wanted()}")
 
@@ -123,7 +123,9 @@ class CheckpointCondition:
             return False
         if isinstance(self.checkpoint, int) and self._newest(state) < self.checkpoint:
             return False
-        if self.since is not None and not any(completed.triggered_at >= self.since for completed in self._done(state)):
+        if self.since is not None and not any(
+            completed.triggered_at >= self.since for completed in self._counted(state)
+        ):
             return False
         if self.finished is not None and not self._has_finished(state, self.finished):
             return False
@@ -132,7 +134,7 @@ class CheckpointCondition:
     def _newest(self, state: JobState) -> int:
         return state.last_released if self.released else state.last_completed
 
-    def _done(self, state: JobState) -> Iterator[CheckpointCompleted]:
+    def _counted(self, state: JobState) -> Iterator[CheckpointCompleted]:
         """Return the remembered checkpoints that count."""
         return (completed for number, completed in state.checkpoints.items() if number <= self._newest(state))
 
@@ -143,7 +145,7 @@ class CheckpointCondition:
             return False
         if not self.released or (state.status is JobStatus.FINISHED and not state.has_unreleased):
             return True
-        later = (completed for completed in self._done(state) if completed.checkpoint >= state.restored)
+        later = (completed for completed in self._counted(state) if completed.checkpoint >= state.restored)
         return any(completed.operators.get(uid) == "finished" for completed in later)
 
     def _has_passed(self, state: JobState, instant: float) -> bool:
@@ -155,7 +157,7 @@ class CheckpointCondition:
 
     def _watermark(self, state: JobState) -> int | None:
         """Return the watermark of the newest checkpoint that counts. A restore takes back the ones before it."""
-        later = [completed.checkpoint for completed in self._done(state) if completed.checkpoint >= state.restored]
+        later = [completed.checkpoint for completed in self._counted(state) if completed.checkpoint >= state.restored]
         return state.watermark(max(later)) if later else None
 
     def _is_timeless(self, state: JobState) -> bool:
@@ -169,7 +171,7 @@ class CheckpointCondition:
         operators = sorted(set(state.graph().operators))
         return operators if operators and self.finished not in operators else None
 
-    def _hopeless(self, state: JobState) -> bool:
+    def _is_out_of_reach(self, state: JobState) -> bool:
         """Return whether the job will not reach the condition by itself.
 
         A FINISHED job has released everything, or a driver is about to. In the second case completed checkpoints count,

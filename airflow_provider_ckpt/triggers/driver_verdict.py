@@ -57,7 +57,7 @@ def judge(
     shown = f"Job {state.job_id} is {state.status or 'not begun yet'}"
     if state.damage:
         return DriverVerdict("failed", f"The journal of job {state.job_id} is damaged: {'; '.join(state.damage)}")
-    result = _told(state)
+    result = _job_result(state)
     if state.status is not None and is_over(state, submission):
         return _ended(state, state.status, report, was_asked_to_leave)
     if report is None or not _is_over(report, submission):
@@ -84,7 +84,7 @@ def is_overtaken(state: JobState, submission: Submission) -> bool:
     return state.epoch > submission.after_epoch and state.attempt != submission.attempt
 
 
-def is_unsure(state: JobState, submission: Submission) -> bool:
+def must_poll_cluster(state: JobState, submission: Submission) -> bool:
     """Return whether the cluster has to be polled at once.
 
     The driver is about to leave in these cases, and the cluster may start it once more.
@@ -101,7 +101,7 @@ def _is_over(report: ApplicationReport, submission: Submission) -> bool:
 def _ended(
     state: JobState, status: JobStatus, report: ApplicationReport | None, was_asked_to_leave: bool
 ) -> DriverVerdict:
-    shown, result = f"Job {state.job_id} is {status}", _told(state)
+    shown, result = f"Job {state.job_id} is {status}", _job_result(state)
     is_running = report is not None and report.state is ApplicationState.RUNNING
     if status is JobStatus.RESTARTING and report is not None and is_running:
         return DriverVerdict("wait", f"{shown}, and its driver is about to leave. {report.message}", result)
@@ -122,7 +122,7 @@ def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: b
     A retry would take the job back from a driver that runs it. A driver that only released (`ckpt release`) does not
     run it.
     """
-    result, owner = _told(state), f"epoch {state.epoch}, attempt {state.attempt}"
+    result, owner = _job_result(state), f"epoch {state.epoch}, attempt {state.attempt}"
     if was_asked_to_leave:
         return DriverVerdict("left", f"Job {state.job_id}: another driver has taken it over ({owner})", result)
     if state.status is JobStatus.FINISHED:
@@ -132,7 +132,7 @@ def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: b
     return DriverVerdict("failed", f"Job {state.job_id}: another driver has taken it over ({owner})", result)
 
 
-def _told(state: JobState) -> dict[str, Any]:
+def _job_result(state: JobState) -> dict[str, Any]:
     """Return the job's state in the form of a task's result."""
     return {
         "job_id": state.job_id,

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
-from airflow_provider_ckpt.triggers.stall_detector import LastProgress, StallDetector, patience
+from airflow_provider_ckpt.triggers.stall_detector import LastProgress, StallDetector, stall_limit
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient
@@ -28,7 +28,7 @@ class JobPoll:
         interval: Seconds between two polls.
         task: The task whose job it is, instead of ``condition.job_id``.
         stalled_after: Seconds without a new journal entry after which the wait for a job without a visible driver
-            fails. None: :func:`patience` decides.
+            fails. None: :func:`stall_limit` decides.
         max_checkpoint_age: Seconds without a new checkpoint after which the wait fails, even if a driver runs the job.
             None: no limit.
         seen: What an earlier process saw.
@@ -48,7 +48,7 @@ class JobPoll:
         seen: LastProgress | None = None,
         next_of: tuple[str, int] | None = None,
     ) -> None:
-        self._hook, self._asked, self._task = hook, condition, task
+        self._hook, self._given_condition, self._task = hook, condition, task
         self._interval, self._stalled_after, self._max_age = interval, stalled_after, max_checkpoint_age
         self._client: JobClient | None = None
         self.condition = condition
@@ -64,7 +64,7 @@ class JobPoll:
         """
         job = None if self._task is None else self._task.find()
         if job is not None and job.job_id is None:
-            return self._of_task(Verdict("wait", f"Task {self._task_id} has not begun"), job)
+            return self._with_task_state(Verdict("wait", f"Task {self._task_id} has not begun"), job)
         if job is not None and job.job_id is not None:
             self._follow(job.job_id)
         try:
@@ -73,13 +73,13 @@ class JobPoll:
             return Verdict("wait", str(error))
         verdict = self.condition.judge(state)
         if job is not None and verdict.outcome == "wait":
-            verdict = self._of_task(verdict, job, has_stopped=state.status is JobStatus.STOPPED)
+            verdict = self._with_task_state(verdict, job, has_stopped=state.status is JobStatus.STOPPED)
         if verdict.outcome != "wait":
             return verdict
         self.seen = self.seen.after(state, released=self.condition.released)
         if self._max_age is not None and (overdue := self._overdue(state, self._max_age)) is not None:
             return overdue
-        return self._given_up(state) if self._is_stalled(state, job) else verdict
+        return self._stalled_verdict(state) if self._is_stalled(state, job) else verdict
 
     def _state(self) -> JobState:
         """Return the job's state from the journal. Raises the storage's errors."""
@@ -100,10 +100,10 @@ class JobPoll:
     def _follow(self, job_id: str) -> None:
         """Follow the task to its job. After a clear it may run another job than before."""
         if job_id != self.condition.job_id:
-            self.condition = replace(self._asked, job_id=job_id)
+            self.condition = replace(self._given_condition, job_id=job_id)
             self._client, self.seen = None, self.seen if self._client is None else LastProgress()
 
-    def _of_task(self, verdict: Verdict, job: FoundJob, *, has_stopped: bool = False) -> Verdict:
+    def _with_task_state(self, verdict: Verdict, job: FoundJob, *, has_stopped: bool = False) -> Verdict:
         """Return the verdict with regard to the task that runs the job.
 
         If the job has STOPPED, a task that Airflow retries will resume it. A task that succeeded will not. The next Dag
@@ -123,11 +123,11 @@ class JobPoll:
         if self.condition.wait_for_restart or (job is not None and job.is_run):
             return False
         alive = is_alive(state.worker)
-        limit = self._stalled_after if self._stalled_after is not None and not alive else patience(state, alive)
+        limit = self._stalled_after if self._stalled_after is not None and not alive else stall_limit(state, alive)
         return limit is not None and self._seconds(self.seen.journal) >= limit
 
     def _seconds(self, detector: StallDetector) -> float:
-        return detector.looks * self._interval
+        return detector.polls * self._interval
 
     def _overdue(self, state: JobState, max_age: float) -> Verdict | None:
         """Return the failure if no checkpoint came for ``max_age`` seconds, else None.
@@ -144,7 +144,7 @@ class JobPoll:
         shown = self.condition.judge(state).message
         return Verdict("failed", f"No checkpoint was {action} for {round(seconds)} s (max_checkpoint_age). {shown}")
 
-    def _given_up(self, state: JobState) -> Verdict:
+    def _stalled_verdict(self, state: JobState) -> Verdict:
         seconds, status = round(self._seconds(self.seen.journal)), state.status or "not RUNNING yet"
         driver = "is gone" if is_alive(state.worker) is False else f"on {state.worker.host or 'a host unknown'}"
         return Verdict(

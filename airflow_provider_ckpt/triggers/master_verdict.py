@@ -87,7 +87,7 @@ class MasterRestartPolicy:
         self._since: float | None = None
         self._completed = -1
 
-    def may_go_on(self, verdict: MasterVerdict, state: JobState | None) -> bool:
+    def may_restart(self, verdict: MasterVerdict, state: JobState | None) -> bool:
         """Return whether to restart the JobMaster. A run that has ended, or was given up, is not restarted.
 
         ``state`` is the job's, None if it cannot be read.

@@ -164,21 +164,21 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
         while True:
             try:
                 if not is_begun:
-                    progress = saved = await self._told()
+                    progress = saved = await self._read_progress()
                     is_begun = True
                 if (
                     progress is not None and progress != saved
                 ):  # one poll later, when Airflow has the events that were yielded
-                    await self._keep(progress)
+                    await self._save_progress(progress)
                     saved = progress
                 client = client or await self._client()
                 state = await in_thread(client.look, root=self._root_uri)
                 if state.damage:  # entries before the damage are reported already, or may belong to another job
                     raise CorruptJournalError(job_id=self.job_id, reason="; ".join(state.damage))
-                self._say_of_sink(state)
-                progress = await self._begin(state) if progress is None else progress.going_on(state)
+                self._warn_of_missing_sink(state)
+                progress = await self._begin_progress(state) if progress is None else progress.for_job(state)
             except (CkptError, AirflowException, AirflowRuntimeError, OSError) as error:
-                self._say(str(error))
+                self._warn_once(str(error))
             else:
                 for event in release_events(state, progress.checkpoint, self.sink):
                     yield TriggerEvent(event.to_json())  # type: ignore[no-untyped-call]
@@ -197,33 +197,35 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
     def _key(self) -> str:
         return f"ckpt_release/{self.job_id}/{self.sink or ''}"
 
-    async def _begin(self, state: JobState) -> ReportedReleases:
+    async def _begin_progress(self, state: JobState) -> ReportedReleases:
         sink_released = state.sinks_released.get(self.sink, 0) if self.sink else 0
         progress = ReportedReleases(_created(state), max(state.last_released, sink_released))
-        await self._keep(progress)
+        await self._save_progress(progress)
         return progress
 
-    async def _told(self) -> ReportedReleases | None:
+    async def _read_progress(self) -> ReportedReleases | None:
         store = self.asset_state_store
         try:
             value = None if store is None else await store.aget(self._key)
         except ValueError:  # from the store, if the trigger belongs to several assets
-            self._say("several assets share this trigger, and its progress is kept for one: give each asset its own")
+            self._warn_once(
+                "several assets share this trigger, and its progress is kept for one: give each asset its own"
+            )
             self.asset_state_store = value = None
         return ReportedReleases.read(value)
 
-    async def _keep(self, progress: ReportedReleases) -> None:
+    async def _save_progress(self, progress: ReportedReleases) -> None:
         if self.asset_state_store is not None:
             await self.asset_state_store.aset(self._key, asdict(progress))
 
-    def _say_of_sink(self, state: JobState) -> None:
+    def _warn_of_missing_sink(self, state: JobState) -> None:
         """Warn if the job does not have the sink, because the trigger would wait for it silently and in vain."""
         sinks = sorted(uid for vertex in state.graph().vertices for uid in vertex.sinks)
         if self.sink is not None and sinks and self.sink not in sinks:
             hint = did_you_mean(self.sink, sinks)
-            self._say(f"it has no sink {self.sink!r}, so no events come.{hint} It has: {listed(sinks)}")
+            self._warn_once(f"it has no sink {self.sink!r}, so no events come.{hint} It has: {listed(sinks)}")
 
-    def _say(self, problem: str) -> None:
+    def _warn_once(self, problem: str) -> None:
         """Log a problem once, until another one comes."""
         if problem != self._shown:
             self._shown = problem
@@ -253,7 +255,7 @@ class ReportedReleases:
             return None
         return progress if progress is not None and isinstance(progress.checkpoint, int) else None
 
-    def going_on(self, state: JobState) -> ReportedReleases:
+    def for_job(self, state: JobState) -> ReportedReleases:
         """Return the progress for the job in ``state``. It starts over for a new journal, but not for a missing one,
         whose storage may be back in a moment."""
         created = _created(state)

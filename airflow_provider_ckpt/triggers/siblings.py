@@ -37,13 +37,13 @@ class Siblings:
 
     def states(self) -> Mapping[str, str | None]:
         """Return Airflow's state of each task, by the task's id. The key of a mapped task ends in ``_<index>``."""
-        return self._asked(task_group_id=self.group_id)
+        return self._request_states(task_group_id=self.group_id)
 
     def state(self, task_id: str) -> str | None:
         """Return the state of a task that is not mapped. None if it has none so far, or if Airflow does not answer."""
-        return self._asked(task_ids=[task_id]).get(task_id)
+        return self._request_states(task_ids=[task_id]).get(task_id)
 
-    def _asked(self, **selection: Any) -> Mapping[str, str | None]:
+    def _request_states(self, **selection: Any) -> Mapping[str, str | None]:
         try:
             answer = RuntimeTaskInstance.get_task_states(dag_id=self.dag_id, run_ids=[self.run_id], **selection)
         except (AirflowException, AirflowRuntimeError, OSError, EOFError):

@@ -90,14 +90,14 @@ class SparkApplicationTrigger(BaseTrigger):
         while True:
             try:
                 watch = watch or await self._watch()
-                verdict = await in_thread(watch.look, root=self.root)
+                verdict = await in_thread(watch.poll, root=self.root)
                 if verdict.outcome != "wait":
                     return verdict
-                self._say(verdict.message)
+                self._log_once(verdict.message)
             except (TerminalError, AirflowNotFoundException) as error:
                 return DriverVerdict("retry", str(error))  # the worker decides, because it may have better access
             except Exception as error:  # from Airflow's API or from a file system: the driver may well live
-                self._say(f"Job {self.job_id} cannot be read ({type(error).__name__}): {error}")
+                self._log_once(f"Job {self.job_id} cannot be read ({type(error).__name__}): {error}")
             await self._sleep(self.poll_interval)
 
     async def on_kill(self) -> None:
@@ -157,7 +157,7 @@ class SparkApplicationTrigger(BaseTrigger):
         except ImportError as error:
             return NotAsked(f"{error}, in the triggerer")
 
-    def _say(self, message: str) -> None:
+    def _log_once(self, message: str) -> None:
         """Log a message once, until another one comes."""
         if message != self._shown:
             self._shown = message

@@ -53,9 +53,9 @@ KEPT = (
     Mutant(
         "kept-alone-at-once",
         "R23",
-        "ResultRetention._is_given_up",
-        "reading.answer > self._given_up",
-        "reading.answer >= self._given_up",
+        "ResultRetention._has_master_gone",
+        "reading.answer > self._gone_at_answer",
+        "reading.answer >= self._gone_at_answer",
         (
             "tests/airflow/test_kept_result.py::"
             "test_without_a_task_that_runs_a_jobmaster_it_ends_when_airflow_has_said_so_twice",
@@ -128,8 +128,8 @@ KEPT = (
         "kept-looks-unshared",
         "W25",
         "GroupPolls.reading",
-        "if self._made is None or (self._made.done() and self._clock() - self._begun_at >= age):",
-        "if self._made is None or age:",
+        "if self._reading is None or (self._reading.done() and self._clock() - self._begun_at >= age):",
+        "if self._reading is None or age:",
         ("tests/airflow/test_group_looks.py::test_hundreds_that_look_at_once_are_one_look",),
         "each of hundreds of finished subtasks reads the whole journal of the running job",
     ),

@@ -430,7 +430,7 @@ REMOTE = (
     Mutant(
         "remote-end-untold",
         "W20",
-        "JobMasterTrigger._over",
+        "JobMasterTrigger._journaled_end",
         "    if is_over and (",
         "    if False and (",
         (
@@ -679,7 +679,7 @@ REMOTE = (
     Mutant(
         "remote-wait-needs-a-task",
         "W7",
-        "GroupWaitTrigger._asks",
+        "GroupWaitTrigger._state_reader",
         "    if ti is None:\n        return lambda: None\n",
         "",
         (

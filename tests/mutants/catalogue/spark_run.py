@@ -19,7 +19,7 @@ _PUBLISHING = (
     Mutant(
         "barriers-go-on-behind-the-loop",
         "R8",
-        "SideBySide.run",
+        "TaskThreads.run",
         "    wait(futures)\n",
         "",
         (
