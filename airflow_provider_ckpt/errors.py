@@ -132,7 +132,6 @@ def kind_and_text(error: BaseException, text: str | None = None) -> str:
     """Return the class and the text of an error: ``ValueError: no such thing``; only the class if the text is empty.
 
     Args:
-        error: what was raised.
         text: stands for the error's own text.
     """
     message = str(error) if text is None else text

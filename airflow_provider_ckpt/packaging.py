@@ -28,7 +28,6 @@ def write_zip(folder: Path, name: str, members: Sequence[tuple[str, bytes]]) -> 
     """Write ``<name>-<content hash>.zip`` unless it exists, and return its path.
 
     Args:
-        folder: where it is kept.
         name: the first part of its name.
         members: path in the archive, and content. A path that ends in a slash is a folder.
     """

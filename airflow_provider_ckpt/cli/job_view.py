@@ -33,8 +33,6 @@ def job_view(
     Times are epoch seconds of the driver's clock. None means that there is no value, or that this host cannot know it.
 
     Args:
-        state: The job in its journal.
-        driver_alive: Whether this host sees the driver alive.
         partitions: The result partitions. None without ``--partitions``.
     """
     created = state.created

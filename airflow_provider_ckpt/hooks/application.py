@@ -28,7 +28,6 @@ class ApplicationReport:
     """Answer of a cluster about an application.
 
     Args:
-        state: The state.
         message: One line for users, without secrets.
         application_id: Spark's id. None if the answer does not have it.
     """

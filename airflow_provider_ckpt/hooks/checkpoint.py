@@ -197,7 +197,6 @@ class CheckpointHook(BaseHook):
         Returns the request's name, like :meth:`stop`.
 
         Args:
-            job_id: The job.
             at_once: End live sources at their current position, without reading the data that waits in them.
             discard_timers: Also drain if state waits for timers of processing time, which a drain discards.
 
@@ -213,11 +212,6 @@ class CheckpointHook(BaseHook):
         """Ask the job's driver to have ``parallelism`` subtasks read a source with splits, while the job runs.
 
         Returns the request's name, like :meth:`stop`.
-
-        Args:
-            job_id: The job.
-            uid: uid of the source.
-            parallelism: Number of subtasks.
 
         Raises:
             NoSuchJobError: there is no such job.
@@ -235,7 +229,6 @@ class CheckpointHook(BaseHook):
                 change.assign_workload("daily_revenue", state_partitions=16)
 
         Args:
-            job_id: The job.
             timeout: Seconds to wait until the queries run with the change. None: do not wait.
 
         Raises:
@@ -267,7 +260,6 @@ class CheckpointHook(BaseHook):
         Returns the request's name.
 
         Args:
-            job_id: The job.
             job: Reference of the version. None: read the job's own reference again.
             allow_non_restored_state: Allow a version without some of the job's operators.
             timeout: Seconds to wait until the job runs as the version. None: do not wait.
@@ -307,7 +299,6 @@ class CheckpointHook(BaseHook):
         """Delete the files of a job that is over and its staged output, never its released output.
 
         Args:
-            job_id: The job.
             job: See :meth:`JobClient.delete`.
             unfinished: See :meth:`JobClient.delete`.
             abandoned: See :meth:`JobClient.delete`.

@@ -46,7 +46,6 @@ def settings(
     schema (``ckpt://s3://bucket/prefix``).
 
     Args:
-        conn_id: Id of the connection.
         connection: The connection. None if there is none.
         extra: The connection's extra, decoded.
         root: Root URI that overrides the connection's.
@@ -104,7 +103,6 @@ def _refuse_elsewhere(conn_id: str | None, own_root: Any, root: str) -> None:
     the endpoint that the options name. A disk gets no options.
 
     Args:
-        conn_id: Id of the connection.
         own_root: Root of the connection, if it has one.
         root: The root that the task was given.
 

@@ -36,7 +36,6 @@ def status_of(cluster: str, extra: Mapping[str, Any], *, kerberos: bool) -> Appl
 
     Args:
         cluster: ``yarn`` or ``kubernetes``.
-        extra: Extra of the Spark connection.
         kerberos: See :class:`Submission`.
 
     Raises:
@@ -115,7 +114,6 @@ class DeferrableCluster:
 
         Args:
             submission: The submission, whose tag the driver gets.
-            given: The user's settings.
         """
         if self.name == "kubernetes":
             return {f"spark.kubernetes.driver.label.{LABEL}": submission.tag}

@@ -75,11 +75,6 @@ class JobOfTask:
 def job_of_task(task: BaseOperator, context: Context, task_id: str) -> JobOfTask:
     """Return another task of the Dag run in which ``task`` is executed.
 
-    Args:
-        task: The task that waits for the job.
-        context: Airflow's context of ``task``.
-        task_id: Id of the task that runs the job.
-
     Raises:
         InvalidTaskArgumentError: the Dag has no such task.
     """

@@ -48,16 +48,12 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     and makes Spark settings of the others.
 
     Args:
-        base: The Spark provider's hook.
-        name: Name of the application.
-        application_args: Arguments of the driver.
         py_files: Files before those of ``base``.
         on_status: Called once for each status line of a driver in client mode, in the thread that runs :meth:`submit`.
             In cluster mode the driver's output is not here.
         location: Location of the job's root. Its secrets are removed from every line that this hook logs or puts into
             an exception, and so are those of Spark's settings and of the environment.
         conf: Settings of Spark that override those of ``base``.
-        connections: Connections for the driver.
 
     Raises:
         InvalidTaskArgumentError: there are connections or secret options in cluster mode.

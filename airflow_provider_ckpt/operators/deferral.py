@@ -30,7 +30,6 @@ class EarlierDriver:
     """The driver of an earlier try and its end, if any.
 
     Args:
-        pointer: Pointer to the driver.
         verdict: What the task must do about the driver.
         is_cleared: True if a user cleared the task.
     """
@@ -45,10 +44,6 @@ class Deferral:
     """The settings with which a task defers.
 
     Args:
-        cluster: Where the driver runs.
-        extra: Extra of the Spark connection.
-        spark_conn_id: Id of the Spark connection.
-        ckpt_conn_id: Id of the connection of the root.
         poll_interval: Seconds between two polls of the journal.
         status_interval: Seconds between two polls of the cluster.
     """
@@ -63,14 +58,7 @@ class Deferral:
     def find_earlier_driver(
         self, context: Any, root: str | None, job_id: str | None, retries: int
     ) -> EarlierDriver | None:
-        """Return the driver that an earlier try left, or None if it left none.
-
-        Args:
-            context: Airflow's context of the task.
-            root: Argument of the operator.
-            job_id: Argument of the operator.
-            retries: Argument of the operator.
-        """
+        """Return the driver that an earlier try left, or None if it left none."""
         store, ti, clear_number = context["task_state_store"], context["ti"], context["dag_run"].clear_number
         before = Pointer.from_json(store.get(KEY))
         cleared = before is None or was_cleared(before, ti, retries, clear_number)
@@ -138,8 +126,6 @@ def ask_to_leave(pointer: Pointer, ckpt_conn_id: str | None, warn: Callable[...,
     """Ask the driver of a deferred task to leave, because the task no longer waits for it.
 
     Args:
-        pointer: Pointer to the driver.
-        ckpt_conn_id: Id of the connection of the root.
         warn: Logs a failure.
     """
     if pointer.submission is None:

@@ -137,8 +137,6 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         """Run a part of the driver to its end.
 
         Args:
-            context: Airflow's context of the task.
-            run: This execution.
             part: Arguments that select the part.
             application: What to add to the name of the Spark application.
 

@@ -123,8 +123,6 @@ class Failures:
     """Record of failures in the task state store.
 
     Args:
-        job_id: The job.
-        progress: Its progress at the last failure.
         without_progress: Failures in a row at which the job was no further than at the failure before.
     """
 

@@ -220,8 +220,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _refuse_without_master(self, final_states: Sequence[str]) -> None:
         """Fail for good if the JobMaster's task will not run, because no other task prepares the job or commits.
 
-        ``final_states`` has the states in which that task will not run. They include success only if the journal can be read,
-        because a successful task may have run the job to its end.
+        ``final_states`` has the states in which that task will not run. They include success only if the journal can be
+        read, because a successful task may have run the job to its end.
 
         Raises:
             AirflowFailException: the task is in such a state.

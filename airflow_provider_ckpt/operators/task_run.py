@@ -115,7 +115,6 @@ class TaskRun:
 
         Args:
             submitted: The hook that ran spark-submit, or None if the task failed before.
-            error: The error of spark-submit or of the Spark provider.
             killed: True if Airflow killed the task.
         """
         hook = submitted if isinstance(submitted, CheckpointedSparkSubmitHook) else None

@@ -151,12 +151,8 @@ def find_task_start(
     together with the Dag run. A new Dag run of the same name would otherwise find its job FINISHED and do nothing.
 
     Args:
-        hook: Hook of the root.
-        ti: The task instance.
         before: Pointer that an earlier try left.
         job_id: Argument of the Airflow operator. None selects the default job id.
-        on_clear: Argument of the Airflow operator.
-        retries: Argument of the Airflow operator.
         clear_number: How often a user cleared something in the Dag run.
 
     Raises:
@@ -197,7 +193,6 @@ def find_resumed_job(hook: CheckpointHook, before: Pointer, job_id: str, owns: C
     """Return the job that a task of a group resumes in another try.
 
     Args:
-        hook: Hook of the current root.
         before: Pointer that the earlier try left.
         job_id: The job that the arguments name now. The job of ``before`` wins if the earlier try began it.
         owns: Returns whether the group has a job.

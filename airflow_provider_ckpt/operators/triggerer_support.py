@@ -24,10 +24,7 @@ def job_master(
     """Return a function that loads the job of ``options.job`` here and runs its JobMaster.
 
     Args:
-        options: Options of the run.
-        location: Location of the root.
         on_status: Called with each status line.
-        timing: Times of the group.
     """
 
     def run(on_master: OnMaster) -> ExitCode:
@@ -67,13 +64,7 @@ class TriggererSupport:
 
 
 def hosting(options: RunOptions, location: Location, state: JobState) -> TriggererSupport:
-    """Decide whether the triggerer can run the JobMaster of a job that is prepared. Loads the job here.
-
-    Args:
-        options: Options of the run.
-        location: Location of the root.
-        state: The job in its journal.
-    """
+    """Decide whether the triggerer can run the JobMaster of a job that is prepared. Loads the job here."""
     from airflow_provider_ckpt.job.loading.loading import load_job
     from airflow_provider_ckpt.sinks.binding import output_folders
     from airflow_provider_ckpt.sinks.file.journaled_sinks import not_recorded, recorded_job

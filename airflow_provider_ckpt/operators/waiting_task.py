@@ -85,7 +85,6 @@ class WaitingTaskOperator(GroupTaskOperator):
         """Defer the task, without a timeout, until the job is over or needs the results again.
 
         Args:
-            run: This execution.
             subtasks: Subtasks that finished in ``deployment``.
             deployment: Epoch of the deployment.
         """

@@ -74,7 +74,6 @@ class MasterAvailable:
         """Return why the wait is over, or None to wait on.
 
         Args:
-            state: The job in its journal.
             outbox: Messages of the JobMaster of ``state``.
             coordinate: Airflow's state of the JobMaster's task, None if it is not known. The caller must ask for it
                 before it reads the others. A job that ends in between is then over, not alone.
@@ -121,8 +120,6 @@ class MasterAvailableWatch:
     """Repeated poll for a JobMaster.
 
     Args:
-        hook: Hook of the root.
-        job_id: The job.
         condition: Decides whether the wait is over.
         coordinate: Asks Airflow for the state of the JobMaster's task.
         every: Only each such poll asks Airflow, because the subtasks of all groups may wait at once.

@@ -30,7 +30,6 @@ class CheckpointTrigger(BaseTrigger):
         stalled_after: See :class:`JobPoll`. In seconds.
         max_checkpoint_age: See :class:`JobPoll`. In seconds.
         job_task: ``{dag_id, run_id, task_id}`` of the task whose job it is, instead of the condition's ``job_id``.
-        ckpt_conn_id: Id of the connection of the root.
         root: URI of the root, overrides the connection's.
         poll_interval: Seconds between two polls.
     """

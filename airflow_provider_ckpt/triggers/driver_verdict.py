@@ -23,7 +23,6 @@ class DriverVerdict:
     Args:
         outcome: ``failed`` means for good. ``retry`` means that another try may help. ``left`` means that the driver
             made room as requested, so its job is submitted again.
-        message: The finding, for the task's log.
         result: Where the job stands. None if that is not known.
     """
 
@@ -47,8 +46,6 @@ def judge(
     end.
 
     Args:
-        state: The job in its journal.
-        submission: How the driver was submitted.
         report: The cluster's answer, None if it was not asked. It must be older than ``state``, because an end that was
             journaled in between would be missed otherwise.
         was_asked_to_leave: True if the driver was asked to stop by a kill of its task, or to make room for another

@@ -23,10 +23,6 @@ class DriverWatch:
     It blocks and is for one thread at a time. It writes nothing, except in :meth:`ask_to_leave`.
 
     Args:
-        hook: Hook of the root.
-        job_id: The job.
-        submission: How the driver was submitted.
-        status: Asks the cluster.
         every: Polls in a row without a new journal entry after which the cluster is asked.
         leaving: True if the driver must make room. It is asked to leave as soon as it has the job, and any end is
             ``left``.

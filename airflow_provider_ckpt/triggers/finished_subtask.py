@@ -98,7 +98,6 @@ class GroupPolls:
     Args:
         read_job: Reads the journal. Blocks. Called in one thread at a time, of the threads of ``root``.
         coordinate: Asks Airflow for the state of the JobMaster's task. Called like ``read_job``.
-        root: URI of the root.
         clock: Seconds of a clock that never goes back.
     """
 
@@ -151,7 +150,6 @@ class ResultRetention:
 
         Args:
             attempt: Name of the waiting task in the journal.
-            subtasks: The subtasks.
             deployment: Deployment in which they finished. 0 if it is over.
         """
         self._attempt, self._subtasks, self._deployment = attempt, frozenset(subtasks), deployment

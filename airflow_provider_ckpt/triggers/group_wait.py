@@ -28,10 +28,7 @@ class GroupWaitTrigger(BaseTrigger):
     cost the task a try.
 
     Args:
-        job_id: The job.
         coordinate: Id of the task that runs the JobMaster.
-        ckpt_conn_id: Id of the connection of the root.
-        root: URI of the root.
         poll_interval: Seconds between two polls.
     """
 

@@ -63,10 +63,7 @@ class JobMasterTrigger(BaseTrigger):
     a trigger again in a triggerer that still has it.
 
     Args:
-        job_id: The job.
         options: :class:`RunOptions` as JSON.
-        ckpt_conn_id: Id of the connection of the root.
-        root: URI of the root.
         group_id: Airflow's id of the group.
         tasks: Subtask or vertex of each task, by its key in :meth:`Siblings.states`.
         timing: A :class:`Timing` as JSON.

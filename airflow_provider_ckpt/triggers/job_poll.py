@@ -23,8 +23,6 @@ class JobPoll:
     """Repeated poll of a job. The calls must be at least ``interval`` seconds apart. A silent storage ends no wait.
 
     Args:
-        hook: Hook of the root.
-        condition: The condition for which the caller waits.
         interval: Seconds between two polls.
         task: The task whose job it is, instead of ``condition.job_id``.
         stalled_after: Seconds without a new journal entry after which the wait for a job without a visible driver

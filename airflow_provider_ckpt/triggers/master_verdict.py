@@ -23,8 +23,6 @@ class MasterVerdict:
 
     Args:
         code: Name of an :class:`ExitCode`.
-        kind: Kind of the last status line.
-        message: Message of the last status line.
         abandoned: Why the JobMaster had to give up the run. None if it did not.
     """
 

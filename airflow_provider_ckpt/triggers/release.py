@@ -38,15 +38,11 @@ class ReleaseEvent:
     are lost or sent twice.
 
     Args:
-        job_id: The job.
-        checkpoint: Number of the checkpoint.
         after: Checkpoint of the event before, 0 for the first one.
         kind: checkpoint, savepoint or final. None if the journal no longer has it.
         released_at: Epoch seconds of the release, by the driver's clock.
         watermark: Event time up to which the released output is complete, in ISO 8601. None if the job has no watermark
             or is at its end.
-        rows: Rows that the sinks released.
-        sinks: Counts of each sink.
         late_rows: Rows that the job's queries have dropped as late since the job began.
         unfit_rows: Rows since the job began with an event time that the job's queries cannot use.
         malformed_rows: Rows since the job began that do not fit the schema of their source.
@@ -76,7 +72,6 @@ def release_events(state: JobState, after: int, sink: str | None = None) -> Iter
     them has. The next ``after`` would otherwise skip the rows of a sink that releases later.
 
     Args:
-        state: The job in its journal.
         after: Checkpoint of the last event.
         sink: uid of the only sink that counts. None: all sinks count.
     """

@@ -42,11 +42,7 @@ class SparkApplicationTrigger(BaseTrigger):
     another triggerer took over). It logs errors and polls again, because an exception would cost the task a try.
 
     Args:
-        job_id: The job.
         submission: A :class:`Submission` as JSON.
-        spark_conn_id: Id of the Spark connection.
-        ckpt_conn_id: Id of the connection of the root.
-        root: URI of the root.
         leaving: True if the driver must make room for another one.
         poll_interval: Seconds between two polls of the journal.
         status_interval: Seconds between two polls of the cluster while the journal does not grow.

@@ -43,7 +43,6 @@ class LastProgress:
         """Return the findings after another poll.
 
         Args:
-            state: The job in its journal.
             released: True if a checkpoint counts from its release, False if from its completion.
         """
         newest = state.last_released if released else state.last_completed
@@ -60,7 +59,6 @@ def stall_limit(state: JobState, driver_alive: bool | None) -> float | None:
     in batch mode may journal nothing for hours.
 
     Args:
-        state: The job in its journal.
         driver_alive: Whether this host sees the driver alive. None if the driver ran on another host.
     """
     if driver_alive:
