@@ -20,7 +20,7 @@ _UNSUPPORTED = {
     "on_clear": "cleared tasks of a group resume the job",
     "deferrable": "its tasks defer by themselves (coordinate={'deferrable': False} keeps a worker slot)",
 }
-_SET_BY_GROUP = ("task_id", "subtask", "subtasks", "subtask_tasks", "coordinate", "ckpt_group", "spared")
+_SET_BY_GROUP = ("task_id", "subtask", "subtasks", "subtask_tasks", "coordinate", "ckpt_group", "has_standbys")
 
 Subtasks = Sequence[str] | Mapping[str, Mapping[str, Any]]
 

@@ -96,7 +96,7 @@ class CheckpointedSparkJobGroup(TaskGroup):
             subtask_arguments = {**given, "coordinate": f"{self._prefix()}coordinate", **(subtask or {})}
             for number in range(1, standbys + 1):
                 plan_task >> StandbyTaskOperator(task_id=f"standby-{number}", **subtask_arguments)
-            subtask_arguments["spared"] = standbys > 0
+            subtask_arguments["has_standbys"] = standbys > 0
             # The operator of a mapped task is only made when the task runs, so the times are checked here.
             check_timing({name: subtask_arguments.get(name) for name in TIMING})
             if subtasks is None:

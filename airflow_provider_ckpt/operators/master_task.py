@@ -23,7 +23,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.group_run import GroupStatus, subtasks_of
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
 from airflow_provider_ckpt.operators.job_file import resolve_job
-from airflow_provider_ckpt.operators.triggerer_support import TriggererSupport, hosting, job_master
+from airflow_provider_ckpt.operators.triggerer_support import TriggererSupport, find_triggerer_support, master_runner
 from airflow_provider_ckpt.remote.master_host import MasterHost
 from airflow_provider_ckpt.status.exit_code import ExitCode, is_for_good
 from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
@@ -90,7 +90,7 @@ class MasterTaskOperator(GroupTaskOperator):
         self, *, subtasks: Any, subtask_tasks: str | Sequence[str], deferrable: bool = True, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self.defers = deferrable
+        self.is_deferrable = deferrable
         self.subtasks = subtasks
         self.subtask_tasks = subtask_tasks
         self._waited: WaitedMaster | None = None
@@ -179,7 +179,11 @@ class MasterTaskOperator(GroupTaskOperator):
             AirflowException: the JobMaster has ended otherwise.
         """
         options = replace(run.options, job=resolve_job(run.options.job, self._job_folders()))
-        support = hosting(options, run.hook.settings(), state) if self.defers else TriggererSupport("deferrable=False")
+        support = (
+            find_triggerer_support(options, run.hook.settings(), state)
+            if self.is_deferrable
+            else TriggererSupport("deferrable=False")
+        )
         if support.problem is None:
             run.record(StatusLine(LineKind.PREPARED, "the triggerer runs the JobMaster", {"outputs": support.outputs}))
             run.writer.pointer = replace(run.pointer, is_deferred=True)
@@ -213,7 +217,9 @@ class MasterTaskOperator(GroupTaskOperator):
     def _run_master(self, run: TaskRun, options: RunOptions) -> None:
         connections = driver_connections(self.conn_ids)
         hand_over(connections.environ)  # because this process releases the sinks
-        run_master = job_master(options, run.hook.settings(), self._status_handler(run, connections), self._timing(run))
+        run_master = master_runner(
+            options, run.hook.settings(), self._status_handler(run, connections), self._timing(run)
+        )
         self._waited = waited = WaitedMaster(run_master)
         host = waited.host
         host.start()

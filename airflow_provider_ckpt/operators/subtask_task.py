@@ -49,7 +49,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     :param subtask: ``history/0``, or ``history`` for all subtasks of that vertex in one Spark application.
     :param coordinate: id of the task that runs the JobMaster.
-    :param spared: True if standbys exist (:class:`StandbyTaskOperator`). A retry may find that a standby
+    :param has_standbys: True if standbys exist (:class:`StandbyTaskOperator`). A retry may find that a standby
         has the subtask, and then stands by in its place.
     :param deferrable: False: never defer the task, for an Airflow without a triggerer.
     """
@@ -57,10 +57,10 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     part = "subtask"
     template_fields: Sequence[str] = (*WaitingTaskOperator.template_fields, "subtask")
 
-    def __init__(self, *, subtask: str, spared: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *, subtask: str, has_standbys: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.subtask = subtask
-        self.spared = spared
+        self.has_standbys = has_standbys
 
     def execute(self, context: Context) -> Any:
         self._reset_wait()
@@ -103,7 +103,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     def _worker_arguments(self, context: Context, state: JobState) -> list[str]:
         """Return the driver's arguments that select these subtasks."""
-        standby = ["--standby"] if self.spared and context["ti"].try_number > 1 else []
+        standby = ["--standby"] if self.has_standbys and context["ti"].try_number > 1 else []
         return ["--worker", self.subtask, *standby]
 
     def _run_worker(self, context: Context, run: TaskRun, state: JobState) -> None:
@@ -113,7 +113,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             flags = (*self._timing_flags(run), *_try_arguments(context))
             self._submit(context, run, *flags, *part, application=self.subtask)
         except AirflowException:
-            if self._killed or not self.defers:
+            if self._killed or not self.is_deferrable:
                 raise
             if run.lacks_master:
                 self._await_master(context, run, deployment)
@@ -125,7 +125,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     def _timing_flags(self, run: TaskRun) -> list[str]:
         timing = self._timing(run)
-        names = ("poll", "silence", "lost_after") if self.spared else ("poll", "silence")
+        names = ("poll", "silence", "lost_after") if self.has_standbys else ("poll", "silence")
         chosen = [name for name in names if self._chosen[name] is not None]
         return [word for name in chosen for word in (f"--{name.replace('_', '-')}", f"{getattr(timing, name):g}")]
 
@@ -150,7 +150,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             raise AirflowException(f"{error} A later try has the subtask, or a worker that a user began.") from error
         if self._killed:
             raise self._killed_error(run) from error
-        if not self.defers:
+        if not self.is_deferrable:
             raise AirflowException(f"{error} The next try joins this Dag run's own next deployment.") from error
         self.log.info("%s That was this Dag run's own next deployment.", error)
         self._await_preparation(context, run)
@@ -252,7 +252,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         then, a user must clear the group.
         """
         if self._holds_slot:
-            reason = "The triggerer cannot look at the job." if self.defers else "deferrable=False."
+            reason = "The triggerer cannot look at the job." if self.is_deferrable else "deferrable=False."
             self.log.warning("%s %s", reason, _GREEN)
         elif self._exceeds_task_limit(len(state.assignable()), context["ti"].map_index):
             self.log.warning("max_active_tis_per_dagrun, or …per_dag, counts deferred tasks, too. %s", _GREEN)
@@ -316,7 +316,7 @@ class StandbyTaskOperator(SubtaskTaskOperator):
     part = "standby"
 
     def __init__(self, *, subtask: str = "all subtasks", **kwargs: Any) -> None:
-        super().__init__(subtask=subtask, spared=True, **kwargs)
+        super().__init__(subtask=subtask, has_standbys=True, **kwargs)
 
     def _subtasks(self, state: JobState) -> tuple[SubtaskId, ...]:
         return () if state.plan is None else state.graph().subtasks

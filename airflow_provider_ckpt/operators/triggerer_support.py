@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.storage.location import Location
 
 
-def job_master(
+def master_runner(
     options: RunOptions, location: Location, on_status: OnStatus, timing: Timing
 ) -> Callable[[OnMaster], ExitCode]:
     """Return a function that loads the job of ``options.job`` here and runs its JobMaster.
@@ -52,7 +52,7 @@ _NOT_DESCRIBED = (
 
 @dataclass(frozen=True)
 class TriggererSupport:
-    """Answer of :func:`hosting`.
+    """Answer of :func:`find_triggerer_support`.
 
     Args:
         problem: Why the triggerer cannot run the JobMaster. None if it can.
@@ -63,7 +63,7 @@ class TriggererSupport:
     outputs: Mapping[str, str] = field(default_factory=dict)
 
 
-def hosting(options: RunOptions, location: Location, state: JobState) -> TriggererSupport:
+def find_triggerer_support(options: RunOptions, location: Location, state: JobState) -> TriggererSupport:
     """Decide whether the triggerer can run the JobMaster of a job that is prepared. Loads the job here."""
     from airflow_provider_ckpt.job.loading.loading import load_job
     from airflow_provider_ckpt.sinks.binding import output_folders

@@ -31,7 +31,7 @@ class WaitingTaskOperator(GroupTaskOperator):
     def __init__(self, *, coordinate: str, deferrable: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.coordinate = coordinate
-        self.defers = deferrable
+        self.is_deferrable = deferrable
         self._final_states: Sequence[str] = GIVEN_UP
         """States of ``coordinate`` in which no JobMaster will come."""
         self._holds_slot = False
@@ -39,7 +39,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         """Begin of ``execution_timeout``. None: the begin of the try."""
 
     def _reset_wait(self) -> None:
-        self._final_states, self._holds_slot, self._timeout_start = GIVEN_UP, not self.defers, None
+        self._final_states, self._holds_slot, self._timeout_start = GIVEN_UP, not self.is_deferrable, None
 
     def _resume_after(self, result: WaitResult, since: str | None, *, ran_well: bool) -> None:
         """Take up the result of a wait, to continue the try in another process.
