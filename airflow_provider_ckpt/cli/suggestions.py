@@ -42,8 +42,8 @@ def _options(parser: argparse.ArgumentParser) -> list[str]:
     return sorted({*_OPTION.findall(parser.format_usage()), "--help"})
 
 
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    matches = difflib.get_close_matches(word, list(known), n=1)
+def _did_you_mean(word: str, choices: Iterable[str]) -> str:
+    matches = difflib.get_close_matches(word, list(choices), n=1)
     return f"; did you mean {matches[0]}?" if matches else ""
 
 

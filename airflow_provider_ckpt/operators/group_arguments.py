@@ -31,13 +31,13 @@ def check_options(options: Mapping[str, Any]) -> None:
     Raises:
         InvalidTaskArgumentError: with the place where the argument belongs.
     """
-    known = {*ARGUMENTS, *_GROUP_OPTIONS} - {*_AIRFLOWS, "job"}
+    valid = {*ARGUMENTS, *_GROUP_OPTIONS} - {*_AIRFLOWS, "job"}
     for name, value in options.items():
-        if name not in known:
-            raise InvalidTaskArgumentError(argument=name, value=value, problem=_place_of(name, known))
+        if name not in valid:
+            raise InvalidTaskArgumentError(argument=name, value=value, problem=_place_of(name, valid))
 
 
-def _place_of(name: str, known: set[str]) -> str:
+def _place_of(name: str, valid: set[str]) -> str:
     """Return where an argument belongs that was given to the group. Users give it arguments of Airflow and
     spark-submit."""
     if name in _AIRFLOWS:
@@ -48,7 +48,7 @@ def _place_of(name: str, known: set[str]) -> str:
         return "it is one of Airflow's for a task: give it in default_args=, or in plan=, subtask= or coordinate="
     if name in _parameters(SparkSubmitOperator):
         return "it is one of spark-submit's: give it in spark="
-    hint = did_you_mean(name, sorted(known)) or " spark= takes spark-submit's, default_args= Airflow's"
+    hint = did_you_mean(name, sorted(valid)) or " spark= takes spark-submit's, default_args= Airflow's"
     return f"a group has no such argument.{hint}".rstrip(".")
 
 

@@ -128,12 +128,12 @@ class CheckpointedSparkJobGroup(TaskGroup):
 
 
 def _add_listed_subtask(
-    name: str, given: Mapping[str, Any], own: Mapping[str, Any], plan_task: PlanTaskOperator
+    name: str, given: Mapping[str, Any], overrides: Mapping[str, Any], plan_task: PlanTaskOperator
 ) -> str:
     """Add the task of a listed subtask and return the task's id. The subtask's Spark settings override those for all
     tasks."""
-    conf = {**(given.get("conf") or {}), **(own.get("conf") or {})}
-    arguments = {**given, **own, "conf": conf or None}
+    conf = {**(given.get("conf") or {}), **(overrides.get("conf") or {})}
+    arguments = {**given, **overrides, "conf": conf or None}
     task = SubtaskTaskOperator(task_id=re.sub(r"[^\w.-]", "-", name), subtask=name, **arguments)
     plan_task >> task
     return str(task.task_id)

@@ -234,8 +234,8 @@ class CheckpointSensor(BaseSensorOperator):
 
     def _awaited_checkpoint(self) -> int | Literal["final", "next"] | None:
         if self.checkpoint is None:
-            others = (self.since, self.finished, self.watermark)
-            return "final" if all(value is None for value in others) else None
+            conditions = (self.since, self.finished, self.watermark)
+            return "final" if all(value is None for value in conditions) else None
         if self.checkpoint in ("final", "next"):
             return cast('Literal["final", "next"]', self.checkpoint)
         try:

@@ -160,18 +160,20 @@ class SuccessorConformance(GroupConformance):
         The garbage collection can only ask whether an attempt is alive.
         """
         target = target.shared()
-        others = [target.bind(job, uid) for job, uid in (("orders", "lake2"), ("orders2", "lake"), ("order", "s_lake"))]
-        mine = target.bind()
-        for sink in (mine, *others):
+        other_sinks = [
+            target.bind(job, uid) for job, uid in (("orders", "lake2"), ("orders2", "lake"), ("order", "s_lake"))
+        ]
+        own_sink = target.bind()
+        for sink in (own_sink, *other_sinks):
             sink.prepare()
-        foreign = [self.staged(spark, sink, batch) for batch, sink in enumerate(others, start=1)]
-        orphan = self.staged(spark, mine, 9)
-        assert mine.collect_garbage((), AttemptsExcept(())) == []
-        listed = mine.staged()
+        foreign = [self.staged(spark, sink, batch) for batch, sink in enumerate(other_sinks, start=1)]
+        orphan = self.staged(spark, own_sink, 9)
+        assert own_sink.collect_garbage((), AttemptsExcept(())) == []
+        listed = own_sink.staged()
         assert listed is None or list(listed) == [orphan["id"]]
-        assert mine.collect_garbage((), AttemptsExcept({"a1"})) == [orphan["id"]]
+        assert own_sink.collect_garbage((), AttemptsExcept({"a1"})) == [orphan["id"]]
         assert target.staged() == sorted(handle["id"] for handle in foreign)
-        for sink, handle in zip(others, foreign, strict=True):
+        for sink, handle in zip(other_sinks, foreign, strict=True):
             assert sink.release([handle], 1)["rows"] == 2
         assert target.rows(spark) == expected(ids_of(1, 2, 3))
 
