@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_ckpt.journal.state import JobState
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class JobProgress:
@@ -61,7 +63,6 @@ class JobProgress:
 
 KEY = "ckpt_retries"
 """Key in the task state store, next to the pointer."""
-_LOG = logging.getLogger(__name__)
 
 
 class ProgressRetryPolicy(RetryPolicy):
@@ -99,7 +100,7 @@ class ProgressRetryPolicy(RetryPolicy):
         try:
             return self._decide(context)
         except Exception as error:  # the storage or Airflow's API failed, which is no reason to end the job
-            _LOG.warning("The job's progress is not known, so Airflow's own rule applies: %s", error)
+            log.warning("The job's progress is not known, so Airflow's own rule applies: %s", error)
             return RetryDecision.default()
 
     def _decide(self, context: Context) -> RetryDecision:
