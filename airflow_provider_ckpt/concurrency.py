@@ -16,7 +16,7 @@ MOST = 16
 """Most pieces at a time. Several syncs of one disk together cost little more than one."""
 
 
-def each_at_once(act: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
+def map_parallel(act: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
     """Return the result of ``act`` for each of ``items``, in their order, on up to ``threads`` threads.
 
     Raises the error of a failed call after the calls in progress have ended. No further call is begun.
@@ -60,14 +60,14 @@ class DaemonThreads:
 
     def join(self, seconds: float) -> None:
         """Wait until all threads have ended, at most ``seconds`` in all."""
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
+            thread.join(max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
                 log.warning("%s has not ended within %g s, and is abandoned", thread.name, seconds)
 
 
-class SideBySide:
+class TaskThreads:
     """A pool of threads for one caller at a time.
 
     ``name`` is the prefix of its threads, which start when they are first needed.
@@ -88,10 +88,10 @@ class SideBySide:
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(MOST, thread_name_prefix=self._name)
-        done: list[Future[None]] = [self._pool.submit(piece) for piece in pieces]
-        wait(done)
-        for one in done:
-            one.result()
+        futures: list[Future[None]] = [self._pool.submit(piece) for piece in pieces]
+        wait(futures)
+        for future in futures:
+            future.result()
 
     def close(self) -> None:
         """End the threads. No piece is in progress."""

@@ -120,7 +120,7 @@ class DeletionRefusedError(CkptError):
         return DeletionRefusal(self.data["reason"])
 
 
-def tells_what_to_do(error: BaseException) -> bool:
+def is_classified(error: BaseException) -> bool:
     """Return True if an error of a user's function is this package's own, which itself shows whether to retry.
 
     An OvertakenError is no such error, because it is about another job, not about the driver that called the function.
@@ -132,8 +132,7 @@ def kind_and_text(error: BaseException, text: str | None = None) -> str:
     """Return the class and the text of an error: ``ValueError: no such thing``; only the class if the text is empty.
 
     Args:
-        error: what was raised.
         text: stands for the error's own text.
     """
-    shown = str(error) if text is None else text
-    return f"{type(error).__name__}: {shown}" if shown.strip() else type(error).__name__
+    message = str(error) if text is None else text
+    return f"{type(error).__name__}: {message}" if message.strip() else type(error).__name__

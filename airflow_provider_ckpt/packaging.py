@@ -28,7 +28,6 @@ def write_zip(folder: Path, name: str, members: Sequence[tuple[str, bytes]]) -> 
     """Write ``<name>-<content hash>.zip`` unless it exists, and return its path.
 
     Args:
-        folder: where it is kept.
         name: the first part of its name.
         members: path in the archive, and content. A path that ends in a slash is a folder.
     """
@@ -80,9 +79,9 @@ def _private_folder() -> Path:
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"airflow-provider-ckpt-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    writable_by_others = stat.S_IMODE(found.st_mode) & 0o022
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or writable_by_others:
+    status = folder.lstat()
+    writable_by_others = stat.S_IMODE(status.st_mode) & 0o022
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != user or writable_by_others:
         # Another user has created the folder first: never run code from there.
         return Path(tempfile.mkdtemp(prefix="airflow-provider-ckpt-"))
     return folder

@@ -36,11 +36,11 @@ def each_text(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {change(str(name)): each_text(part, change) for name, part in value.items()}
+        return {change(str(name)): each_text(item, change) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [each_text(part, change) for part in value]
+        return [each_text(item, change) for item in value]
     return value
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode("ascii")
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")

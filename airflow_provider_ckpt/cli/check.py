@@ -59,8 +59,8 @@ def lines(checked: CheckedJob) -> Iterator[str]:
         yield f"query {query.uid} ({'bounded' if query.bounded else 'unbounded'}): {chain}{sinks}"
         yield f"  columns: {', '.join(f'{name} {kind}' for name, kind in query.columns)}"
     for uid, released in checked.sinks.items():
-        told = f"last release with rows: checkpoint {released}" if released else "no release with rows yet"
-        yield f"sink {uid}: it answers; {told}"
+        release_note = f"last release with rows: checkpoint {released}" if released else "no release with rows yet"
+        yield f"sink {uid}: it answers; {release_note}"
     yield from checked.notes
     if checked.refused is not None:
         yield f"`ckpt run` would be refused now: {checked.refused}"

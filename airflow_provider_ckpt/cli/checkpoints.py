@@ -19,23 +19,23 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     client = job_client(args)
-    found = client.checkpoints()
+    checkpoints = client.checkpoints()
     if args.json:
-        print(json.dumps([one.to_json() for one in found], indent=1))
+        print(json.dumps([checkpoint.to_json() for checkpoint in checkpoints], indent=1))
         return 0
-    if not found:
+    if not checkpoints:
         print(_none_of(client.look()))
         return 0
     rows = [
         (
-            one.checkpoint,
-            one.kind,
-            one.status,
-            text.instant(one.triggered_at),
-            text.duration(one.duration_ms),
-            one.reason,
+            checkpoint.checkpoint,
+            checkpoint.kind,
+            checkpoint.status,
+            text.instant(checkpoint.triggered_at),
+            text.duration(checkpoint.duration_ms),
+            checkpoint.reason,
         )
-        for one in found
+        for checkpoint in checkpoints
     ]
     print(text.table(("CHECKPOINT", "KIND", "STATUS", "TRIGGERED", "TOOK", "REASON"), rows))
     return 0

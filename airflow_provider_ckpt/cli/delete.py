@@ -37,8 +37,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="the Job as it ran, if it has sinks other than files, or file sinks with storage options of their own",
     )
     parser.add_argument("--param", action="append", default=[], metavar="NAME=TEXT", help="as the job ran with it")
-    for option, what in _TERMS.items():
-        parser.add_argument(option, action="store_true", help=what)
+    for option, option_help in _TERMS.items():
+        parser.add_argument(option, action="store_true", help=option_help)
     parser.add_argument("--yes", action="store_true", help="do not ask; without a terminal it has to be given")
     parser.set_defaults(run=run)
 
@@ -49,27 +49,27 @@ def run(args: argparse.Namespace) -> int:
     terms = {name: getattr(args, name) for name in (option[2:].replace("-", "_") for option in _TERMS)}
     client = job_client(args)
     state = client.state()
-    if _is_to_be_asked(args, state):
+    if _must_confirm(args, state):
         root = arguments.location(args).for_display()
         DeletionTerms(**terms).check(state, root)
         if not _is_confirmed(state, root):
             print("nothing was deleted")
             return ExitCode.REFUSED
-    deleted = client.delete(job, **terms)
-    if deleted.already:
+    deletion = client.delete(job, **terms)
+    if deletion.already:
         print(f"job {args.job} is DELETED already")
         return ExitCode.FINISHED
-    amount = f"{counted(deleted.files, 'file')}, {counted(deleted.bytes, 'byte')}"
-    print(f"job {args.job} (it was {deleted.was}) is deleted: {amount}")
-    for uid, places in deleted.staged.items():
+    amount = f"{counted(deletion.files, 'file')}, {counted(deletion.bytes, 'byte')}"
+    print(f"job {args.job} (it was {deletion.was}) is deleted: {amount}")
+    for uid, places in deletion.staged.items():
         print(f"sink {uid}: staged batches deleted: {places}")
     hint = "" if args.keep_staged or job is not None else "; name the job's file (FILE.py:JOB) to have it deleted"
-    for uid in deleted.left:
+    for uid in deletion.left:
         print(f"sink {uid}: staged output was kept{hint}")
     return ExitCode.FINISHED
 
 
-def _is_to_be_asked(args: argparse.Namespace, state: JobState) -> bool:
+def _must_confirm(args: argparse.Namespace, state: JobState) -> bool:
     """Return whether the user has to confirm. False for a deletion that has begun, and for a damaged journal, which is
     refused."""
     return not (args.yes or state.deletion is not None or state.damage)

@@ -48,16 +48,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = [check_python(), check_java(), check_pyspark(), check_class_archive(), check_airflow()]
+    findings = [check_python(), check_java(), check_pyspark(), check_class_archive(), check_airflow()]
     if args.root is not None:
-        found.append(try_root(args))
-    sound = all(finding.verdict != "problem" for finding in found)
+        findings.append(try_root(args))
+    is_sound = all(finding.verdict != "problem" for finding in findings)
     if args.json:
-        print(json.dumps({"ok": sound, "findings": [asdict(finding) for finding in found]}))
+        print(json.dumps({"ok": is_sound, "findings": [asdict(finding) for finding in findings]}))
     else:
-        for finding in found:
+        for finding in findings:
             print(f"{finding.verdict:8}{finding.subject:9}{finding.text}")
-    return 0 if sound else 1
+    return 0 if is_sound else 1
 
 
 def check_python() -> Finding:
@@ -83,14 +83,14 @@ def check_java() -> Finding:
         return Finding("java", "problem", f"{java} -version gave no version; install Java 17 or newer")
     if major < OLDEST_JAVA:
         return Finding("java", "problem", f"{java} is Java {major}; Spark 4 needs 17 or newer")
-    encoding = java_names(answer.stderr + answer.stdout)
+    encoding = file_name_encoding(answer.stderr + answer.stdout)
     if encoding.upper() not in ("UTF-8", "UTF8"):
         text = f"{major} ({java}); it reads file names as {encoding} and misses all others: set LC_ALL=C.UTF-8"
         return Finding("java", "note", text)
     return Finding("java", "ok", f"{major} ({java})")
 
 
-def java_names(answer: str) -> str:
+def file_name_encoding(answer: str) -> str:
     """Return the encoding in which Java reads file names in this locale. UTF-8 if Java does not print it."""
     match = re.search(r"sun\.jnu\.encoding = (\S+)", answer)
     return match[1] if match else "UTF-8"

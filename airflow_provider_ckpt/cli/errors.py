@@ -15,6 +15,6 @@ from airflow_provider_ckpt.storage.redaction import redact_text
 
 
 def print_refusal(error: CkptError) -> None:
-    shown = users_traceback(error) if isinstance(error, JobReferenceError) else None
-    print(printable(shown or ""), end="", file=sys.stderr)
+    traceback = users_traceback(error) if isinstance(error, JobReferenceError) else None
+    print(printable(traceback or ""), end="", file=sys.stderr)
     print(f"ckpt: error: {redact_text(str(error))}", file=sys.stderr)

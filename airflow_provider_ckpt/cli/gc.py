@@ -52,10 +52,10 @@ def _print(report: GarbageReport) -> None:
     for job in report.jobs:
         _print_job(job)
     if report.temporary:
-        files, size = len(report.temporary), sum(one.bytes for one in report.temporary)
+        files, size = len(report.temporary), sum(file.bytes for file in report.temporary)
         print(f"in the root\n  {_amount(files, size)}: {_WHY[Reason.TEMPORARY]}")
-    for strange in report.strange:
-        print(f"{strange.name} is left: {strange.what}")
+    for unknown in report.strange:
+        print(f"{unknown.name} is left: {unknown.what}")
     done = "deleted" if report.deleted else "no longer needed"
     hint = "" if report.deleted or not report.files else "; --delete deletes them"
     print(f"{done}: {_amount(report.files, report.bytes)}{hint}")
@@ -64,18 +64,18 @@ def _print(report: GarbageReport) -> None:
 
 
 def _print_job(job: JobGarbage) -> None:
-    told = [f"  {line}" for line in (*_by_reason(job), *job.left)]
+    lines = [f"  {line}" for line in (*_by_reason(job), *job.left)]
     if job.skipped is not None:
-        told.append(f"  skipped: {job.skipped}")
-    if told:
-        print("\n".join([f"job {job.job_id} ({job.status or 'no status'})", *told]))
+        lines.append(f"  skipped: {job.skipped}")
+    if lines:
+        print("\n".join([f"job {job.job_id} ({job.status or 'no status'})", *lines]))
 
 
 def _by_reason(job: JobGarbage) -> list[str]:
     sums: dict[Reason, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for one in job.garbage:
-        files, size = sums[one.reason]
-        sums[one.reason] = files + one.files, size + one.bytes
+    for garbage in job.garbage:
+        files, size = sums[garbage.reason]
+        sums[garbage.reason] = files + garbage.files, size + garbage.bytes
     return [f"{_amount(files, size)}: {_WHY[reason]}" for reason, (files, size) in sums.items()]
 
 

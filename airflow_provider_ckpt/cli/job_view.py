@@ -33,8 +33,6 @@ def job_view(
     Times are epoch seconds of the driver's clock. None means that there is no value, or that this host cannot know it.
 
     Args:
-        state: The job in its journal.
-        driver_alive: Whether this host sees the driver alive.
         partitions: The result partitions. None without ``--partitions``.
     """
     created = state.created
@@ -60,7 +58,7 @@ def job_view(
         "in_progress": state.pending or None,
         "completed_count": state.completed_count,
         "aborted_count": state.aborted_count,
-        "checkpoints": [checkpoint_view.to_json() for checkpoint_view in state.checkpoint_views()],
+        "checkpoints": [view.to_json() for view in state.checkpoint_views()],
         "finished_operators": state.finished_operators(),
         "late_rows": state.late_rows(),
         "changed_files": {
@@ -81,12 +79,18 @@ def job_view(
         "event_time": event_time_view(state),
         "malformed_rows": state.malformed_rows(),
         "splits": [
-            {"source": one.source, "total": one.total, "done": one.done, "assigned": one.assigned, "left": one.left}
-            for one in state.split_progress()
+            {
+                "source": progress.source,
+                "total": progress.total,
+                "done": progress.done,
+                "assigned": progress.assigned,
+                "left": progress.left,
+            }
+            for progress in state.split_progress()
         ],
         "persisted": list(persisted_operators(state)),
         "rescaled": {} if state.plan is None else dict(state.plan.rescaled),
-        "settings": {uid: one.changed_values() for uid, one in sorted(state.settings.items())},
+        "settings": {uid: settings.changed_values() for uid, settings in sorted(state.settings.items())},
         "reconfigurations": [_reconfiguration(reconfiguration) for reconfiguration in state.reconfigurations],
         "restarts": dict(sorted(state.restarts.items())),
         "reconciled": None if state.reconciled is None else _reconciled(state.reconciled),
@@ -111,7 +115,7 @@ def _reconfiguration(event: ReconfigurationEnded) -> dict[str, Any]:
         "request": event.request,
         "by": event.by,
         "why": event.why,
-        "took": {uid: asdict(one) for uid, one in event.took.items()},
+        "took": {uid: asdict(times) for uid, times in event.took.items()},
     }
 
 
@@ -122,13 +126,17 @@ def _reconciled(event: JobReconciled) -> dict[str, Any]:
         "kept": list(event.kept),
         "splits_kept": dict(event.splits_kept),
         "restarted": [
-            {"subtask": one.subtask, "splits": None if one.splits is None else size(one.splits), "for": one.consumer}
-            for one in event.reset
+            {
+                "subtask": subtask.subtask,
+                "splits": None if subtask.splits is None else size(subtask.splits),
+                "for": subtask.consumer,
+            }
+            for subtask in event.reset
         ],
     }
 
 
 def _outcome(state: JobState, request: str) -> str:
-    """Return the outcome of a request. ``taken`` if the last answer is still to come or no longer in the journal."""
-    told = state.outcomes.get(request)
-    return "taken" if told is None else str(told)
+    """Return the outcome of a request. ``accepted`` if the last answer is still to come or no longer in the journal."""
+    outcome = state.outcomes.get(request)
+    return "accepted" if outcome is None else str(outcome)

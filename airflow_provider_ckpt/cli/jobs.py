@@ -38,12 +38,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(rows, indent=1))
     elif rows:
-        head = ("JOB", "STATUS", "EPOCH", "COMPLETED", "RELEASED", "DAMAGE")
+        header = ("JOB", "STATUS", "EPOCH", "COMPLETED", "RELEASED", "DAMAGE")
         cells = [
             [state.job_id, shown_status(state), state.epoch, state.last_completed, state.last_released, damage]
             for state, damage in ((state, "; ".join(state.damage)) for state in states)
         ]
-        print(text.table(head, [[value or None for value in row] for row in cells]))
+        print(text.table(header, [[value or None for value in row] for row in cells]))
     else:
         print(f"no jobs under {args.root}")
     return 0

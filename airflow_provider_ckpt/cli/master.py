@@ -76,8 +76,8 @@ def _plan(options: RunOptions, location: Location, show: OnStatus) -> ExitCode:
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            told = reader.read(line)
-            if told is not None:
-                show(told)
+            status_line = reader.read(line)
+            if status_line is not None:
+                show(status_line)
     code = process.returncode
     return ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED

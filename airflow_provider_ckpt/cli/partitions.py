@@ -33,12 +33,12 @@ def shown_partitions(partitions: Sequence[PartitionWithMetrics] | None) -> list[
     return text.table(_HEAD, rows).splitlines()
 
 
-def partition_view(one: PartitionWithMetrics) -> dict[str, Any]:
+def partition_view(partition: PartitionWithMetrics) -> dict[str, Any]:
     return {
-        "subtask": one.subtask,
-        "rows": one.rows,
-        "bytes": one.bytes,
-        "files": one.files,
-        "splits": one.splits,
-        "is_finished": one.is_finished,
+        "subtask": partition.subtask,
+        "rows": partition.rows,
+        "bytes": partition.bytes,
+        "files": partition.files,
+        "splits": partition.splits,
+        "is_finished": partition.is_finished,
     }

@@ -28,10 +28,10 @@ def read_changes(given: Iterable[str]) -> Reconfiguration:
         NotReconfigurableError: a setting cannot be changed, or is given twice.
         BadOptionError: a size or a duration cannot be read.
     """
-    found, seen = Reconfiguration(), set[tuple[str, str]]()
+    reconfiguration, given_settings = Reconfiguration(), set[tuple[str, str]]()
     for text in given:
-        left, equals, value = text.partition("=")
-        uid, dot, name = left.rpartition(".")
+        target, equals, value = text.partition("=")
+        uid, dot, name = target.rpartition(".")
         if not (equals and dot and uid and value):
             raise InvalidInputError(
                 "{given!r} is no change; give OPERATOR.SETTING=VALUE, such as clean.trigger_interval=2s, with a "
@@ -39,40 +39,40 @@ def read_changes(given: Iterable[str]) -> Reconfiguration:
                 given=text,
                 known=", ".join((*WORKLOAD, *RESOURCES, LOGIC)),
             )
-        _refuse_twice(uid, name, seen)
+        _refuse_twice(uid, name, given_settings)
         if name == LOGIC:
-            found.assign_execution_logic(uid, value)
+            reconfiguration.assign_execution_logic(uid, value)
             continue
         if value == DECLARED:
-            found.take_back(uid, name)
+            reconfiguration.take_back(uid, name)
             continue
         setting = as_numbers({name: value})
         if name in RESOURCES:
-            found.assign_resources(uid, **setting)
+            reconfiguration.assign_resources(uid, **setting)
         else:
-            found.assign_workload(uid, **setting)
-    return found
+            reconfiguration.assign_workload(uid, **setting)
+    return reconfiguration
 
 
-def _refuse_twice(uid: str, name: str, seen: set[tuple[str, str]]) -> None:
+def _refuse_twice(uid: str, name: str, given_settings: set[tuple[str, str]]) -> None:
     """Refuse a setting that is given twice, because the command line does not show which value is meant.
 
     In Python the last call counts.
     """
-    what = "a limit of a micro-batch" if name in LIMITS else name
-    if (uid, what) in seen:
-        raise NotReconfigurableError(uid=uid, problem=f"{what} is given twice")
-    seen.add((uid, what))
+    setting = "a limit of a micro-batch" if name in LIMITS else name
+    if (uid, setting) in given_settings:
+        raise NotReconfigurableError(uid=uid, problem=f"{setting} is given twice")
+    given_settings.add((uid, setting))
 
 
 def print_preview(preview: ReconfigurationPreview) -> None:
-    for one in preview.affected:
-        print(f"paused        {one.vertex}")
-        for line in _differences(one) or ["no difference: it has these settings"]:
+    for vertex in preview.affected:
+        print(f"paused        {vertex.vertex}")
+        for line in _differences(vertex) or ["no difference: it has these settings"]:
             print(f"              {line}")
-        if one.state is not None:
-            parts = "an unknown number" if one.state[0] is None else one.state[0]
-            print(f"              its state is repartitioned: {parts} -> {one.state[1]}")
+        if vertex.state is not None:
+            parts = "an unknown number" if vertex.state[0] is None else vertex.state[0]
+            print(f"              its state is repartitioned: {parts} -> {vertex.state[1]}")
     for source in preview.rescaled:
         before = "an unknown number" if source.before is None else source.before
         print(f"rescaled      {source.source}: read by {before} -> {source.after}")
@@ -81,10 +81,10 @@ def print_preview(preview: ReconfigurationPreview) -> None:
     print(f"unaffected    {', '.join(preview.unaffected) or 'nothing else'}")
 
 
-def _differences(one: AffectedVertex) -> list[str]:
+def _differences(vertex: AffectedVertex) -> list[str]:
     lines = []
-    for name, value in one.after.items():
-        before = one.before.get(name, _AS_DECLARED)
+    for name, value in vertex.after.items():
+        before = vertex.before.get(name, _AS_DECLARED)
         if name == LOGIC and isinstance(value, Mapping) and isinstance(before, Mapping):
             lines += [f"{uid}.{LOGIC}: {before.get(uid, DECLARED)} -> {job or DECLARED}" for uid, job in value.items()]
         else:

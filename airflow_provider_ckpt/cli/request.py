@@ -22,8 +22,8 @@ _HELP = {
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    for kind, what in _HELP.items():
-        parser = commands.add_parser(kind, help=what, description=f"Ask a running job to end: {what}.")
+    for kind, kind_help in _HELP.items():
+        parser = commands.add_parser(kind, help=kind_help, description=f"Ask a running job to end: {kind_help}.")
         arguments.add_job(parser)
         if kind == "drain":
             parser.add_argument(
@@ -40,8 +40,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _add_rescale(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    what = "read a source with splits with another number of subtasks, while it runs"
-    parser = commands.add_parser("rescale", help=what, description=f"Ask a running job to {what}.")
+    request_help = "read a source with splits with another number of subtasks, while it runs"
+    parser = commands.add_parser("rescale", help=request_help, description=f"Ask a running job to {request_help}.")
     arguments.add_job(parser)
     parser.add_argument("scale", metavar="SOURCE=N", help="the source, and the number of subtasks for its other splits")
     _add_wait(parser, "they run")
@@ -49,8 +49,8 @@ def _add_rescale(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_reconfigure(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    what = "run queries with other limits, repartitioned state, another share of the cluster or other functions"
-    parser = commands.add_parser("reconfigure", help=what, description=f"Ask a running job to {what}.")
+    request_help = "run queries with other limits, repartitioned state, another share of the cluster or other functions"
+    parser = commands.add_parser("reconfigure", help=request_help, description=f"Ask a running job to {request_help}.")
     arguments.add_job(parser)
     parser.add_argument(
         "changes",
@@ -76,11 +76,11 @@ def _add_reconfigure(commands: argparse._SubParsersAction[argparse.ArgumentParse
 
 
 def _add_upgrade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    what = (
+    request_help = (
         "resume as another version of itself, in the same driver: operators are added and removed as between two runs"
     )
     parser = commands.add_parser(
-        "upgrade", help=f"have a running job {what}", description=f"Ask a running job to {what}."
+        "upgrade", help=f"have a running job {request_help}", description=f"Ask a running job to {request_help}."
     )
     arguments.add_job(parser)
     parser.add_argument(
@@ -117,11 +117,11 @@ def run(args: argparse.Namespace) -> int:
     if status in REQUESTS.get(args.kind, ReconfigureRequest).done_in:  # `rescale` reconfigures
         print(f"job {args.job} is {status}: there is nothing to {args.kind}")
         return ExitCode.FINISHED
-    asked = _ask(client, args)
-    print(f"asked epoch {asked.epoch} of job {args.job} to {args.kind} (request {asked.name})")
+    request = _ask(client, args)
+    print(f"asked epoch {request.epoch} of job {args.job} to {args.kind} (request {request.name})")
     if not args.wait:
         return ExitCode.FINISHED
-    answer = client.answer(asked, timeout)
+    answer = client.answer(request, timeout)
     state = answer.state
     print(f"job {args.job} is {state.status}; last released checkpoint: {state.last_released or 'none'}")
     if answer.outcome is not None:

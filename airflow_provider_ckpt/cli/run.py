@@ -47,21 +47,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     ending = parser.add_mutually_exclusive_group()
     for option in FLAGS:
         (ending if option.ends else parser).add_argument(str(option.flag), dest=option.name, **_settings(option))
-    said = "an option under Flink's key, such as execution.batch.job-recovery.enabled=false"
-    parser.add_argument(OPTION, dest="options", metavar="KEY=TEXT", action="append", default=[], help=said)
+    option_help = "an option under Flink's key, such as execution.batch.job-recovery.enabled=false"
+    parser.add_argument(OPTION, dest="options", metavar="KEY=TEXT", action="append", default=[], help=option_help)
     arguments.add_json(parser, "print the status as JSON lines")
 
 
 def add_take_over(parser: argparse.ArgumentParser) -> None:
     """Add the option of the commands that take a job over."""
-    taking = "take the job from a driver that lives, which then ends; without this option such a job is refused"
-    parser.add_argument("--take-over", action="store_true", help=taking)
+    take_over_help = "take the job from a driver that lives, which then ends; without this option such a job is refused"
+    parser.add_argument("--take-over", action="store_true", help=take_over_help)
 
 
 def add_every_checkpoint(parser: argparse.ArgumentParser) -> None:
     """Add the option of the commands that print status lines while a job runs."""
-    every = "also print a line for each completed checkpoint, even if it releases nothing"
-    parser.add_argument("--every-checkpoint", action="store_true", help=every)
+    every_checkpoint_help = "also print a line for each completed checkpoint, even if it releases nothing"
+    parser.add_argument("--every-checkpoint", action="store_true", help=every_checkpoint_help)
 
 
 OPTION = "--option"
@@ -75,15 +75,15 @@ def _settings(option: Option) -> dict[str, Any]:
     kind = option.kind
     unset = option.unset or option.shown_default
     default = f" (default: {unset})" if unset and kind is not kinds.FLAG else ""
-    said: dict[str, Any] = {"help": f"{option.help}{default}".replace("%", "%%")}
+    settings: dict[str, Any] = {"help": f"{option.help}{default}".replace("%", "%%")}
     if kind is kinds.FLAG:
         action = argparse.BooleanOptionalAction if option.default else "store_true"
-        return {**said, "action": action, "default": None}
+        return {**settings, "action": action, "default": None}
     if kind.choices:
-        return {**said, "choices": kind.choices}
+        return {**settings, "choices": kind.choices}
     if kind in (*PAIRS, kinds.FILES, kinds.FOLDERS):
-        return {**said, "metavar": kind.placeholder, "action": "append", "default": []}
-    return {**said, "metavar": kind.placeholder, "type": str if kind.is_text else int}
+        return {**settings, "metavar": kind.placeholder, "action": "append", "default": []}
+    return {**settings, "metavar": kind.placeholder, "type": str if kind.is_text else int}
 
 
 PAIRS = (kinds.CONF, kinds.PARAMS)
@@ -111,12 +111,12 @@ def refuse_without_spark() -> None:
     Raises:
         InvalidInputError: with the reason.
     """
-    absent = spark_absent()
-    if absent:
+    problem = spark_absent()
+    if problem:
         raise InvalidInputError(
             "Spark cannot be started here: {problem}. Run `ckpt doctor`; pip install 'airflow-provider-ckpt[pyspark]' "
             "brings a matching set",
-            problem=absent,
+            problem=problem,
         )
 
 

@@ -81,11 +81,11 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("files given up", ", ".join(state.forgotten_files)),
         ("unfit rows", "; ".join(all_unfit_rows(unfit_rows(state)))),
         ("event time", "; ".join(shown_times(state))),
-        ("waiting", "; ".join(one.shown(now) for one in held)),
+        ("waiting", "; ".join(window.shown(now) for window in held)),
         ("open windows", "; ".join(map(str, open_windows(state, held)))),
         ("splits", "; ".join(_splits(state))),
         ("keeps results of", ", ".join(persisted_operators(state))),
-        ("reconfigured", "; ".join(f"{uid}: {shown(one)}" for uid, one in sorted(state.settings.items()))),
+        ("reconfigured", "; ".join(f"{uid}: {shown(settings)}" for uid, settings in sorted(state.settings.items()))),
         ("changed last", _changed_last(state)),
         ("restarts", ", ".join(f"{subtask} {count}" for subtask, count in sorted(state.restarts.items()))),
         ("damage", "; ".join(state.damage)),
@@ -96,28 +96,28 @@ def _workers(state: JobState) -> str | None:
     """Return the subtasks that workers have to run, for a job that is prepared for workers."""
     if not state.deployment:
         return None
-    left = ", ".join(_with_those_beside(state, one) for one in state.unfinished_assignable())
-    return f"prepared in epoch {state.deployment}, to run: {left or 'nothing'}"
+    assignable = ", ".join(_with_colocated(state, subtask) for subtask in state.unfinished_assignable())
+    return f"prepared in epoch {state.deployment}, to run: {assignable or 'nothing'}"
 
 
-def _with_those_beside(state: JobState, subtask: SubtaskId) -> str:
-    beside = state.together((subtask,))[1:]
-    return f"{subtask} (with {', '.join(beside)})" if beside else subtask
+def _with_colocated(state: JobState, subtask: SubtaskId) -> str:
+    colocated = state.together((subtask,))[1:]
+    return f"{subtask} (with {', '.join(colocated)})" if colocated else subtask
 
 
 def _deleted(state: JobState) -> str | None:
     if state.deletion is None:
         return None
-    undone = "" if state.status is JobStatus.DELETED else ", not complete: delete it again"
-    return f"{text.instant(state.deletion.at)}, was {state.deletion.was}{undone}"
+    note = "" if state.status is JobStatus.DELETED else ", not complete: delete it again"
+    return f"{text.instant(state.deletion.at)}, was {state.deletion.was}{note}"
 
 
 def _splits(state: JobState) -> list[str]:
     rescaled = {} if state.plan is None else state.plan.rescaled
     return [
-        f"{one.source}: {one.done} of {one.total} done, {one.assigned} assigned, {one.left} left"
-        + (f", rescaled to {rescaled[one.source]}" if one.source in rescaled else "")
-        for one in state.split_progress()
+        f"{splits.source}: {splits.done} of {splits.total} done, {splits.assigned} assigned, {splits.left} left"
+        + (f", rescaled to {rescaled[splits.source]}" if splits.source in rescaled else "")
+        for splits in state.split_progress()
     ]
 
 
@@ -126,9 +126,9 @@ def _changed_last(state: JobState) -> str | None:
     if not state.reconfigurations:
         return None
     last = state.reconfigurations[-1]
-    who = f"request {last.request}" if last.request else f"by {last.by}" if last.by else "for the next run"
-    why = "" if last.why is None else f", because {last.why}"
-    return f"{text.instant(last.at)}, {who}{why}: {last.outcome}"
+    origin = f"request {last.request}" if last.request else f"by {last.by}" if last.by else "for the next run"
+    reason = "" if last.why is None else f", because {last.why}"
+    return f"{text.instant(last.at)}, {origin}{reason}: {last.outcome}"
 
 
 def _params(state: JobState) -> str:
@@ -147,24 +147,24 @@ def recovered(state: JobState) -> list[str]:
 
 def unserved(state: JobState) -> list[str]:
     """Return the requests that did not take place, with the reasons. A user who did not wait learns it only here."""
-    return [f"request {name} {told}" for name, told in state.outcomes.items() if not told.is_carried_out]
+    return [f"request {name} {outcome}" for name, outcome in state.outcomes.items() if not outcome.is_carried_out]
 
 
 def _kept_where(state: JobState, uid: str) -> str:
-    of_source = state.frozen.get(uid)
-    if of_source is None or of_source.path is None:
+    source = state.frozen.get(uid)
+    if source is None or source.path is None:
         return "--json lists the first of them"
-    return f"the file {late_path(f'{state.job_id}/{of_source.path}')} under the root lists all"
+    return f"the file {late_path(f'{state.job_id}/{source.path}')} under the root lists all"
 
 
 def late_files(state: JobState) -> list[str]:
     """Return lines about files that came after a bounded source was frozen. The user has to decide on them."""
     lines = []
-    for found in state.late_files:
-        what = "came late but were read" if found.read else "came after the end and are not in the output"
-        lines.append(f"{found.uid}: {counted(found.total, 'file')} {what}:")
-        lines += [f"  {path}" for path in found.paths[:LATE_FILES_SHOWN]]
-        if found.total > LATE_FILES_SHOWN:
-            where = "--json lists all" if found.count is None else _kept_where(state, found.uid)
-            lines.append(f"  and {found.total - LATE_FILES_SHOWN} more ({where})")
+    for files in state.late_files:
+        problem = "came late but were read" if files.read else "came after the end and are not in the output"
+        lines.append(f"{files.uid}: {counted(files.total, 'file')} {problem}:")
+        lines += [f"  {path}" for path in files.paths[:LATE_FILES_SHOWN]]
+        if files.total > LATE_FILES_SHOWN:
+            hint = "--json lists all" if files.count is None else _kept_where(state, files.uid)
+            lines.append(f"  and {files.total - LATE_FILES_SHOWN} more ({hint})")
     return lines

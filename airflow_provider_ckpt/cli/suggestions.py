@@ -22,8 +22,8 @@ def refuse_mistyped(parser: argparse.ArgumentParser, commands: Commands, argv: S
     if command is None:
         return
     if command not in commands:
-        known = f"; the commands are {', '.join(commands)}"
-        parser.error(f"there is no command {command!r}{_did_you_mean(command, commands) or known}")
+        choices = f"; the commands are {', '.join(commands)}"
+        parser.error(f"there is no command {command!r}{_did_you_mean(command, commands) or choices}")
     options = _options(commands[command])
     for name in _given(argv[argv.index(command) + 1 :]):
         if not any(option.startswith(name) for option in options):  # because argparse accepts a unique beginning
@@ -33,20 +33,22 @@ def refuse_mistyped(parser: argparse.ArgumentParser, commands: Commands, argv: S
 
 def _given(words: Sequence[str]) -> Iterator[str]:
     """Yield the options among the words. ``argparse`` takes no word that begins with dashes for a value."""
-    return (word.partition("=")[0] for word in takewhile(lambda one: one != "--", words) if word.startswith("--"))
+    return (
+        word.partition("=")[0] for word in takewhile(lambda argument: argument != "--", words) if word.startswith("--")
+    )
 
 
 def _options(parser: argparse.ArgumentParser) -> list[str]:
     return sorted({*_OPTION.findall(parser.format_usage()), "--help"})
 
 
-def _did_you_mean(given: str, known: Iterable[str]) -> str:
-    found = difflib.get_close_matches(given, list(known), n=1)
-    return f"; did you mean {found[0]}?" if found else ""
+def _did_you_mean(word: str, choices: Iterable[str]) -> str:
+    matches = difflib.get_close_matches(word, list(choices), n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""
 
 
 def _elsewhere(commands: Commands, command: str, option: str) -> str:
     """Name the other commands that have the option."""
-    having = [name for name, parser in commands.items() if option in _options(parser)]
-    of = f"; these commands have it: {', '.join(having)}" if having else ""
-    return f"{of}; `ckpt {command} --help` lists the options"
+    others = [name for name, parser in commands.items() if option in _options(parser)]
+    hint = f"; these commands have it: {', '.join(others)}" if others else ""
+    return f"{hint}; `ckpt {command} --help` lists the options"

@@ -28,7 +28,6 @@ class ApplicationReport:
     """Answer of a cluster about an application.
 
     Args:
-        state: The state.
         message: One line for users, without secrets.
         application_id: Spark's id. None if the answer does not have it.
     """
@@ -86,15 +85,15 @@ class Submission:
         UI."""
         if not isinstance(value, Mapping):
             return None
-        known = {one.name: value[one.name] for one in fields(cls) if one.name in value}
+        values = {field.name: value[field.name] for field in fields(cls) if field.name in value}
         try:
-            made = cls(**known)
+            submission = cls(**values)
         except TypeError:
             return None
-        texts = (made.cluster, made.tag, made.attempt)
-        optional = (made.namespace, made.application_id)
-        is_one = all(isinstance(text, str) for text in texts) and isinstance(made.after_epoch, int)
-        return made if is_one and all(one is None or isinstance(one, str) for one in optional) else None
+        texts = (submission.cluster, submission.tag, submission.attempt)
+        optional = (submission.namespace, submission.application_id)
+        is_valid = all(isinstance(text, str) for text in texts) and isinstance(submission.after_epoch, int)
+        return submission if is_valid and all(field is None or isinstance(field, str) for field in optional) else None
 
 
 class ApplicationStatus(Protocol):
@@ -112,5 +111,5 @@ class NotAsked:
     problem: str
 
     def report(self, submission: Submission) -> ApplicationReport:
-        told = f"The cluster is not asked about application {submission.shown}: {self.problem}"
-        return ApplicationReport(ApplicationState.UNKNOWN, told)
+        message = f"The cluster is not asked about application {submission.shown}: {self.problem}"
+        return ApplicationReport(ApplicationState.UNKNOWN, message)

@@ -197,7 +197,6 @@ class CheckpointHook(BaseHook):
         Returns the request's name, like :meth:`stop`.
 
         Args:
-            job_id: The job.
             at_once: End live sources at their current position, without reading the data that waits in them.
             discard_timers: Also drain if state waits for timers of processing time, which a drain discards.
 
@@ -213,11 +212,6 @@ class CheckpointHook(BaseHook):
         """Ask the job's driver to have ``parallelism`` subtasks read a source with splits, while the job runs.
 
         Returns the request's name, like :meth:`stop`.
-
-        Args:
-            job_id: The job.
-            uid: uid of the source.
-            parallelism: Number of subtasks.
 
         Raises:
             NoSuchJobError: there is no such job.
@@ -235,7 +229,6 @@ class CheckpointHook(BaseHook):
                 change.assign_workload("daily_revenue", state_partitions=16)
 
         Args:
-            job_id: The job.
             timeout: Seconds to wait until the queries run with the change. None: do not wait.
 
         Raises:
@@ -250,9 +243,9 @@ class CheckpointHook(BaseHook):
         yield change
         with self._no_root_no_job(job_id):
             client = self.client(job_id)
-            asked = client.reconfigure(change)
+            request = client.reconfigure(change)
             if timeout is not None:
-                self._await_change(client, asked, timeout)
+                self._await_change(client, request, timeout)
 
     def upgrade(
         self,
@@ -267,7 +260,6 @@ class CheckpointHook(BaseHook):
         Returns the request's name.
 
         Args:
-            job_id: The job.
             job: Reference of the version. None: read the job's own reference again.
             allow_non_restored_state: Allow a version without some of the job's operators.
             timeout: Seconds to wait until the job runs as the version. None: do not wait.
@@ -280,17 +272,17 @@ class CheckpointHook(BaseHook):
         """
         with self._no_root_no_job(job_id):
             client = self.client(job_id)
-            asked = client.upgrade(job, allow_non_restored_state=allow_non_restored_state)
+            request = client.upgrade(job, allow_non_restored_state=allow_non_restored_state)
             if timeout is not None:
-                self._await_change(client, asked, timeout)
-            return asked.name
+                self._await_change(client, request, timeout)
+            return request.name
 
     @staticmethod
-    def _await_change(client: JobClient, asked: JobRequest, timeout: float) -> None:
-        answer = client.answer(asked, timeout)
+    def _await_change(client: JobClient, request: JobRequest, timeout: float) -> None:
+        answer = client.answer(request, timeout)
         if not answer.is_served:
-            told = answer.outcome or f"its driver ended the job {answer.state.status} without an answer"
-            raise ReconfigurationFailedError(job_id=client.job_id, outcome=told)
+            outcome = answer.outcome or f"its driver ended the job {answer.state.status} without an answer"
+            raise ReconfigurationFailedError(job_id=client.job_id, outcome=outcome)
 
     def delete(
         self,
@@ -307,7 +299,6 @@ class CheckpointHook(BaseHook):
         """Delete the files of a job that is over and its staged output, never its released output.
 
         Args:
-            job_id: The job.
             job: See :meth:`JobClient.delete`.
             unfinished: See :meth:`JobClient.delete`.
             abandoned: See :meth:`JobClient.delete`.
@@ -367,8 +358,8 @@ class CheckpointHook(BaseHook):
     def _shortened(self, error: Exception) -> str:
         if isinstance(error, NoCheckpointRootError):
             return "No root URI is given. Write s3://bucket/prefix or /shared/folder."
-        known = error.data if isinstance(error, InvalidCkptConnectionError) else {}
-        text = str(known.get("problem", error)) or type(error).__name__
+        data = error.data if isinstance(error, InvalidCkptConnectionError) else {}
+        text = str(data.get("problem", error)) or type(error).__name__
         text = text if self._settings is None else self._settings.redact(text)
         text = re.sub(r"/?\.probe-[0-9a-f]+", "", one_line(" ".join(text.split())))
         return text if len(text) <= _TOAST else text[: _TOAST - 1].rstrip() + "…"

@@ -46,7 +46,6 @@ def settings(
     schema (``ckpt://s3://bucket/prefix``).
 
     Args:
-        conn_id: Id of the connection.
         connection: The connection. None if there is none.
         extra: The connection's extra, decoded.
         root: Root URI that overrides the connection's.
@@ -59,25 +58,25 @@ def settings(
         raise InvalidCkptConnectionError(conn_id=conn_id, problem="its extra is not a JSON object")
     if (problem := _problem_of(extra)) is not None:
         raise InvalidCkptConnectionError(conn_id=conn_id, problem=problem)
-    found = root or (_connection_root(connection, extra) if connection else None)
-    if not found:
+    uri = root or (_connection_root(connection, extra) if connection else None)
+    if not uri:
         raise NoCheckpointRootError(conn_id=conn_id)
-    if not isinstance(found, str):
-        raise _unusable(conn_id, root, f"its root is no text, but of type {type(found).__name__}")
-    if found != found.strip():
-        problem = f"the root {redact_uri(found)!r} begins or ends with white space, and would be another place"
+    if not isinstance(uri, str):
+        raise _unusable(conn_id, root, f"its root is no text, but of type {type(uri).__name__}")
+    if uri != uri.strip():
+        problem = f"the root {redact_uri(uri)!r} begins or ends with white space, and would be another place"
         raise _unusable(conn_id, root, problem)
-    scheme, separator, rest = found.partition("://")
+    scheme, separator, rest = uri.partition("://")
     scheme = scheme.lower()
     user = user_info(f"{scheme}://", rest) if separator else None
-    if any(credentials_in(found)) and (user is None or ":" in user or scheme in S3):
+    if any(credentials_in(uri)) and (user is None or ":" in user or scheme in S3):
         problem = (
             "the root URI holds a user or a password; put them into the connection's login and password, a token into "
             "its storage options"
         )
         raise _unusable(conn_id, root, problem)
-    if _is_relative(found):
-        problem = f"the root {redact_uri(found)!r} is a relative path, which differs between workers"
+    if _is_relative(uri):
+        problem = f"the root {redact_uri(uri)!r} is a relative path, which differs between workers"
         raise _unusable(conn_id, root, f"{problem}; write /shared/folder or s3://bucket/prefix")
     options = dict(_storage_options(conn_id, extra))
     if endpoint := extra.get("endpoint_url"):
@@ -94,18 +93,17 @@ def settings(
         options.setdefault("secret", connection.password)
     if root and options:
         _refuse_elsewhere(conn_id, _connection_root(connection, extra) if connection else None, root)
-    return Location(found, options)
+    return Location(uri, options)
 
 
-def _refuse_elsewhere(conn_id: str | None, own: Any, root: str) -> None:
+def _refuse_elsewhere(conn_id: str | None, own_root: Any, root: str) -> None:
     """Refuse a root that would lead the connection's options to another host.
 
     ``root`` is a template, so any user who may trigger the Dag may choose it. A bucket of S3 or Google is requested at
     the endpoint that the options name. A disk gets no options.
 
     Args:
-        conn_id: Id of the connection.
-        own: Root of the connection, if it has one.
+        own_root: Root of the connection, if it has one.
         root: The root that the task was given.
 
     Raises:
@@ -113,16 +111,16 @@ def _refuse_elsewhere(conn_id: str | None, own: Any, root: str) -> None:
     """
     if store_of(root) == THIS_MACHINE:
         return
-    has_own = isinstance(own, str) and bool(own)
+    has_root = isinstance(own_root, str) and bool(own_root)
     scheme = _scheme(root)
-    if scheme in _BY_ENDPOINT and (not has_own or _scheme(own) == scheme):
+    if scheme in _BY_ENDPOINT and (not has_root or _scheme(own_root) == scheme):
         return
-    if has_own and in_one_store(root, own):
+    if has_root and in_one_store(root, own_root):
         return
-    where = f"is {redact_uri(own)}" if has_own else "is not set"
+    setting = f"is {redact_uri(own_root)}" if has_root else "is not set"
     problem = (
         f"{redact_uri(root)!r} would be sent the storage options of the connection {conn_id!r}, whose own root "
-        f"{where}. Use a connection that names a root in that store (its host)"
+        f"{setting}. Use a connection that names a root in that store (its host)"
     )
     raise _unusable(conn_id, root, problem)
 

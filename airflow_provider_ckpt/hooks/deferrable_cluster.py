@@ -36,7 +36,6 @@ def status_of(cluster: str, extra: Mapping[str, Any], *, kerberos: bool) -> Appl
 
     Args:
         cluster: ``yarn`` or ``kubernetes``.
-        extra: Extra of the Spark connection.
         kerberos: See :class:`Submission`.
 
     Raises:
@@ -101,7 +100,7 @@ class DeferrableCluster:
             raise refused(f"YARN is asked with Kerberos, which needs requests-kerberos ({error})") from error
         return cls(name, connection["namespace"], kerberos, status)
 
-    def gives(self, application_id: str) -> bool:
+    def is_own_id(self, application_id: str) -> bool:
         """Return whether an application id is of this kind of cluster. A driver in another mode may have had the job
         before."""
         return _IDS[self.name].fullmatch(application_id) is not None
@@ -115,7 +114,6 @@ class DeferrableCluster:
 
         Args:
             submission: The submission, whose tag the driver gets.
-            given: The user's settings.
         """
         if self.name == "kubernetes":
             return {f"spark.kubernetes.driver.label.{LABEL}": submission.tag}

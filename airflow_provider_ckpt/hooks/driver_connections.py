@@ -67,8 +67,8 @@ def check_conn_ids(conn_ids: Any) -> None:
         raise InvalidTaskArgumentError(argument="conn_ids", value=conn_ids, problem=problem)
 
 
-def _is_conn_id(one: Any) -> bool:
-    return hasattr(one, "resolve") or (isinstance(one, str) and bool(one.strip()))
+def _is_conn_id(value: Any) -> bool:
+    return hasattr(value, "resolve") or (isinstance(value, str) and bool(value.strip()))
 
 
 def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
@@ -123,9 +123,11 @@ def _redacted(error: CkptError, connections: DriverConnections) -> CkptError:
 
 def _without_secrets(value: Any, connections: DriverConnections) -> Any:
     if isinstance(value, Mapping):
-        return {name: one if name in _IDENTITIES else _without_secrets(one, connections) for name, one in value.items()}
+        return {
+            name: part if name in _IDENTITIES else _without_secrets(part, connections) for name, part in value.items()
+        }
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_without_secrets(one, connections) for one in value]
+        return [_without_secrets(part, connections) for part in value]
     if value is None or isinstance(value, bool | int | float):
         return value  # a number is no secret, and the error's template may format it
     shown = connections.redact(str(value))

@@ -39,9 +39,9 @@ class LineLevels:
 
         A line of a stack trace has the level of the event before it. Any other line is INFO.
         """
-        found = _LOG4J.match(line)
-        if found and found[1] in _LEVELS:
-            self._level = _LEVELS[found[1]]
+        match = _LOG4J.match(line)
+        if match and match[1] in _LEVELS:
+            self._level = _LEVELS[match[1]]
         elif not _CONTINUED.match(line):
             self._level = logging.INFO
         return self._level

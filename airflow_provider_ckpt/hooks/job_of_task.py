@@ -57,8 +57,8 @@ class JobOfTask:
         Raises:
             InvalidTaskArgumentError: the task is mapped.
         """
-        found = RuntimeTaskInstance.get_task_states(dag_id=self.dag_id, task_ids=[self.task_id], run_ids=[self.run_id])
-        states = found.get(self.run_id, {})
+        answer = RuntimeTaskInstance.get_task_states(dag_id=self.dag_id, task_ids=[self.task_id], run_ids=[self.run_id])
+        states = answer.get(self.run_id, {})
         if states and self.task_id not in states:
             raise InvalidTaskArgumentError(
                 argument="job_task_id",
@@ -68,23 +68,18 @@ class JobOfTask:
         state = None if states.get(self.task_id) is None else str(states[self.task_id])
         if state in _NOT_BEGUN:
             return FoundJob(None, state)  # because the XCom is from before the task was cleared
-        told = XCom.get_one(key=JOB_ID_XCOM, dag_id=self.dag_id, task_id=self.task_id, run_id=self.run_id)
-        return FoundJob(told if isinstance(told, str) else None, state)
+        job_id = XCom.get_one(key=JOB_ID_XCOM, dag_id=self.dag_id, task_id=self.task_id, run_id=self.run_id)
+        return FoundJob(job_id if isinstance(job_id, str) else None, state)
 
 
-def job_of_task(asking: BaseOperator, context: Context, task_id: str) -> JobOfTask:
-    """Return another task of the Dag run in which ``asking`` is executed.
-
-    Args:
-        asking: The task that waits for the job.
-        context: Airflow's context of ``asking``.
-        task_id: Id of the task that runs the job.
+def job_of_task(task: BaseOperator, context: Context, task_id: str) -> JobOfTask:
+    """Return another task of the Dag run in which ``task`` is executed.
 
     Raises:
         InvalidTaskArgumentError: the Dag has no such task.
     """
-    if asking.has_dag() and not asking.dag.has_task(task_id):  # type: ignore[no-untyped-call]
-        problem = f"the Dag has no such task.{did_you_mean(task_id, asking.dag.task_ids)}".rstrip(".")
+    if task.has_dag() and not task.dag.has_task(task_id):  # type: ignore[no-untyped-call]
+        problem = f"the Dag has no such task.{did_you_mean(task_id, task.dag.task_ids)}".rstrip(".")
         raise InvalidTaskArgumentError(argument="job_task_id", value=task_id, problem=problem)
     ti = context["ti"]
     return JobOfTask(ti.dag_id, ti.run_id, task_id)

@@ -39,18 +39,18 @@ class KubernetesDrivers:
 
     def report(self, submission: Submission) -> ApplicationReport:
         try:
-            found = [_report(pod) for pod in self._pods(submission)]
+            reports = [_report(pod) for pod in self._pods(submission)]
         except Exception as error:  # from the network, credentials or bad JSON, none of which concerns the pod
             self._api = None  # because its token may have expired
             status = getattr(error, "status", None)
             problem = f"answers {status}" if status else _problem(error)
-            told = f"Kubernetes {problem} when asked for the driver of application {submission.shown}"
-            return ApplicationReport(ApplicationState.UNKNOWN, told)
-        if not found:
+            message = f"Kubernetes {problem} when asked for the driver of application {submission.shown}"
+            return ApplicationReport(ApplicationState.UNKNOWN, message)
+        if not reports:
             where = f"in namespace {submission.namespace}"
-            told = f"Kubernetes has no driver of application {submission.shown} {where}"
-            return ApplicationReport(ApplicationState.GONE, told)
-        return next((one for one in found if one.state is not ApplicationState.ENDED), found[0])
+            message = f"Kubernetes has no driver of application {submission.shown} {where}"
+            return ApplicationReport(ApplicationState.GONE, message)
+        return next((report for report in reports if report.state is not ApplicationState.ENDED), reports[0])
 
     def _pods(self, submission: Submission) -> list[dict[str, Any]]:
         if self._api is None:
@@ -82,18 +82,18 @@ def _problem(error: Exception) -> str:
 
 def _report(pod: Mapping[str, Any]) -> ApplicationReport:
     meta, status = pod.get("metadata") or {}, pod.get("status") or {}
-    number = (meta.get("labels") or {}).get("spark-app-selector")
+    application_id = (meta.get("labels") or {}).get("spark-app-selector")
     phase, ended = status.get("phase"), _ended(status)
     # With a sidecar that stays (Istio), a pod keeps running after its driver.
     state = ApplicationState.ENDED if ended else _STATES.get(str(phase), ApplicationState.UNKNOWN)
-    how = f", exit code {ended.get('exitCode')} ({ended.get('reason')})" if ended else ""
-    return ApplicationReport(state, f"Driver pod {meta.get('name')} is {phase}{how}", number)
+    end = f", exit code {ended.get('exitCode')} ({ended.get('reason')})" if ended else ""
+    return ApplicationReport(state, f"Driver pod {meta.get('name')} is {phase}{end}", application_id)
 
 
 def _ended(status: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return how the driver's container ended. None if it runs."""
-    for one in status.get("containerStatuses") or []:
-        if one.get("name") == _CONTAINER:
-            told: dict[str, Any] | None = (one.get("state") or {}).get("terminated")
-            return told
+    for container in status.get("containerStatuses") or []:
+        if container.get("name") == _CONTAINER:
+            termination: dict[str, Any] | None = (container.get("state") or {}).get("terminated")
+            return termination
     return None

@@ -48,16 +48,12 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     and makes Spark settings of the others.
 
     Args:
-        base: The Spark provider's hook.
-        name: Name of the application.
-        application_args: Arguments of the driver.
         py_files: Files before those of ``base``.
         on_status: Called once for each status line of a driver in client mode, in the thread that runs :meth:`submit`.
             In cluster mode the driver's output is not here.
         location: Location of the job's root. Its secrets are removed from every line that this hook logs or puts into
             an exception, and so are those of Spark's settings and of the environment.
         conf: Settings of Spark that override those of ``base``.
-        connections: Connections for the driver.
 
     Raises:
         InvalidTaskArgumentError: there are connections or secret options in cluster mode.
@@ -84,20 +80,20 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         self._connections = connections or DriverConnections()
         self._on_status = on_status
         self._token = secrets.token_hex(16)
-        known = location.secrets() if location is not None else ()
+        location_secrets = location.secrets() if location is not None else ()
         settings = {**{str(key): str(value) for key, value in (self._env_vars or {}).items()}, **self._conf}
-        self._secrets = (*known, *self._connections.secrets, *conf_secrets(settings), self._token)
+        self._secrets = (*location_secrets, *self._connections.secrets, *conf_secrets(settings), self._token)
         self._reader = StatusReader(self._token, lambda text: self.log.warning("%s", text), self._redact)
-        self._handed: dict[str, str] = {}
+        self._environ_of_driver: dict[str, str] = {}
         """Variables in the driver's environment that are no Spark settings. Only in client mode."""
         options = {} if location is None else location.options
         if self.deploy_mode == "client":
             environ = {**self._connections.environ, **storage_options_environ(options)}
-            self._handed = {**environ, TOKEN_VARIABLE: self._token}
+            self._environ_of_driver = {**environ, TOKEN_VARIABLE: self._token}
         else:
-            self._hand_to_cluster(options)
+            self._set_cluster_environ(options)
 
-    def _hand_to_cluster(self, options: Mapping[str, Any]) -> None:
+    def _set_cluster_environ(self, options: Mapping[str, Any]) -> None:
         """Set the environment of a driver in a cluster. It is configuration there, which every user can read.
 
         Raises:
@@ -150,18 +146,18 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     def application_id(self) -> str | None:
         """Id of a driver in YARN's or Kubernetes' cluster mode, from spark-submit's output. None if that does not have
         it."""
-        found = self._yarn_application_id if self._is_yarn else self._kubernetes_application_id
-        return found if found is not None and _ID.fullmatch(found) else None
+        application_id = self._yarn_application_id if self._is_yarn else self._kubernetes_application_id
+        return application_id if application_id is not None and _ID.fullmatch(application_id) else None
 
     def _build_spark_submit_command(self, application: str) -> list[str]:
-        """Return the command line, without the variables of ``_handed``.
+        """Return the command line, without the variables of ``_environ_of_driver``.
 
         On YARN and Kubernetes the base class makes Spark settings of an environment, even in client mode. They would be
         on the command line, and on Kubernetes the driver would not have them in its environment.
         """
         command: list[str] = super()._build_spark_submit_command(application)
-        if self._handed:
-            self._env = {**(self._env or {}), **self._handed}
+        if self._environ_of_driver:
+            self._env = {**(self._env or {}), **self._environ_of_driver}
         if self.deploy_mode == "client":  # else the JVM here only submits
             environ = {**os.environ, **(self._env_vars or {}), **(self._env or {})}
             added = jvm_environ(environ, command, submit=command[0])
@@ -197,9 +193,9 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
     def on_kill(self) -> None:
         """End spark-submit, and the Python driver, which the base class would leave running."""
-        alive = self._submit_sp is not None and self._submit_sp.poll() is None
+        is_alive = self._submit_sp is not None and self._submit_sp.poll() is None
         super().on_kill()
-        if self._submit_sp is not None and alive:
+        if self._submit_sp is not None and is_alive:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._submit_sp.pid, signal.SIGKILL)
 
@@ -238,9 +234,9 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
         In client mode the line is the driver's, and its data could name any pod. The hook deletes the noted pod.
         """
-        told = _DEPLOYED.search(line) if self._is_kubernetes and self.deploy_mode != "client" else None
-        if told is not None:
-            self._kubernetes_application_id, self._kubernetes_driver_pod = told.groups()
+        match = _DEPLOYED.search(line) if self._is_kubernetes and self.deploy_mode != "client" else None
+        if match is not None:
+            self._kubernetes_application_id, self._kubernetes_driver_pod = match.groups()
 
     def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
         """Return the command for logs and errors, without secrets and without the options, which are rendered fields
@@ -263,9 +259,9 @@ def _die_with_parent() -> Callable[[], None]:
     parent = os.getpid()
     libc = ctypes.CDLL(None, use_errno=True)  # loaded before the fork: no import lock in the child
 
-    def ask() -> None:
+    def request_signal() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:  # the task process died between fork and prctl
             os.kill(os.getpid(), signal.SIGTERM)
 
-    return ask
+    return request_signal

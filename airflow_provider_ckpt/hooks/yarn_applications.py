@@ -47,20 +47,20 @@ class YarnApplications:
         return cls(address, _kerberos() if kerberos else None)
 
     def report(self, submission: Submission) -> ApplicationReport:
-        wanted, by_id = submission.shown, submission.application_id
+        application, by_id = submission.shown, submission.application_id
         path = f"/{quote(by_id)}" if by_id else f"?applicationTags={quote(submission.tag)}"
         try:
             status, body = self._get(f"/ws/v1/cluster/apps{path}")
         except Exception as error:  # from the network, Kerberos or bad JSON, none of which concerns the application
-            told = f"YARN at {self._host} does not report about application {wanted} ({type(error).__name__})"
-            return ApplicationReport(ApplicationState.UNKNOWN, told)
+            message = f"YARN at {self._host} does not report about application {application} ({type(error).__name__})"
+            return ApplicationReport(ApplicationState.UNKNOWN, message)
         if status == 404 and _is_unknown_there(body):
-            return self._gone(wanted)
+            return self._gone(application)
         app = _application(body, is_list=by_id is None) if status == 200 else None
         if app is None:
-            told = f"YARN at {self._host} answers {status} when asked for application {wanted}"
-            return ApplicationReport(ApplicationState.UNKNOWN, told)
-        return _report(app) if app else self._gone(wanted)
+            message = f"YARN at {self._host} answers {status} when asked for application {application}"
+            return ApplicationReport(ApplicationState.UNKNOWN, message)
+        return _report(app) if app else self._gone(application)
 
     def _get(self, path: str) -> tuple[int, Any]:
         answer = requests.get(
@@ -73,8 +73,8 @@ class YarnApplications:
         parts = urlsplit(self._base)
         return parts.netloc.rpartition("@")[2]
 
-    def _gone(self, wanted: str) -> ApplicationReport:
-        return ApplicationReport(ApplicationState.GONE, f"YARN at {self._host} knows no application {wanted}")
+    def _gone(self, application: str) -> ApplicationReport:
+        return ApplicationReport(ApplicationState.GONE, f"YARN at {self._host} knows no application {application}")
 
 
 def _kerberos() -> AuthBase:
@@ -87,8 +87,8 @@ def _kerberos() -> AuthBase:
 def _is_unknown_there(body: Any) -> bool:
     """Return whether the ResourceManager itself does not know the application. A proxy or a wrong path answers 404,
     too."""
-    told = body.get("RemoteException") if isinstance(body, dict) else None
-    return isinstance(told, dict) and told.get("exception") == "NotFoundException"
+    error = body.get("RemoteException") if isinstance(body, dict) else None
+    return isinstance(error, dict) and error.get("exception") == "NotFoundException"
 
 
 def _application(body: Any, *, is_list: bool) -> dict[str, Any] | None:
@@ -106,11 +106,17 @@ def _application(body: Any, *, is_list: bool) -> dict[str, Any] | None:
 
 
 def _report(app: Mapping[str, Any]) -> ApplicationReport:
-    state, number = str(app.get("state")), str(app.get("id"))
+    state, application_id = str(app.get("state")), str(app.get("id"))
     if state in _RUNNING:
-        return ApplicationReport(ApplicationState.RUNNING, f"YARN application {number} is {state}", number)
+        return ApplicationReport(
+            ApplicationState.RUNNING, f"YARN application {application_id} is {state}", application_id
+        )
     if state not in _ENDED:
-        return ApplicationReport(ApplicationState.UNKNOWN, f"YARN application {number} is {state}", number)
+        return ApplicationReport(
+            ApplicationState.UNKNOWN, f"YARN application {application_id} is {state}", application_id
+        )
     diagnostics = " ".join(str(app.get("diagnostics") or "").split())[:_LONGEST]
-    told = f"YARN application {number} ended {state}, {app.get('finalStatus')}"
-    return ApplicationReport(ApplicationState.ENDED, f"{told}: {diagnostics}" if diagnostics else told, number)
+    message = f"YARN application {application_id} ended {state}, {app.get('finalStatus')}"
+    return ApplicationReport(
+        ApplicationState.ENDED, f"{message}: {diagnostics}" if diagnostics else message, application_id
+    )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ckpt.errors import kind_and_text, tells_what_to_do
+from airflow_provider_ckpt.errors import is_classified, kind_and_text
 from airflow_provider_ckpt.job.errors import (
     BadOperatorOptionError,
     InvalidJobError,
@@ -148,7 +148,7 @@ def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ..
     try:
         given = source.given()
     except (Exception, SystemExit) as error:  # a user's function must not end the driver
-        if tells_what_to_do(error):
+        if is_classified(error):
             raise
         kind = SplitsFailedForNowError if may_pass(error) else SplitsFailedError
         raise kind(operator=uid, location=location, cause=kind_and_text(error)) from error

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argument}
 """Options of a run by the name of their argument."""
 TEMPLATED = tuple(name for name, option in ARGUMENTS.items() if option.templated)
-HELD_OTHERWISE = tuple(name for name, option in ARGUMENTS.items() if option.templated and option.unset_argument)
+WITH_FALLBACK = tuple(name for name, option in ARGUMENTS.items() if option.templated and option.unset_argument)
 """Templated arguments whose absence selects something else, such as the connection's root or a default job id."""
 
 
@@ -27,12 +27,12 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     Raises:
         InvalidInputError: a subclass of it, for the first bad value.
     """
-    known = {name: value for name, value in given.items() if _is_given(name, value) and not is_rendered_later(value)}
-    for name, value in known.items():
+    values = {name: value for name, value in given.items() if _is_given(name, value) and not is_rendered_later(value)}
+    for name, value in values.items():
         ARGUMENTS[name].read(value, name)
-    if "job" in known:
-        parts_of(known["job"])  # checks the form only, because the file is on the worker
-    check_ending([name for name, value in known.items() if ARGUMENTS[name].ends and value is not None])
+    if "job" in values:
+        parts_of(values["job"])  # checks the form only, because the file is on the worker
+    check_ending([name for name, value in values.items() if ARGUMENTS[name].ends and value is not None])
 
 
 def _is_given(name: str, value: object) -> bool:
@@ -67,12 +67,12 @@ def check_timing(given: Mapping[str, Duration | None]) -> None:
     Timing(LOCAL_POLL).with_chosen(given)
 
 
-def described() -> str:
+def param_lines() -> str:
     """Return a ``:param`` line for each argument, for the operator's docstring."""
     lines = []
     for name, option in ARGUMENTS.items():
-        unset = option.unset_argument or option.shown_default
-        default = f"; {unset} by default" if unset else ""
+        fallback = option.unset_argument or option.shown_default
+        default = f"; {fallback} by default" if fallback else ""
         templated = " (templated)" if option.templated else ""
         lines.append(f"    :param {name}: {option.help} ({option.kind.allowed}{default}).{templated}\n")
     return "".join(lines)

@@ -31,8 +31,6 @@ def was_cleared(before: Pointer, ti: Try, retries: int, clear_number: int | None
 
     Args:
         before: Pointer that an earlier try left.
-        ti: The task instance.
-        retries: ``retries`` of the task in the current Dag.
         clear_number: Number of the Dag run that Airflow raises when a user clears any of its tasks.
     """
     if ti.max_tries != before.max_tries or ti.try_number > ti.max_tries + 1:

@@ -60,7 +60,7 @@ def check_spark_arguments(given: Mapping[str, Any]) -> None:
         raise InvalidTaskArgumentError(argument=argument, value=value, problem=problem)
 
 
-_WITHOUT = {
+_NOT_DEFERRABLE = {
     "yarn_rm_auth": "it cannot be handed to the triggerer. Give keytab and principal in the Spark connection, or a "
     "user and a password in the address of its ResourceManager",
     "post_submit_commands": "they run on a worker after the driver's end, and no worker is there then",
@@ -132,12 +132,12 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
                 ask_to_leave(pointer, self.ckpt_conn_id, self.log.warning)
             raise
 
-    def _told(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
+    def _publish_result(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
 
     # ---- before the submission
 
-    def _check_where(self) -> None:
+    def _check_connection(self) -> None:
         """Refuse a bad Spark connection before anything is written. The Spark provider would take a missing one for
         YARN.
 
@@ -177,26 +177,26 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             max(LEAST_STATUS_INTERVAL, float(self._status_poll_interval)),
         )
 
-    def _gone_on(self, context: Context, deferral: Deferral) -> dict[str, Any] | None:
+    def _resume_driver(self, context: Context, deferral: Deferral) -> dict[str, Any] | None:
         """Decide from the driver of an earlier try whether this try has anything to submit.
 
         Waits for the driver if it runs or may run. If it has ended and no user cleared the task, its end is the end of
         this task. Returns None if a driver must be submitted.
         """
-        back = deferral.look_back(context, self.root, self.job_id, self.retries or 0)
-        if back is None:
+        earlier = deferral.find_earlier_driver(context, self.root, self.job_id, self.retries or 0)
+        if earlier is None:
             return None
-        self.log.info("An earlier try left a driver. %s", back.verdict.message)
-        if back.verdict.outcome == "wait":
-            self._attach(context, deferral, back)
-        if back.cleared or back.verdict.outcome in ("retry", "left"):
+        self.log.info("An earlier try left a driver. %s", earlier.verdict.message)
+        if earlier.verdict.outcome == "wait":
+            self._attach(context, deferral, earlier)
+        if earlier.is_cleared or earlier.verdict.outcome in ("retry", "left"):
             return None
-        return self._ended(context, back.verdict)
+        return self._ended(context, earlier.verdict)
 
-    def _attach(self, context: Context, deferral: Deferral, back: EarlierDriver) -> NoReturn:
-        ti, leaving = context["ti"], back.cleared and self.on_clear == "restart"
-        pointer = back.pointer
-        if leaving:  # its pointer stays, because the execution after the wait must see that the task was cleared
+    def _attach(self, context: Context, deferral: Deferral, earlier: EarlierDriver) -> NoReturn:
+        ti, is_leaving = context["ti"], earlier.is_cleared and self.on_clear == "restart"
+        pointer = earlier.pointer
+        if is_leaving:  # its pointer stays, because the execution after the wait must see that the task was cleared
             self.log.info("Cleared: the driver is asked to leave, then the job starts over")
         else:
             number = context["dag_run"].clear_number
@@ -204,11 +204,11 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             self._writer(context, pointer).write()
             self.log.info("The driver may be running: this try waits for it and submits nothing")
         ti.xcom_push(JOB_ID_XCOM, pointer.job_id)
-        self._wait_for(deferral, pointer, leaving=leaving)
+        self._wait_for(deferral, pointer, leaving=is_leaving)
 
     # ---- after the submission
 
-    def _defer_behind(self, run: TaskRun, deferral: Deferral) -> NoReturn:
+    def _defer_after_submission(self, run: TaskRun, deferral: Deferral) -> NoReturn:
         hook, submission = self._hook, run.pointer.submission
         assert isinstance(hook, CheckpointedSparkSubmitHook)
         assert submission is not None
@@ -240,7 +240,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             raise AirflowFailException(verdict.message)
         if verdict.outcome != "succeeded":
             raise AirflowException(verdict.message)
-        return self._told(context, result)
+        return self._publish_result(context, result)
 
     def _writer(self, context: Context, pointer: Pointer) -> PointerWriter:
         return PointerWriter(context["task_state_store"], pointer, clock=time.monotonic, warn=self.log.warning)
@@ -252,7 +252,7 @@ def _refuse_early(given: dict[str, Any]) -> None:
     Raises:
         InvalidTaskArgumentError: an argument needs a worker after the submission, or selects client mode.
     """
-    for argument, problem in _WITHOUT.items():
+    for argument, problem in _NOT_DEFERRABLE.items():
         if given.get(argument):
             raise InvalidTaskArgumentError(argument=argument, value="…", problem=f"with deferrable=True {problem}")
     if given.get("deploy_mode") == "client":

@@ -30,14 +30,13 @@ class EarlierDriver:
     """The driver of an earlier try and its end, if any.
 
     Args:
-        pointer: Pointer to the driver.
         verdict: What the task must do about the driver.
-        cleared: True if a user cleared the task.
+        is_cleared: True if a user cleared the task.
     """
 
     pointer: Pointer
     verdict: DriverVerdict
-    cleared: bool
+    is_cleared: bool
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,6 @@ class Deferral:
     """The settings with which a task defers.
 
     Args:
-        cluster: Where the driver runs.
-        extra: Extra of the Spark connection.
-        spark_conn_id: Id of the Spark connection.
-        ckpt_conn_id: Id of the connection of the root.
         poll_interval: Seconds between two polls of the journal.
         status_interval: Seconds between two polls of the cluster.
     """
@@ -60,28 +55,23 @@ class Deferral:
     poll_interval: float
     status_interval: float
 
-    def look_back(self, context: Any, root: str | None, job_id: str | None, retries: int) -> EarlierDriver | None:
-        """Return the driver that an earlier try left, or None if it left none.
-
-        Args:
-            context: Airflow's context of the task.
-            root: Argument of the operator.
-            job_id: Argument of the operator.
-            retries: Argument of the operator.
-        """
+    def find_earlier_driver(
+        self, context: Any, root: str | None, job_id: str | None, retries: int
+    ) -> EarlierDriver | None:
+        """Return the driver that an earlier try left, or None if it left none."""
         store, ti, clear_number = context["task_state_store"], context["ti"], context["dag_run"].clear_number
         before = Pointer.from_json(store.get(KEY))
         cleared = before is None or was_cleared(before, ti, retries, clear_number)
         hook = CheckpointHook(self.ckpt_conn_id, root=before.root if before else root)
         if before is None:
-            own = check_job_id(own_job_id(ti) if job_id is None else job_id)
-            before = Pointer(own, hook.root_uri, ti.try_number, ti.max_tries, clear_number=clear_number)
+            default_id = check_job_id(own_job_id(ti) if job_id is None else job_id)
+            before = Pointer(default_id, hook.root_uri, ti.try_number, ti.max_tries, clear_number=clear_number)
         submission = before.submission or self._journaled(hook.client(before.job_id), own_job_id(ti))
         if submission is None:
             return None
         status = status_of(submission.cluster, self.extra, kerberos=submission.kerberos)
         watch = DriverWatch(hook, before.job_id, submission, status)
-        verdict = watch.look(asks=True)
+        verdict = watch.poll(asks_cluster=True)
         pointer = replace(before, submission=watch.submission, application_id=watch.submission.application_id)
         return EarlierDriver(pointer, verdict, cleared)
 
@@ -92,13 +82,13 @@ class Deferral:
         deletes the task state store after 30 days, and an earlier try that was not deferrable wrote no submission.
         """
         state = client.look()
-        number = state.worker.application_id
+        application_id = state.worker.application_id
         if not (state.is_held and is_own(state, own_id)) or state.attempt is None:
             return None
-        if number is None or not self.cluster.gives(number):
+        if application_id is None or not self.cluster.is_own_id(application_id):
             return None
-        made = self.cluster.submission(state.attempt, state.epoch - 1)
-        return replace(made, application_id=number, is_submitted=True, is_seen=True)
+        submission = self.cluster.submission(state.attempt, state.epoch - 1)
+        return replace(submission, application_id=application_id, is_submitted=True, is_seen=True)
 
     def submitted(self, submission: Submission, application_id: str | None) -> Submission:
         """Return ``submission`` with the application id, after a spark-submit without an error.
@@ -136,8 +126,6 @@ def ask_to_leave(pointer: Pointer, ckpt_conn_id: str | None, warn: Callable[...,
     """Ask the driver of a deferred task to leave, because the task no longer waits for it.
 
     Args:
-        pointer: Pointer to the driver.
-        ckpt_conn_id: Id of the connection of the root.
         warn: Logs a failure.
     """
     if pointer.submission is None:

@@ -14,13 +14,13 @@ from airflow_provider_ckpt.job.options.suggestions import did_you_mean
 from airflow_provider_ckpt.operators.arguments import ARGUMENTS
 
 TIMING = ("poll", "lost_after", "silence")
-_OURS = ("ckpt_conn_id", "conn_ids", "options", "stop_grace", "poll_interval", *TIMING)
+_GROUP_OPTIONS = ("ckpt_conn_id", "conn_ids", "options", "stop_grace", "poll_interval", *TIMING)
 _AIRFLOWS = {"restart_attempts": "retries", "restart_delay": "retry_delay"}
-_OTHERWISE = {
+_UNSUPPORTED = {
     "on_clear": "cleared tasks of a group resume the job",
     "deferrable": "its tasks defer by themselves (coordinate={'deferrable': False} keeps a worker slot)",
 }
-_SET_BY_GROUP = ("task_id", "subtask", "subtasks", "subtask_tasks", "coordinate", "ckpt_group", "spared")
+_SET_BY_GROUP = ("task_id", "subtask", "subtasks", "subtask_tasks", "coordinate", "ckpt_group", "has_standbys")
 
 Subtasks = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
@@ -31,24 +31,24 @@ def check_options(options: Mapping[str, Any]) -> None:
     Raises:
         InvalidTaskArgumentError: with the place where the argument belongs.
     """
-    known = {*ARGUMENTS, *_OURS} - {*_AIRFLOWS, "job"}
+    valid = {*ARGUMENTS, *_GROUP_OPTIONS} - {*_AIRFLOWS, "job"}
     for name, value in options.items():
-        if name not in known:
-            raise InvalidTaskArgumentError(argument=name, value=value, problem=_instead(name, known))
+        if name not in valid:
+            raise InvalidTaskArgumentError(argument=name, value=value, problem=_place_of(name, valid))
 
 
-def _instead(name: str, known: set[str]) -> str:
+def _place_of(name: str, valid: set[str]) -> str:
     """Return where an argument belongs that was given to the group. Users give it arguments of Airflow and
     spark-submit."""
     if name in _AIRFLOWS:
         return f"a subtask of a group is restarted by Airflow: give {_AIRFLOWS[name]} in default_args or subtask="
-    if name in _OTHERWISE:
-        return f"a group has no such argument: {_OTHERWISE[name]}"
+    if name in _UNSUPPORTED:
+        return f"a group has no such argument: {_UNSUPPORTED[name]}"
     if name in _parameters(BaseOperator):
         return "it is one of Airflow's for a task: give it in default_args=, or in plan=, subtask= or coordinate="
     if name in _parameters(SparkSubmitOperator):
         return "it is one of spark-submit's: give it in spark="
-    hint = did_you_mean(name, sorted(known)) or " spark= takes spark-submit's, default_args= Airflow's"
+    hint = did_you_mean(name, sorted(valid)) or " spark= takes spark-submit's, default_args= Airflow's"
     return f"a group has no such argument.{hint}".rstrip(".")
 
 
@@ -68,13 +68,13 @@ def check_for_tasks(given: Mapping[str, object]) -> None:
         if not isinstance(value, Mapping):
             problem = "give a mapping of arguments by name"
             raise InvalidTaskArgumentError(argument=argument, value=value, problem=problem)
-        _check_not_the_groups(argument, value)
+        _refuse_reserved(argument, value)
 
 
-def _check_not_the_groups(argument: str, given: Mapping[str, Any]) -> None:
-    ours = [name for name in _SET_BY_GROUP if name in given]
-    if ours and argument != "default_args":
-        problem = f"{ours[0]} is set by the group"
+def _refuse_reserved(argument: str, given: Mapping[str, Any]) -> None:
+    reserved = [name for name in _SET_BY_GROUP if name in given]
+    if reserved and argument != "default_args":
+        problem = f"{reserved[0]} is set by the group"
         raise InvalidTaskArgumentError(argument=argument, value=dict(given), problem=problem)
     if given.get("deploy_mode") == "cluster":
         problem = "the workers of a group run in client mode: leave deploy_mode out"
@@ -101,7 +101,7 @@ def subtasks_with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any
     if isinstance(subtasks, str) or not all(isinstance(name, str) and name.strip() for name in subtasks):
         problem = "give a list of subtasks (history/0) or vertices (history), or a mapping of them to their arguments"
         raise InvalidTaskArgumentError(argument="subtasks", value=subtasks, problem=problem)
-    if isinstance(subtasks, Mapping) and not all(isinstance(own, Mapping) for own in subtasks.values()):
+    if isinstance(subtasks, Mapping) and not all(isinstance(arguments, Mapping) for arguments in subtasks.values()):
         problem = "give each subtask a mapping of arguments, {} for none"
         raise InvalidTaskArgumentError(argument="subtasks", value=subtasks, problem=problem)
     if not subtasks:
@@ -109,8 +109,8 @@ def subtasks_with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any
     _check_names(list(subtasks))
     if not isinstance(subtasks, Mapping):
         return {name: {} for name in subtasks}
-    for own in subtasks.values():
-        _check_not_the_groups("subtasks", own)
+    for arguments in subtasks.values():
+        _refuse_reserved("subtasks", arguments)
     return subtasks
 
 

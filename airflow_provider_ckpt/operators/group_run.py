@@ -31,12 +31,12 @@ def default_job_id(dag_id: str, task_id: str, run_id: str, map_index: int = -1) 
     the separators. A mapped task has ``~m<index>`` at the end. An id longer than 200 characters is cut and ends in
     ``~h`` and half of its SHA-256.
     """
-    whole = ".".join([_quote(dag_id, keep_dots=False), _quote(task_id, keep_dots=False), _quote(run_id)])
+    job_id = ".".join([_quote(dag_id, keep_dots=False), _quote(task_id, keep_dots=False), _quote(run_id)])
     if map_index >= 0:
-        whole += f"~m{map_index}"
-    if not re.match(r"[A-Za-z0-9_]", whole):
-        whole = f"_~.{whole}"  # "~." is no escape, so no other name looks like this one
-    return _shorten(whole)
+        job_id += f"~m{map_index}"
+    if not re.match(r"[A-Za-z0-9_]", job_id):
+        job_id = f"_~.{job_id}"  # "~." is no escape, so no other name looks like this one
+    return _shorten(job_id)
 
 
 def with_generation(job_id: str, generation: int) -> str:
@@ -95,14 +95,14 @@ class GroupRun:
         """
         return (state.prepared_by or state.attempt or "").startswith(f"{self.name}~t")
 
-    def standing(self, state: JobState, subtasks: Iterable[SubtaskId] = ()) -> GroupStatus:
+    def status_for(self, state: JobState, subtasks: Iterable[SubtaskId] = ()) -> GroupStatus:
         """Return where the job stands for a task that runs ``subtasks``. A task that runs none gives none."""
         if state.status is JobStatus.FINISHED:
             return GroupStatus.DONE
         if not self.owns(state):
             return GroupStatus.TAKEN
-        asked = set(subtasks)
-        are_finished = bool(asked) and asked <= state.finished
+        wanted = set(subtasks)
+        are_finished = bool(wanted) and wanted <= state.finished
         if are_finished and not may_run_again(state):
             return GroupStatus.DONE
         if state.deployment:

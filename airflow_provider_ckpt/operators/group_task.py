@@ -22,7 +22,7 @@ from airflow_provider_ckpt.operators.links import LinkPusher
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from airflow_provider_ckpt.operators.task_run import TaskRun
-from airflow_provider_ckpt.operators.task_start import OTHER_JOB, find_continued
+from airflow_provider_ckpt.operators.task_start import OTHER_JOB, find_resumed_job
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.redaction import redact_uri
@@ -74,7 +74,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     def _start(self, context: Context) -> TaskRun:
         """Find the job and write the pointer. Each execution reads and writes the state store once."""
         self._hook, self._killed, self._part = None, False, ()  # dag.test() retries in the same process
-        self._check_where()
+        self._check_connection()
         store, ti, clear_number = context["task_state_store"], context["ti"], context["dag_run"].clear_number
         self._group_run = GroupRun.of(ti.dag_id, self.ckpt_group, ti.run_id)
         self._siblings = Siblings.of(ti, self.ckpt_group)
@@ -85,9 +85,9 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         self._was_cleared = before is not None and was_cleared(before, ti, self.retries or 0, clear_number)
         self._before = None if self._was_cleared else before
         if self._before is not None:
-            given, job_id = job_id, find_continued(hook, self._before, job_id, self._group_run.owns)
-            if given != job_id:
-                self.log.warning(OTHER_JOB, given, job_id, "group")
+            requested_id, job_id = job_id, find_resumed_job(hook, self._before, job_id, self._group_run.owns)
+            if requested_id != job_id:
+                self.log.warning(OTHER_JOB, requested_id, job_id, "group")
         options = self._options(hook.root_uri, job_id, self._group_run.attempt(self.part, ti.try_number))
         epoch = None if self._before is None else self._before.epoch
         pointer = Pointer(job_id, hook.root_uri, ti.try_number, ti.max_tries, clear_number=clear_number, epoch=epoch)
@@ -108,10 +108,10 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return Timing.of(run.pointer.root).with_chosen(self._chosen)
 
     @staticmethod
-    def _look(run: TaskRun) -> JobState:
+    def _read_state(run: TaskRun) -> JobState:
         return run.hook.client(run.pointer.job_id).look()
 
-    def _taken(self, run: TaskRun, state: JobState) -> AirflowFailException | JobGoneError:
+    def _taken_over_error(self, run: TaskRun, state: JobState) -> AirflowFailException | JobGoneError:
         """Return the error for a job that is no longer this Dag run's. A missing journal means that the job is gone."""
         if not is_journaled(state):
             return JobGoneError(job_id=run.pointer.job_id, root=redact_uri(run.pointer.root))
@@ -137,8 +137,6 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         """Run a part of the driver to its end.
 
         Args:
-            context: Airflow's context of the task.
-            run: This execution.
             part: Arguments that select the part.
             application: What to add to the name of the Spark application.
 
@@ -152,13 +150,13 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
                 raise AirflowException("spark-submit was ended")
         except (AirflowException, RuntimeError) as error:
             if self._killed:
-                raise self._was_killed(run) from None
-            cause = None if run.told_why else error
+                raise self._killed_error(run) from None
+            cause = None if run.has_cause else error
             raise run.failure(self._hook, error, killed=self._killed) from cause
         finally:
             run.writer.flush()
 
-    def _was_killed(self, run: TaskRun) -> AirflowException:
+    def _killed_error(self, run: TaskRun) -> AirflowException:
         return AirflowException(f"Job {run.pointer.job_id}: this task was killed. A retry prepares the job again.")
 
     def on_kill(self) -> None:

@@ -118,7 +118,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
             except NoSuchJobError as error:
                 self.log.info("There is nothing to delete: %s", error)
                 return _result(job_id, None)
-            self._tell(deleted)
+            self._log_deletion(deleted)
             return _result(job_id, deleted)
 
     def _delete(self, job_id: str) -> DeletedJob:
@@ -146,17 +146,17 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         """
         if self.job_task_id is None:
             return self.job_id
-        found = job_of_task(self, context, self.job_task_id).find()
-        if found.job_id is None and found.state == "success" and not self._is_of_a_job(self.job_task_id):
+        job = job_of_task(self, context, self.job_task_id).find()
+        if job.job_id is None and job.state == "success" and not self._runs_job(self.job_task_id):
             problem = "the task succeeded without a job id, so it runs no job. Name the task that runs the job"
             raise InvalidTaskArgumentError(argument="job_task_id", value=self.job_task_id, problem=problem)
-        return found.job_id
+        return job.job_id
 
-    def _is_of_a_job(self, task_id: str) -> bool:
+    def _runs_job(self, task_id: str) -> bool:
         """Return whether a task runs a job. If it does but has no job id, it was marked successful before it began."""
         return not self.has_dag() or isinstance(self.dag.get_task(task_id), CheckpointedSparkJobOperator)  # type: ignore[no-untyped-call]
 
-    def _tell(self, deleted: DeletedJob) -> None:
+    def _log_deletion(self, deleted: DeletedJob) -> None:
         if deleted.already:
             self.log.info("Job %s is deleted already", deleted.job_id)
             return

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def job_folders(task: BaseOperator) -> list[Path]:
     """Return the folders in which a task looks for a job's file with a relative path."""
-    beside_the_dag = [Path(task.dag.fileloc).parent] if task.has_dag() else []  # type: ignore[no-untyped-call]
-    return [*beside_the_dag, Path.cwd()]
+    dag_folder = [Path(task.dag.fileloc).parent] if task.has_dag() else []  # type: ignore[no-untyped-call]
+    return [*dag_folder, Path.cwd()]
 
 
 def resolve_job(reference: str, folders: Iterable[Path]) -> str:
@@ -33,12 +33,12 @@ def resolve_job(reference: str, folders: Iterable[Path]) -> str:
         )
     if not path.endswith(".py"):
         return reference
-    tried = [Path(path)] if Path(path).is_absolute() else [folder / path for folder in folders]
-    for candidate in tried:
+    candidates = [Path(path)] if Path(path).is_absolute() else [folder / path for folder in folders]
+    for candidate in candidates:
         if candidate.is_file():
             return f"{candidate.resolve()}:{name}"
     raise InvalidTaskArgumentError(
         argument="job",
         value=reference,
-        problem="no such file; looked for " + ", ".join(str(candidate) for candidate in tried),
+        problem="no such file; looked for " + ", ".join(str(candidate) for candidate in candidates),
     )

@@ -83,36 +83,39 @@ class CheckpointedSparkJobGroup(TaskGroup):
         default_args: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        about = {name: options.pop(name) for name in _GROUPS if name in options}
+        group_options = {name: options.pop(name) for name in _GROUPS if name in options}
         check_options(options)
         check_standbys(standbys)
         for_tasks = {"spark": spark, "plan": plan, "subtask": subtask, "coordinate": coordinate}
         check_for_tasks({**for_tasks, "default_args": default_args})
-        super().__init__(group_id=group_id, default_args=dict(default_args or {}), **about)  # type: ignore[arg-type]
+        super().__init__(group_id=group_id, default_args=dict(default_args or {}), **group_options)  # type: ignore[arg-type]
         self._add_retries()
         given = {"job": job, "ckpt_group": self.group_id, **(spark or {}), **options}
         with self:
-            planned = PlanTaskOperator(task_id="plan", **{**given, **(plan or {})})
-            of_subtasks = {**given, "coordinate": f"{self._prefix()}coordinate", **(subtask or {})}
+            plan_task = PlanTaskOperator(task_id="plan", **{**given, **(plan or {})})
+            subtask_arguments = {**given, "coordinate": f"{self._prefix()}coordinate", **(subtask or {})}
             for number in range(1, standbys + 1):
-                planned >> StandbyTaskOperator(task_id=f"standby-{number}", **of_subtasks)
-            of_subtasks["spared"] = standbys > 0
+                plan_task >> StandbyTaskOperator(task_id=f"standby-{number}", **subtask_arguments)
+            subtask_arguments["has_standbys"] = standbys > 0
             # The operator of a mapped task is only made when the task runs, so the times are checked here.
-            check_timing({name: of_subtasks.get(name) for name in TIMING})
+            check_timing({name: subtask_arguments.get(name) for name in TIMING})
             if subtasks is None:
                 tasks: str | list[str] = f"{self._prefix()}subtask"
                 mapped = SubtaskTaskOperator.partial(
-                    task_id="subtask", map_index_template="{{ task.subtask }}", **of_subtasks
-                ).expand(subtask=planned.output)
-                planned >> mapped
+                    task_id="subtask", map_index_template="{{ task.subtask }}", **subtask_arguments
+                ).expand(subtask=plan_task.output)
+                plan_task >> mapped
             else:
-                own = subtasks_with_arguments(subtasks)
-                tasks = [_listed(name, of_subtasks, own[name], planned) for name in own]
-            names = planned.output if subtasks is None else list(subtasks)
-            coordinated = MasterTaskOperator(
-                task_id="coordinate", subtasks=names, subtask_tasks=tasks, **{**_first(given), **(coordinate or {})}
+                listed = subtasks_with_arguments(subtasks)
+                tasks = [_add_listed_subtask(name, subtask_arguments, listed[name], plan_task) for name in listed]
+            names = plan_task.output if subtasks is None else list(subtasks)
+            master = MasterTaskOperator(
+                task_id="coordinate",
+                subtasks=names,
+                subtask_tasks=tasks,
+                **{**_with_top_priority(given), **(coordinate or {})},
             )
-            planned >> coordinated
+            plan_task >> master
 
     def _prefix(self) -> str:
         """Return the prefix of the ids of the group's tasks."""
@@ -120,20 +123,22 @@ class CheckpointedSparkJobGroup(TaskGroup):
 
     def _add_retries(self) -> None:
         """Set default retries, unless the group, an outer group or the Dag sets its own."""
-        known = {**(self.dag.default_args or {}), **self.default_args}
-        self.default_args.update({name: value for name, value in _RETRIES.items() if name not in known})
+        configured = {**(self.dag.default_args or {}), **self.default_args}
+        self.default_args.update({name: value for name, value in _RETRIES.items() if name not in configured})
 
 
-def _listed(name: str, given: Mapping[str, Any], own: Mapping[str, Any], planned: PlanTaskOperator) -> str:
+def _add_listed_subtask(
+    name: str, given: Mapping[str, Any], overrides: Mapping[str, Any], plan_task: PlanTaskOperator
+) -> str:
     """Add the task of a listed subtask and return the task's id. The subtask's Spark settings override those for all
     tasks."""
-    conf = {**(given.get("conf") or {}), **(own.get("conf") or {})}
-    arguments = {**given, **own, "conf": conf or None}
+    conf = {**(given.get("conf") or {}), **(overrides.get("conf") or {})}
+    arguments = {**given, **overrides, "conf": conf or None}
     task = SubtaskTaskOperator(task_id=re.sub(r"[^\w.-]", "-", name), subtask=name, **arguments)
-    planned >> task
+    plan_task >> task
     return str(task.task_id)
 
 
-def _first(given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_top_priority(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``given`` with the highest priority for a slot, because nothing is committed without a JobMaster."""
     return {"priority_weight": 1000, "weight_rule": "absolute", **given}

@@ -74,30 +74,32 @@ class JobRequestOperator(BaseOperator):
             if state.status in self.already or self._is_needless(client):
                 self.log.info("Job %s is %s: there is nothing to ask", self.job_id, state.status)
                 return _result(state)
-            asked = self._ask(client)
-            self._tell(asked)
-            return self._awaited(client, asked) if self.wait else _result(state)
+            request = self._send(client)
+            self._log_request(request)
+            return self._await_answer(client, request) if self.wait else _result(state)
 
-    def _tell(self, asked: JobRequest) -> None:
-        self.log.info("Asked epoch %s of job %s to %s (request %s)", asked.epoch, self.job_id, self.kind, asked.name)
+    def _log_request(self, request: JobRequest) -> None:
+        self.log.info(
+            "Asked epoch %s of job %s to %s (request %s)", request.epoch, self.job_id, self.kind, request.name
+        )
 
     def _is_needless(self, client: JobClient) -> bool:
         """Return whether the job already is as requested, whatever its status."""
         return False
 
-    def _ask(self, client: JobClient) -> JobRequest:
+    def _send(self, client: JobClient) -> JobRequest:
         raise NotImplementedError
 
-    def _awaited(self, client: JobClient, asked: JobRequest) -> dict[str, Any]:
-        answer = self._answer(client, asked)
+    def _await_answer(self, client: JobClient, request: JobRequest) -> dict[str, Any]:
+        answer = self._answer(client, request)
         if answer.is_served:
             self.log.info("Job %s: %s %s", self.job_id, self.kind, answer.outcome or answer.state.status)
             return _result(answer.state)
-        told = answer.outcome or f"its driver ended the job {answer.state.status} without an answer"
-        raise AirflowException(f"Job {self.job_id}: {self.kind} {told}")
+        outcome = answer.outcome or f"its driver ended the job {answer.state.status} without an answer"
+        raise AirflowException(f"Job {self.job_id}: {self.kind} {outcome}")
 
-    def _answer(self, client: JobClient, asked: JobRequest) -> JobAnswer:
-        return client.answer(asked, self.timeout)
+    def _answer(self, client: JobClient, request: JobRequest) -> JobAnswer:
+        return client.answer(request, self.timeout)
 
 
 class CheckpointedJobStopOperator(JobRequestOperator):
@@ -119,7 +121,7 @@ class CheckpointedJobStopOperator(JobRequestOperator):
     kind = "stop"
     already = StopRequest.done_in
 
-    def _ask(self, client: JobClient) -> JobRequest:
+    def _send(self, client: JobClient) -> JobRequest:
         return client.stop()
 
 
@@ -148,7 +150,7 @@ class CheckpointedJobDrainOperator(JobRequestOperator):
         self.at_once = kinds.FLAG.read(at_once, "at_once")
         self.discard_timers = kinds.FLAG.read(discard_timers, "discard_timers")
 
-    def _ask(self, client: JobClient) -> JobRequest:
+    def _send(self, client: JobClient) -> JobRequest:
         return client.drain(at_once=self.at_once, discard_timers=self.discard_timers)
 
 
@@ -159,20 +161,20 @@ class JobChangeOperator(JobRequestOperator):
     for that change and sends its request again. The driver has nothing to do if the change is in effect by then.
     """
 
-    def _answer(self, client: JobClient, asked: JobRequest) -> JobAnswer:
-        until = time.monotonic() + self.timeout
+    def _answer(self, client: JobClient, request: JobRequest) -> JobAnswer:
+        deadline = time.monotonic() + self.timeout
         while True:
-            answer = client.answer(asked, max(0.0, until - time.monotonic()))
-            is_behind = answer.outcome is not None and answer.outcome.is_blocked_by_change
-            if not is_behind or time.monotonic() + PAUSE >= until:
+            answer = client.answer(request, max(0.0, deadline - time.monotonic()))
+            must_wait = answer.outcome is not None and answer.outcome.is_blocked_by_change
+            if not must_wait or time.monotonic() + PAUSE >= deadline:
                 return answer
             self.log.info("Job %s: %s %s; waiting for that", self.job_id, self.kind, answer.outcome)
             for other in client.changes_in_progress():
                 with suppress(CkptError):  # the task that requested the other change reports its failure
-                    client.answer(other, max(0.0, until - PAUSE - time.monotonic()))
+                    client.answer(other, max(0.0, deadline - PAUSE - time.monotonic()))
             time.sleep(PAUSE)  # a controller changes the job without a request that could be waited for
-            asked = self._ask(client)
-            self._tell(asked)
+            request = self._send(client)
+            self._log_request(request)
 
 
 class CheckpointedJobRescaleOperator(JobChangeOperator):
@@ -214,7 +216,7 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
             raise InvalidTaskArgumentError(argument="parallelism", value=self.parallelism, problem=problem)
         return number
 
-    def _ask(self, client: JobClient) -> JobRequest:
+    def _send(self, client: JobClient) -> JobRequest:
         return client.rescale(self.source, self._number())
 
 
@@ -273,10 +275,10 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
             InvalidInputError: a subclass of it, raised by :class:`Reconfiguration` for a bad setting.
         """
         change = Reconfiguration()
-        for uid, given in self._by_operator("assign_workload").items():
-            change.assign_workload(uid, **as_numbers(_mapping("assign_workload", given, _SETTINGS)))
-        for uid, given in self._by_operator("assign_resources").items():
-            change.assign_resources(uid, **as_numbers(_mapping("assign_resources", given, _SETTINGS)))
+        for uid, arguments in self._by_operator("assign_workload").items():
+            change.assign_workload(uid, **as_numbers(_mapping("assign_workload", arguments, _SETTINGS)))
+        for uid, arguments in self._by_operator("assign_resources").items():
+            change.assign_resources(uid, **as_numbers(_mapping("assign_resources", arguments, _SETTINGS)))
         for uid, reference in self._by_operator("assign_execution_logic").items():
             change.assign_execution_logic(uid, reference)
         if not change.changes:
@@ -294,10 +296,10 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
         The driver must decide about a change that names a file, because the file may have other contents by now.
         """
         change = self._change()
-        names_file = any(one.names_file for one in change.changes.values())
+        names_file = any(settings.names_file for settings in change.changes.values())
         return not names_file and client.runs_with(change)
 
-    def _ask(self, client: JobClient) -> JobRequest:
+    def _send(self, client: JobClient) -> JobRequest:
         return client.reconfigure(self._change())
 
 
@@ -331,7 +333,7 @@ class CheckpointedJobUpgradeOperator(JobChangeOperator):
         self.job = job
         self.allow_non_restored_state = kinds.FLAG.read(allow_non_restored_state, "allow_non_restored_state")
 
-    def _ask(self, client: JobClient) -> JobRequest:
+    def _send(self, client: JobClient) -> JobRequest:
         return client.upgrade(self.job, allow_non_restored_state=self.allow_non_restored_state)
 
 

@@ -75,14 +75,14 @@ class LinkPusher:
         self._push, self._warn = push, warn
         self._pushed: Mapping[str, str] = {}
 
-    def see(self, pointer: Pointer) -> None:
+    def update(self, pointer: Pointer) -> None:
         """Push the links that have changed. A failure does not stop the job, because Airflow asks for the links at the
         end, too."""
-        links = {one.xcom_key: link for one in LINKS if (link := one.of(pointer))}
-        news = {key: link for key, link in links.items() if self._pushed.get(key) != link}
+        links = {button.xcom_key: link for button in LINKS if (link := button.of(pointer))}
+        changed = {key: link for key, link in links.items() if self._pushed.get(key) != link}
         self._pushed = links
         try:
-            for key, link in news.items():
+            for key, link in changed.items():
                 self._push(key, link)
         except Exception as error:
             self._warn("Could not show a link: %s", error)

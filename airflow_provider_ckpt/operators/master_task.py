@@ -23,7 +23,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.group_run import GroupStatus, subtasks_of
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
 from airflow_provider_ckpt.operators.job_file import resolve_job
-from airflow_provider_ckpt.operators.triggerer_support import TriggererSupport, hosting, job_master
+from airflow_provider_ckpt.operators.triggerer_support import TriggererSupport, find_triggerer_support, master_runner
 from airflow_provider_ckpt.remote.master_host import MasterHost
 from airflow_provider_ckpt.status.exit_code import ExitCode, is_for_good
 from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
@@ -66,7 +66,7 @@ class WaitedMaster:
 
 WATCH = 5.0
 """Seconds between two polls of Airflow for the states of the subtasks' tasks."""
-_ASKING = 2.0
+_ASK_TIMEOUT = 2.0
 
 
 class MasterTaskOperator(GroupTaskOperator):
@@ -90,28 +90,28 @@ class MasterTaskOperator(GroupTaskOperator):
         self, *, subtasks: Any, subtask_tasks: str | Sequence[str], deferrable: bool = True, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self.defers = deferrable
+        self.is_deferrable = deferrable
         self.subtasks = subtasks
         self.subtask_tasks = subtask_tasks
         self._waited: WaitedMaster | None = None
-        self._leaves = False
+        self._is_leaving = False
 
     def execute(self, context: Context) -> Any:
-        self._waited, self._leaves = None, False
+        self._waited, self._is_leaving = None, False
         with airflow_failures():
             run = self._start(context)
             if self._is_over(run):
-                return self._told(context, self._result(run))
-            if self._group_run.standing(self._look(run)) is not GroupStatus.RUNS:
+                return self._publish_result(context, self._result(run))
+            if self._group_run.status_for(self._read_state(run)) is not GroupStatus.RUNS:
                 run = self._prepare_again(context, run)
-            state = self._look(run)
-            if self._group_run.standing(state) is GroupStatus.RUNS:
+            state = self._read_state(run)
+            if self._group_run.status_for(state) is GroupStatus.RUNS:
                 self._refuse_uncovered(state)
-                self._forget_the_kill(run, state)
+                self._withdraw_stop(run, state)
                 self._coordinate(run, state)
-            elif self._group_run.standing(state) is not GroupStatus.DONE:
+            elif self._group_run.status_for(state) is not GroupStatus.DONE:
                 raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
-            return self._told(context, self._result(run))
+            return self._publish_result(context, self._result(run))
 
     # ---- before the run
 
@@ -121,29 +121,29 @@ class MasterTaskOperator(GroupTaskOperator):
         Raises:
             AirflowFailException: the job must not be resumed.
         """
-        state = self._look(run)
-        standing = self._group_run.standing(state)
-        if standing is GroupStatus.DONE:
+        state = self._read_state(run)
+        status = self._group_run.status_for(state)
+        if status is GroupStatus.DONE:
             return True
         if self._was_cleared:
             return False
-        if standing is GroupStatus.TAKEN:
-            raise self._taken(run, state)
-        if standing is GroupStatus.FAILED:
+        if status is GroupStatus.TAKEN:
+            raise self._taken_over_error(run, state)
+        if status is GroupStatus.FAILED:
             cause = cause_first(state.cause or "unknown")
             raise AirflowFailException(
                 f"Job {state.job_id} failed for good, another try would fail the same way: {cause}. "
                 "Correct the cause, then clear the group."
             )
-        return standing is GroupStatus.STOPPED
+        return status is GroupStatus.STOPPED
 
     def _prepare_again(self, context: Context, run: TaskRun) -> TaskRun:
-        state = self._look(run)
+        state = self._read_state(run)
         self.log.info("Job %s is %s: preparing it again", state.job_id, state.status)
         # A FAILED job gets here only if a user cleared the task, which declares the cause corrected.
-        failed = state.status is JobStatus.FAILED
-        given = replace(run.options, resume_failed=failed, restore="latest")
-        self._ckpt_run = run = replace(run, options=given)
+        has_failed = state.status is JobStatus.FAILED
+        options = replace(run.options, resume_failed=has_failed, restore="latest")
+        self._ckpt_run = run = replace(run, options=options)
         self._submit(context, run, "--plan", application="plan")
         return run
 
@@ -155,14 +155,16 @@ class MasterTaskOperator(GroupTaskOperator):
         """
         covered = {subtask for name in self.subtasks for subtask in subtasks_of(state, name)}
         # A subtask that a rescale added and that has not begun runs with its host. `subtasks_of` leaves it out.
-        missing = {one for one in state.graph().subtasks if state.hosts.get(one, one) not in covered} - state.finished
+        missing = {
+            subtask for subtask in state.graph().subtasks if state.hosts.get(subtask, subtask) not in covered
+        } - state.finished
         if missing:
             raise AirflowFailException(
                 f"Job {state.job_id} has subtasks that no task of this group runs: {', '.join(sorted(missing))}. Clear "
                 "the group, so that the job is planned again; a group with a list of subtasks has to name all of them."
             )
 
-    def _forget_the_kill(self, run: TaskRun, state: JobState) -> None:
+    def _withdraw_stop(self, run: TaskRun, state: JobState) -> None:
         """Withdraw the stop that an earlier try requested when it was killed. A user's clear means that the job must
         continue."""
         if self._was_cleared and run.hook.client(state.job_id).withdraw_leaves(state.epoch):
@@ -177,15 +179,19 @@ class MasterTaskOperator(GroupTaskOperator):
             AirflowException: the JobMaster has ended otherwise.
         """
         options = replace(run.options, job=resolve_job(run.options.job, self._job_folders()))
-        where = hosting(options, run.hook.settings(), state) if self.defers else TriggererSupport("deferrable=False")
-        if where.problem is None:
-            run.see(StatusLine(LineKind.PREPARED, "the triggerer runs the JobMaster", {"outputs": where.outputs}))
+        support = (
+            find_triggerer_support(options, run.hook.settings(), state)
+            if self.is_deferrable
+            else TriggererSupport("deferrable=False")
+        )
+        if support.problem is None:
+            run.record(StatusLine(LineKind.PREPARED, "the triggerer runs the JobMaster", {"outputs": support.outputs}))
             run.writer.pointer = replace(run.pointer, is_deferred=True)
             run.writer.flush()
             self.defer(
                 trigger=self._trigger(run, options), method_name="execute_complete", timeout=self.execution_timeout
             )
-        self.log.info("The JobMaster runs in this task, which keeps its worker slot: %s", where.problem)
+        self.log.info("The JobMaster runs in this task, which keeps its worker slot: %s", support.problem)
         self._run_master(run, options)
 
     def _trigger(self, run: TaskRun, options: RunOptions) -> JobMasterTrigger:
@@ -206,39 +212,41 @@ class MasterTaskOperator(GroupTaskOperator):
                 raise AirflowFailException("The trigger ended without an event")
             verdict, run = MasterVerdict.from_json(event), self._start(context)
             self._judge(run, verdict.exit_code, verdict.abandoned, verdict.line)
-            return self._told(context, self._result(run))
+            return self._publish_result(context, self._result(run))
 
     def _run_master(self, run: TaskRun, options: RunOptions) -> None:
         connections = driver_connections(self.conn_ids)
         hand_over(connections.environ)  # because this process releases the sinks
-        runs = job_master(options, run.hook.settings(), self._seen_by(run, connections), self._timing(run))
-        self._waited = waited = WaitedMaster(runs)
+        run_master = master_runner(
+            options, run.hook.settings(), self._status_handler(run, connections), self._timing(run)
+        )
+        self._waited = waited = WaitedMaster(run_master)
         host = waited.host
         host.start()
         watch = AbandonedSubtasks(self._tasks(), self._siblings.states, run.hook.client(run.pointer.job_id).look)
         while (code := waited.wait(WATCH)) is None:
-            if self._leaves and not host.has_ended_within(0):
+            if self._is_leaving and not host.has_ended_within(0):
                 raise AirflowException(
                     f"Job {run.pointer.job_id}: this task was killed. The workers continue; a retry coordinates them."
                 )
-            hopeless = watch.look()
-            if hopeless is not None:
-                host.give_up(hopeless)
+            cause = watch.check()
+            if cause is not None:
+                host.give_up(cause)
         run.writer.flush()
         self._judge(run, code, host.abandoned, run.writer.last)
 
-    def _seen_by(self, run: TaskRun, connections: DriverConnections) -> Callable[[StatusLine], None]:
+    def _status_handler(self, run: TaskRun, connections: DriverConnections) -> Callable[[StatusLine], None]:
         location = run.hook.settings()
 
         def redact(text: str) -> str:
             return connections.redact(location.redact(text))
 
-        def see(line: StatusLine) -> None:
-            told = line.redacted(redact)
-            log_status(self.log, told)
-            run.see(told)
+        def report(line: StatusLine) -> None:
+            shown = line.redacted(redact)
+            log_status(self.log, shown)
+            run.record(shown)
 
-        return see
+        return report
 
     def _tasks(self) -> dict[str, str]:
         """Return the subtask or vertex of each of the subtasks' tasks, by its key in :meth:`Siblings.states`."""
@@ -259,7 +267,7 @@ class MasterTaskOperator(GroupTaskOperator):
         raise (AirflowFailException if for_good else AirflowException)(f"Job {run.pointer.job_id}: {last.message}")
 
     def _result(self, run: TaskRun) -> dict[str, Any]:
-        state = self._look(run)
+        state = self._read_state(run)
         run.writer.pointer = replace(run.pointer.as_of(state), status=state.status or run.pointer.status)
         run.writer.flush()
         return run.pointer.summary()
@@ -277,16 +285,16 @@ class MasterTaskOperator(GroupTaskOperator):
             super().on_kill()  # ends the driver that prepares the job, if there is one
             return
         self._killed = True
-        until = time.monotonic() + self._stop_grace
-        if self._is_marked() and self._asked_to_stop(run):
-            waited.host.has_ended_within(max(0.0, until - time.monotonic()))
-        self._leaves = True
+        deadline = time.monotonic() + self._stop_grace
+        if self._is_marked_by_user() and self._ask_to_stop(run):
+            waited.host.has_ended_within(max(0.0, deadline - time.monotonic()))
+        self._is_leaving = True
         waited.wake()
 
-    def _is_marked(self) -> bool:
+    def _is_marked_by_user(self) -> bool:
         """Return whether a user marked the task failed or successful.
 
         Asks in another thread, because the signal may have interrupted a request of this thread to Airflow.
         """
-        states = answer_within(_ASKING, self._siblings.states)
+        states = answer_within(_ASK_TIMEOUT, self._siblings.states)
         return states is not None and states.get(self.task_id) in (*GIVEN_UP, "success")

@@ -35,35 +35,35 @@ class PlanTaskOperator(GroupTaskOperator):
     def execute(self, context: Context) -> Any:
         with airflow_failures():
             run = self._start(context)
-            state = self._look(run)
-            if self._is_left_alone(run, state):
+            state = self._read_state(run)
+            if self._needs_no_plan(run, state):
                 return _names(state)
             self._submit(context, self._adjusted(run, state), "--plan", application="plan")
-            state = self._look(run)
-            if self._group_run.standing(state) not in (GroupStatus.RUNS, GroupStatus.DONE):
+            state = self._read_state(run)
+            if self._group_run.status_for(state) not in (GroupStatus.RUNS, GroupStatus.DONE):
                 raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
             return _names(state)
 
-    def _is_left_alone(self, run: TaskRun, state: JobState) -> bool:
+    def _needs_no_plan(self, run: TaskRun, state: JobState) -> bool:
         """Return whether the job needs no preparation.
 
         Raises:
             AirflowFailException: a retry finds that the job FAILED or that another Dag run or driver has it by now.
         """
-        standing = self._group_run.standing(state)
-        if standing is GroupStatus.FAILED and not self._is_cleared(state):
+        status = self._group_run.status_for(state)
+        if status is GroupStatus.FAILED and not self._is_cleared(state):
             cause = cause_first(state.cause or "unknown")
             raise AirflowFailException(
                 f"Job {run.pointer.job_id} failed for good, another try would fail the same way: {cause}. "
                 "Correct the cause, then clear the group."
             )
-        if standing is GroupStatus.TAKEN and self._before is not None and is_held_since(state, self._before):
-            raise self._taken(run, state)
-        is_stopped = standing is GroupStatus.STOPPED and not self._is_cleared(state)
-        is_done = standing is GroupStatus.DONE and self._group_run.owns(state)
-        if not (standing is GroupStatus.RUNS or is_stopped or is_done):
+        if status is GroupStatus.TAKEN and self._before is not None and is_held_since(state, self._before):
+            raise self._taken_over_error(run, state)
+        is_stopped = status is GroupStatus.STOPPED and not self._is_cleared(state)
+        is_done = status is GroupStatus.DONE and self._group_run.owns(state)
+        if not (status is GroupStatus.RUNS or is_stopped or is_done):
             return False
-        self.log.info("Job %s (%s): %s, so nothing is prepared", state.job_id, state.status, standing.value)
+        self.log.info("Job %s (%s): %s, so nothing is prepared", state.job_id, state.status, status.value)
         return True
 
     def _is_cleared(self, state: JobState) -> bool:

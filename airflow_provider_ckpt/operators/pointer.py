@@ -114,17 +114,17 @@ class Pointer:
     """Lines about a resumed job in batch mode: which results it kept, and which parts run again and why."""
 
     def to_json(self) -> dict[str, Any]:
-        found = {**asdict(self), "status": str(self.status), "finished_operators": list(self.finished_operators)}
-        found["recovery"] = list(self.recovery)
+        value = {**asdict(self), "status": str(self.status), "finished_operators": list(self.finished_operators)}
+        value["recovery"] = list(self.recovery)
         for name in ("submission", "recovery"):
-            if not found[name]:
-                del found[name]
-        if found.pop("is_deferred"):
+            if not value[name]:
+                del value[name]
+        if value.pop("is_deferred"):
             for name in _CHANGES_WHILE_DEFERRED:
-                del found[name]
+                del value[name]
             show = ckpt_command("show", self.job_id, root=self.root)
-            found["progress"] = f"the task is deferred; `{show}` shows how far the job is"
-        return {name: each_text(value, one_line) for name, value in found.items()}
+            value["progress"] = f"the task is deferred; `{show}` shows how far the job is"
+        return {name: each_text(field, one_line) for name, field in value.items()}
 
     def summary(self) -> dict[str, Any]:
         """Return the result of the Airflow operator."""
@@ -138,7 +138,7 @@ class Pointer:
             return None
         texts = [value.get("job_id"), value.get("root")]
         numbers = [value.get("try_number"), value.get("max_tries"), value.get("generation")]
-        if not all(isinstance(text, str) for text in texts) or not all(isinstance(n, int) for n in numbers):
+        if not all(isinstance(text, str) for text in texts) or not all(isinstance(number, int) for number in numbers):
             return None
         epoch, clear_number = value.get("epoch"), value.get("clear_number")
         return cls(
@@ -165,40 +165,40 @@ class Pointer:
         return replace(
             self,
             status=status,
-            epoch=_or(data.get("epoch"), self.epoch),
-            checkpoint=_or(completed, self.checkpoint),
-            released=_or(released, self.released),
+            epoch=_new_or(data.get("epoch"), self.epoch),
+            checkpoint=_new_or(completed, self.checkpoint),
+            released=_new_or(released, self.released),
             finished_operators=self.finished_operators if operators is None else tuple(operators),
-            late_rows=_or(data.get("late_rows"), self.late_rows),
-            changed_files=_or(data.get("changed_files"), self.changed_files),
-            unfit_rows=_or(data.get("unfit_rows"), self.unfit_rows),
-            malformed_rows=_or(data.get("malformed_rows"), self.malformed_rows),
-            application_id=_or(data.get("application_id"), self.application_id),
-            spark_ui=_or(data.get("spark_ui"), self.spark_ui),
-            outputs=_or(data.get("outputs"), self.outputs),
-            recovery=tuple(_or(data.get("recovery"), self.recovery)),
+            late_rows=_new_or(data.get("late_rows"), self.late_rows),
+            changed_files=_new_or(data.get("changed_files"), self.changed_files),
+            unfit_rows=_new_or(data.get("unfit_rows"), self.unfit_rows),
+            malformed_rows=_new_or(data.get("malformed_rows"), self.malformed_rows),
+            application_id=_new_or(data.get("application_id"), self.application_id),
+            spark_ui=_new_or(data.get("spark_ui"), self.spark_ui),
+            outputs=_new_or(data.get("outputs"), self.outputs),
+            recovery=tuple(_new_or(data.get("recovery"), self.recovery)),
         )
 
-    def after_end(self, told: Mapping[str, Any]) -> Pointer:
-        """Return the pointer after the end of the job. ``told`` is the job's result as :meth:`summary` names it."""
+    def after_end(self, result: Mapping[str, Any]) -> Pointer:
+        """Return the pointer after the end of the job. ``result`` is the job's result as :meth:`summary` names it."""
         try:
-            return self._after_end(told)
+            return self._after_end(result)
         except UNREADABLE:  # another release wrote it: keep the values for display
             return self
 
-    def _after_end(self, told: Mapping[str, Any]) -> Pointer:
-        status = told["status"]
+    def _after_end(self, result: Mapping[str, Any]) -> Pointer:
+        status = result["status"]
         return replace(
             self,
             status=self.status if status is None else JobStatus(status),
-            epoch=told["epoch"],
-            checkpoint=told["checkpoint"],
-            released=told["released"],
-            finished_operators=tuple(told["finished_operators"]),
-            late_rows=told["late_rows"],
-            changed_files=told["changed_files"],
-            unfit_rows=told["unfit_rows"],
-            malformed_rows=told["malformed_rows"],
+            epoch=result["epoch"],
+            checkpoint=result["checkpoint"],
+            released=result["released"],
+            finished_operators=tuple(result["finished_operators"]),
+            late_rows=result["late_rows"],
+            changed_files=result["changed_files"],
+            unfit_rows=result["unfit_rows"],
+            malformed_rows=result["malformed_rows"],
         )
 
     def as_of(self, state: JobState) -> Pointer:
@@ -221,11 +221,11 @@ class Pointer:
 
 def _status(line: StatusLine) -> JobStatus | SubmissionStatus:
     """Return the job's status if the driver reports it. A run that failed may be RESTARTING, which is not FAILED."""
-    told = line.data.get("status")
-    return JobStatus(told) if told in set(JobStatus) else _STATUS.get(line.kind, JobStatus.RUNNING)
+    status = line.data.get("status")
+    return JobStatus(status) if status in set(JobStatus) else _STATUS.get(line.kind, JobStatus.RUNNING)
 
 
-def _or(new: Any, old: Any) -> Any:
+def _new_or(new: Any, old: Any) -> Any:
     return old if new is None else new
 
 
@@ -259,7 +259,7 @@ class PointerWriter:
         self._store.set(KEY, self.pointer.to_json())
         self._written, self._written_at = self.pointer, self._clock()
 
-    def see(self, line: StatusLine) -> None:
+    def record(self, line: StatusLine) -> None:
         self.last = line
         self.pointer = self.pointer.after(line)
         if not line.is_frequent or self._clock() - self._written_at >= self._interval:

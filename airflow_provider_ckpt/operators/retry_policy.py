@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_ckpt.journal.state import JobState
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class JobProgress:
@@ -39,9 +41,11 @@ class JobProgress:
 
     @classmethod
     def of(cls, state: JobState) -> JobProgress:
-        covered = sum(0 if one.batch_id is None else one.batch_id + 1 for one in state.covering().values())
+        covered = sum(
+            0 if progress.batch_id is None else progress.batch_id + 1 for progress in state.covering().values()
+        )
         ended = sum(map(len, state.ended.values())) + len(state.end_of_data) + len(state.finished)
-        return cls(covered, ended, sum(one.done for one in state.split_progress()))
+        return cls(covered, ended, sum(progress.done for progress in state.split_progress()))
 
     @classmethod
     def from_json(cls, value: Any) -> JobProgress | None:
@@ -59,7 +63,6 @@ class JobProgress:
 
 KEY = "ckpt_retries"
 """Key in the task state store, next to the pointer."""
-_LOG = logging.getLogger(__name__)
 
 
 class ProgressRetryPolicy(RetryPolicy):
@@ -95,12 +98,12 @@ class ProgressRetryPolicy(RetryPolicy):
         if context is None:
             return RetryDecision.default()
         try:
-            return self._decided(context)
+            return self._decide(context)
         except Exception as error:  # the storage or Airflow's API failed, which is no reason to end the job
-            _LOG.warning("The job's progress is not known, so Airflow's own rule applies: %s", error)
+            log.warning("The job's progress is not known, so Airflow's own rule applies: %s", error)
             return RetryDecision.default()
 
-    def _decided(self, context: Context) -> RetryDecision:
+    def _decide(self, context: Context) -> RetryDecision:
         values: Mapping[str, Any] = context
         store, task = values["task_state_store"], values["ti"].task
         pointer = Pointer.from_json(store.get(POINTER_KEY))
@@ -121,8 +124,6 @@ class Failures:
     """Record of failures in the task state store.
 
     Args:
-        job_id: The job.
-        progress: Its progress at the last failure.
         without_progress: Failures in a row at which the job was no further than at the failure before.
     """
 

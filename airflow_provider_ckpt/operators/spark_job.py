@@ -30,12 +30,12 @@ from airflow_provider_ckpt.job.options.run_options import Duration, RunOptions, 
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.arguments import (
     ARGUMENTS,
-    HELD_OTHERWISE,
     TEMPLATED,
+    WITH_FALLBACK,
     check_arguments,
     check_flink_options,
-    described,
     option_values,
+    param_lines,
 )
 from airflow_provider_ckpt.operators.deferrable_submit import DeferrableSubmitOperator
 from airflow_provider_ckpt.operators.job_file import job_folders, resolve_job
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 Instant = datetime | str
 DRIVER = PACKAGE / "spark" / "main.py"
-_OURS = ("application", "application_args", "java_class")
+_RESERVED = ("application", "application_args", "java_class")
 _REQUEST_SECONDS = 2.0
 _DIFFERS = re.compile(r"\b(map_index|ti|task|task_instance)\b")
 """Words that let a template differ between the instances of a mapped task."""
@@ -99,7 +99,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         every ``status_poll_interval`` seconds, 60 at least, while the journal does not grow.
     """
 
-    __doc__ = (__doc__ or "").rstrip(" ") + described()
+    __doc__ = (__doc__ or "").rstrip(" ") + param_lines()
 
     template_fields: Sequence[str] = (
         *SparkSubmitOperator.template_fields,
@@ -153,7 +153,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         **kwargs: Any,
     ) -> None:
         given = {argument: value for argument, value in locals().items() if argument in ARGUMENTS}
-        for argument in _OURS:
+        for argument in _RESERVED:
             if kwargs.get(argument):
                 raise InvalidTaskArgumentError(
                     argument=argument,
@@ -168,7 +168,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         super().__init__(name=name, deferrable=deferrable, poll_interval=poll_interval, **kwargs)
         for argument, value in given.items():
             setattr(self, argument, value)
-        self._given = given_arguments(self, HELD_OTHERWISE)
+        self._given = given_arguments(self, WITH_FALLBACK)
         self.ckpt_conn_id = ckpt_conn_id
         self.conn_ids = conn_ids
         self.on_clear = on_clear
@@ -181,30 +181,30 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         self._hook = None  # dag.test() retries in the same process, and must not use the last try's hook
         self._killed = False
         with airflow_failures():
-            self._check_where()
+            self._check_connection()
             self._refuse_shared_job_id(context["ti"].map_index)
-            if self._deferral is not None and (ended := self._gone_on(context, self._deferral)) is not None:
+            if self._deferral is not None and (ended := self._resume_driver(context, self._deferral)) is not None:
                 return ended
             run = self._begin(context)
             if run.ended_well:
-                return self._told(context, run.result())
+                return self._publish_result(context, run.result())
             self._ckpt_run = run
             try:
                 super().execute(context)
             except (AirflowException, RuntimeError) as error:
                 # The driver's own reason is enough. Only without one the error of spark-submit, with its long command,
                 # is shown.
-                cause = None if run.told_why else error
+                cause = None if run.has_cause else error
                 raise run.failure(self._hook, error, killed=self._killed) from cause
             finally:
                 run.writer.flush()
             if self._killed and run.pointer.status is not JobStatus.FINISHED:
-                raise run.was_killed()
+                raise run.killed_error()
             if self._deferral is not None:
-                self._defer_behind(run, self._deferral)
-            return self._told(context, run.result())
+                self._defer_after_submission(run, self._deferral)
+            return self._publish_result(context, run.result())
 
-    def _told(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
+    def _publish_result(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
         """Add the task's result to the asset events of its outlets, and return it."""
         for outlet in self.outlets:
             if isinstance(outlet, Asset):
@@ -222,33 +222,33 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         self._killed = True
         if self._hook is None or self._ckpt_run is None:
             return
-        until = time.monotonic() + self._stop_grace
-        if self._asked_to_stop(self._ckpt_run):
-            noting = threading.Thread(target=self._ckpt_run.note_end, args=(self._stop_grace,), daemon=True)
-            noting.start()
-            if self._left(until):
+        deadline = time.monotonic() + self._stop_grace
+        if self._ask_to_stop(self._ckpt_run):
+            recorder = threading.Thread(target=self._ckpt_run.record_end, args=(self._stop_grace,), daemon=True)
+            recorder.start()
+            if self._has_left(deadline):
                 return
         super().on_kill()
 
-    def _asked_to_stop(self, run: TaskRun) -> bool:
+    def _ask_to_stop(self, run: TaskRun) -> bool:
         """Return whether the driver was asked to stop. Asks in a thread, so that a silent storage does not use up the
         time."""
         seconds = min(_REQUEST_SECONDS, self._stop_grace)
         return answer_within(seconds, lambda: run.ask_to_stop(self.log.warning)) is True
 
-    def _left(self, until: float) -> bool:
+    def _has_left(self, deadline: float) -> bool:
         """Return whether the driver has left by itself. In cluster mode the end of spark-submit does not show it."""
         hook = self._hook
         if not isinstance(hook, CheckpointedSparkSubmitHook):
             return False
-        return hook.leave(max(0.0, until - time.monotonic())) and hook.deploy_mode == "client"
+        return hook.leave(max(0.0, deadline - time.monotonic())) and hook.deploy_mode == "client"
 
     # ---- before the submission
 
-    def _check_where(self) -> None:
+    def _check_connection(self) -> None:
         """Refuse lost values of the job's id and root, and a bad Spark connection."""
         refuse_lost(self, self._given)
-        super()._check_where()
+        super()._check_connection()
 
     def _refuse_shared_job_id(self, map_index: int | None) -> None:
         """Refuse a job_id that is the same for all instances of a mapped task: each would take the job from the others.
@@ -276,7 +276,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         store, ti = context["task_state_store"], context["ti"]
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         clear_number = context["dag_run"].clear_number
-        begun = find_task_start(
+        start = find_task_start(
             hook,
             ti,
             Pointer.from_json(store.get(KEY)),
@@ -285,23 +285,23 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
             retries=self.retries or 0,
             clear_number=clear_number,
         )
-        begun.tell(self.log)
-        if begun.cleared:
+        start.report(self.log)
+        if start.is_cleared:
             self._forget_cluster_job(store)
-        attempt = f"{begun.own_id}~t{ti.try_number}"
-        options = begun.adjusted(self._options(hook.root_uri, begun.job_id, attempt))
+        attempt = f"{start.own_id}~t{ti.try_number}"
+        options = start.adjusted(self._options(hook.root_uri, start.job_id, attempt))
         new = Pointer(
-            begun.job_id, hook.root_uri, ti.try_number, ti.max_tries, begun.generation, clear_number=clear_number
+            start.job_id, hook.root_uri, ti.try_number, ti.max_tries, start.generation, clear_number=clear_number
         )
-        pointer = begun.pointer(new)
+        pointer = start.pointer(new)
         if self._deferral is not None and not pointer.status.ended_well:
-            after = 0 if begun.state is None else begun.state.epoch
+            after = 0 if start.state is None else start.state.epoch
             pointer = replace(pointer, submission=self._deferral.cluster.submission(attempt, after))
         hook.storage()  # opened here, because a kill leaves no time for a connection lookup
         writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
         writer.write()
-        ti.xcom_push(JOB_ID_XCOM, begun.job_id)
-        return TaskRun(hook, writer, options, begun.stopped_epoch, LinkPusher(ti.xcom_push, self.log.warning))
+        ti.xcom_push(JOB_ID_XCOM, start.job_id)
+        return TaskRun(hook, writer, options, start.stopped_epoch, LinkPusher(ti.xcom_push, self.log.warning))
 
     def _forget_cluster_job(self, store: Any) -> None:
         # Otherwise the Spark operator would find the id of a cluster-mode driver that ended, and not submit again.
@@ -319,7 +319,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         if self._ckpt_run is None:
             raise RuntimeError("The spark-submit hook of this operator exists only while the operator is executed")
         if self._killed:
-            raise self._ckpt_run.was_killed()
+            raise self._ckpt_run.killed_error()
         run = self._ckpt_run
         base = checked(super()._get_hook())
         options, submission = run.options, run.pointer.submission
@@ -336,7 +336,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
             name=self._application_name(options),
             application_args=self._application_args(options),
             py_files=[str(package_zip())],
-            on_status=run.see,
+            on_status=run.record,
             location=run.hook.settings(),
             conf=conf,
             connections=driver_connections(self.conn_ids),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.model.ids import SubtaskId
     from airflow_provider_ckpt.operators.task_run import TaskRun
 
-_LOOK = 2.0
+_POLL = 2.0
 _OVER = (GroupStatus.DONE, GroupStatus.STOPPED)
 _GREEN = "This task ends now. If its result is lost before others have read it, clear the group."
 
@@ -49,7 +49,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     :param subtask: ``history/0``, or ``history`` for all subtasks of that vertex in one Spark application.
     :param coordinate: id of the task that runs the JobMaster.
-    :param spared: True if standbys exist (:class:`StandbyTaskOperator`). A retry may find that a standby
+    :param has_standbys: True if standbys exist (:class:`StandbyTaskOperator`). A retry may find that a standby
         has the subtask, and then stands by in its place.
     :param deferrable: False: never defer the task, for an Airflow without a triggerer.
     """
@@ -57,14 +57,14 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     part = "subtask"
     template_fields: Sequence[str] = (*WaitingTaskOperator.template_fields, "subtask")
 
-    def __init__(self, *, subtask: str, spared: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *, subtask: str, has_standbys: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.subtask = subtask
-        self.spared = spared
+        self.has_standbys = has_standbys
 
     def execute(self, context: Context) -> Any:
-        self._begin_try()
-        return self._go_on(context)
+        self._reset_wait()
+        return self._resume(context)
 
     def execute_complete(
         self,
@@ -79,39 +79,41 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
         Airflow calls this.
         """
-        over = WaitResult("its trigger ended without an event") if event is None else WaitResult.from_json(event)
-        self._go_on_after(over, since, ran_well=ran_well)
-        return self._go_on(context)
+        result = WaitResult("its trigger ended without an event") if event is None else WaitResult.from_json(event)
+        self._resume_after(result, since, ran_well=ran_well)
+        return self._resume(context)
 
-    def _go_on(self, context: Context) -> Any:
+    def _resume(self, context: Context) -> Any:
         with airflow_failures():
             run = self._start(context)
             state = self._prepared(context, run)
-            if self._standing(state) is not GroupStatus.RUNS:
+            if self._group_status(state) is not GroupStatus.RUNS:
                 return self._result(state)
             try:
-                self._work(context, run, state)
+                self._run_worker(context, run, state)
             except AirflowFailException as error:
-                self._go_on_if_its_own(context, run, state, error)
-            return self._result(self._finished(context, run, state) if may_run_again(state) else self._look(run))
+                self._rejoin_own_run(context, run, state, error)
+            return self._result(
+                self._await_end_if_needed(context, run, state) if may_run_again(state) else self._read_state(run)
+            )
 
     def _subtasks(self, state: JobState) -> tuple[SubtaskId, ...]:
         """Return the subtasks that the worker runs."""
         return subtasks_of(state, self.subtask)
 
-    def _worker(self, context: Context, state: JobState) -> list[str]:
+    def _worker_arguments(self, context: Context, state: JobState) -> list[str]:
         """Return the driver's arguments that select these subtasks."""
-        stands_by = ["--standby"] if self.spared and context["ti"].try_number > 1 else []
-        return ["--worker", self.subtask, *stands_by]
+        standby = ["--standby"] if self.has_standbys and context["ti"].try_number > 1 else []
+        return ["--worker", self.subtask, *standby]
 
-    def _work(self, context: Context, run: TaskRun, state: JobState) -> None:
+    def _run_worker(self, context: Context, run: TaskRun, state: JobState) -> None:
         deployment = state.deployment
-        part = (*self._worker(context, state), "--deployment", str(deployment))
+        part = (*self._worker_arguments(context, state), "--deployment", str(deployment))
         try:
-            more = (*self._timing_flags(run), *_tried(context))
-            self._submit(context, run, *more, *part, application=self.subtask)
+            flags = (*self._timing_flags(run), *_try_arguments(context))
+            self._submit(context, run, *flags, *part, application=self.subtask)
         except AirflowException:
-            if self._killed or not self.defers:
+            if self._killed or not self.is_deferrable:
                 raise
             if run.lacks_master:
                 self._await_master(context, run, deployment)
@@ -123,11 +125,11 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
     def _timing_flags(self, run: TaskRun) -> list[str]:
         timing = self._timing(run)
-        names = ("poll", "silence", "lost_after") if self.spared else ("poll", "silence")
+        names = ("poll", "silence", "lost_after") if self.has_standbys else ("poll", "silence")
         chosen = [name for name in names if self._chosen[name] is not None]
         return [word for name in chosen for word in (f"--{name.replace('_', '-')}", f"{getattr(timing, name):g}")]
 
-    def _go_on_if_its_own(
+    def _rejoin_own_run(
         self, context: Context, run: TaskRun, before: JobState, error: AirflowFailException
     ) -> NoReturn:
         """Decide about a worker that was fenced within its own Dag run.
@@ -140,15 +142,15 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             AirflowFailException: ``error``, if the worker was not fenced or another Dag run has the job.
             AirflowException: the next try must start the worker.
         """
-        state = self._look(run)
+        state = self._read_state(run)
         last = run.writer.last
         if last is None or last.kind != LineKind.FENCED or not self._group_run.owns(state):
             raise error
         if state.deployment == before.deployment:
             raise AirflowException(f"{error} A later try has the subtask, or a worker that a user began.") from error
         if self._killed:
-            raise self._was_killed(run) from error
-        if not self.defers:
+            raise self._killed_error(run) from error
+        if not self.is_deferrable:
             raise AirflowException(f"{error} The next try joins this Dag run's own next deployment.") from error
         self.log.info("%s That was this Dag run's own next deployment.", error)
         self._await_preparation(context, run)
@@ -163,23 +165,23 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         cannot be read here, which may pass in a moment.
         """
         silence = self._timing(run).silence
-        until = time.monotonic() + silence
+        deadline = time.monotonic() + silence
         while True:
-            state = self._look_patiently(run)
-            standing = None if state is None else self._standing(state)
+            state = self._try_read_state(run)
+            status = None if state is None else self._group_status(state)
             if state is not None and self._is_over(run, state):
                 return state
-            self._refuse_alone(GIVEN_UP if state is None else self._nobody)
-            if state is not None and standing is GroupStatus.KEPT:
-                self._keep(context, run, state, state.deployment)
-            if state is not None and standing in (GroupStatus.RUNS, GroupStatus.KEPT):
+            self._refuse_without_master(GIVEN_UP if state is None else self._final_states)
+            if state is not None and status is GroupStatus.KEPT:
+                self._retain(context, run, state, state.deployment)
+            if state is not None and status in (GroupStatus.RUNS, GroupStatus.KEPT):
                 return state
-            if state is not None and not self._waits_here:
+            if state is not None and not self._holds_slot:
                 self._await_preparation(context, run)
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 problem = "could not be read" if state is None else "was not prepared again"
                 raise AirflowException(f"Job {run.pointer.job_id} {problem} within {silence:g} s")
-            time.sleep(_LOOK)
+            time.sleep(_POLL)
 
     def _is_over(self, run: TaskRun, state: JobState) -> bool:
         """Return whether nothing is left to do.
@@ -188,20 +190,20 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             AirflowFailException: the job must not be resumed, or not by this task.
             JobDeletedError: the job was deleted.
         """
-        standing = self._standing(state)
-        if standing in _OVER:
+        status = self._group_status(state)
+        if status in _OVER:
             return True
         state.refuse_deleted()
-        if standing is GroupStatus.TAKEN:
-            raise self._taken(run, state)
-        if standing is GroupStatus.FAILED:
+        if status is GroupStatus.TAKEN:
+            raise self._taken_over_error(run, state)
+        if status is GroupStatus.FAILED:
             cause = cause_first(state.cause or "unknown")
             raise AirflowFailException(f"Job {state.job_id} failed for good: {cause}. Correct it, clear the group.")
         return False
 
-    def _look_patiently(self, run: TaskRun) -> JobState | None:
+    def _try_read_state(self, run: TaskRun) -> JobState | None:
         try:
-            state = self._look(run)
+            state = self._read_state(run)
         except TransientError as error:
             self.log.warning("The journal cannot be read now: %s", error)
             return None
@@ -210,61 +212,61 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         self.log.warning("The journal cannot be read now: %s", "; ".join(state.damage) or "it is not there")
         return None
 
-    def _standing(self, state: JobState) -> GroupStatus:
+    def _group_status(self, state: JobState) -> GroupStatus:
         if state.has_finished:
             return GroupStatus.DONE  # even if the job is deleted by now, because a clean-up need not wait for this task
-        return self._group_run.standing(state, self._subtasks(state))
+        return self._group_run.status_for(state, self._subtasks(state))
 
-    def _refuse_alone(self, nobody: Sequence[str]) -> None:
+    def _refuse_without_master(self, final_states: Sequence[str]) -> None:
         """Fail for good if the JobMaster's task will not run, because no other task prepares the job or commits.
 
-        ``nobody`` has the states in which that task will not run. They include success only if the journal can be read,
-        because a successful task may have run the job to its end.
+        ``final_states`` has the states in which that task will not run. They include success only if the journal can be
+        read, because a successful task may have run the job to its end.
 
         Raises:
             AirflowFailException: the task is in such a state.
         """
         if self._killed:
             raise AirflowException(f"The task of {self.subtask} was killed while it waited")
-        found = self._siblings.states().get(self.coordinate)
-        if found in nobody:
-            raise AirflowFailException(f"Task {self.coordinate!r} is {found}: no JobMaster coordinates {self.subtask}")
+        state = self._siblings.states().get(self.coordinate)
+        if state in final_states:
+            raise AirflowFailException(f"Task {self.coordinate!r} is {state}: no JobMaster coordinates {self.subtask}")
 
     # ---- the end
 
-    def _finished(self, context: Context, run: TaskRun, ran: JobState) -> JobState:
+    def _await_end_if_needed(self, context: Context, run: TaskRun, ran: JobState) -> JobState:
         """Return the job's state if nothing is left to do, else defer the task.
 
         ``ran`` is the state in which the worker ran. The worker ended well, so its subtasks do not run again in that
         deployment, even if the journal does not show their end yet.
         """
-        state = self._look_patiently(run)
+        state = self._try_read_state(run)
         if state is None or not self._is_over(run, state):
-            self._keep(context, run, state or ran, ran.deployment)
+            self._retain(context, run, state or ran, ran.deployment)
         return state or ran
 
-    def _keep(self, context: Context, run: TaskRun, state: JobState, deployment: int) -> None:
+    def _retain(self, context: Context, run: TaskRun, state: JobState, deployment: int) -> None:
         """Defer the task until the job is over, or until a deployment after ``deployment`` needs the result again.
 
         Returns if the wait would block other tasks, or if the triggerer cannot read the job. If the result is lost
         then, a user must clear the group.
         """
-        if self._waits_here:
-            why = "The triggerer cannot look at the job." if self.defers else "deferrable=False."
-            self.log.warning("%s %s", why, _GREEN)
-        elif self._lacks_room(len(state.assignable()), context["ti"].map_index):
+        if self._holds_slot:
+            reason = "The triggerer cannot look at the job." if self.is_deferrable else "deferrable=False."
+            self.log.warning("%s %s", reason, _GREEN)
+        elif self._exceeds_task_limit(len(state.assignable()), context["ti"].map_index):
             self.log.warning("max_active_tis_per_dagrun, or …per_dag, counts deferred tasks, too. %s", _GREEN)
         else:
             self._await_the_end(run, self._subtasks(state), deployment)
 
-    def _lacks_room(self, count: int, map_index: int | None) -> bool:
+    def _exceeds_task_limit(self, count: int, map_index: int | None) -> bool:
         """Return whether Airflow runs fewer instances of this mapped task at a time than ``count``.
 
         Airflow counts deferred instances, too, so the last instances would never begin.
         """
-        bounds = (self.max_active_tis_per_dag, self.max_active_tis_per_dagrun)
+        limits = (self.max_active_tis_per_dag, self.max_active_tis_per_dagrun)
         is_mapped = map_index is not None and map_index >= 0
-        return is_mapped and any(bound is not None and bound < count for bound in bounds)
+        return is_mapped and any(limit is not None and limit < count for limit in limits)
 
     def _result(self, state: JobState) -> dict[str, Any]:
         status = None if state.status is None else str(state.status)
@@ -272,7 +274,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         self.log.info("Nothing is left to do for %s (job %s, %s)", self.subtask, state.job_id, shown)
         return {"job_id": state.job_id, "subtask": self.subtask, "status": status}
 
-    def _was_killed(self, run: TaskRun) -> AirflowException:
+    def _killed_error(self, run: TaskRun) -> AirflowException:
         return AirflowException(
             f"Job {run.pointer.job_id}: the task of {self.subtask} was killed, and its worker has left. The others "
             "continue; a retry resumes it."
@@ -289,16 +291,18 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         super().on_kill()
 
 
-def _tried(context: Context) -> tuple[str, ...]:
+def _try_arguments(context: Context) -> tuple[str, ...]:
     """Return arguments by which a worker of an earlier try that wakes up late is recognised (W14).
 
     They hold the time when the Dag run began, because a Dag run that was deleted and created again counts its tries
     from 1. These times are only compared for equality.
     """
     ti = context["ti"]
-    begun = context["dag_run"].start_date
-    of = f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}/{None if begun is None else begun.isoformat()}"
-    return "--try-of", of, "--try", str(ti.try_number)
+    started_at = context["dag_run"].start_date
+    task_name = (
+        f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}/{None if started_at is None else started_at.isoformat()}"
+    )
+    return "--try-of", task_name, "--try", str(ti.try_number)
 
 
 class StandbyTaskOperator(SubtaskTaskOperator):
@@ -312,11 +316,11 @@ class StandbyTaskOperator(SubtaskTaskOperator):
     part = "standby"
 
     def __init__(self, *, subtask: str = "all subtasks", **kwargs: Any) -> None:
-        super().__init__(subtask=subtask, spared=True, **kwargs)
+        super().__init__(subtask=subtask, has_standbys=True, **kwargs)
 
     def _subtasks(self, state: JobState) -> tuple[SubtaskId, ...]:
         return () if state.plan is None else state.graph().subtasks
 
-    def _worker(self, context: Context, state: JobState) -> list[str]:
-        asked = [word for one in state.assignable() for word in ("--worker", str(one))]
-        return [*asked, "--standby", "--begun"]
+    def _worker_arguments(self, context: Context, state: JobState) -> list[str]:
+        words = [word for subtask in state.assignable() for word in ("--worker", str(subtask))]
+        return [*words, "--standby", "--begun"]

@@ -40,11 +40,11 @@ class TaskRun:
     """Epoch of a job that was STOPPED before anything was submitted. That end is not the end of this try."""
     links: LinkPusher | None = None
 
-    def see(self, line: StatusLine) -> None:
+    def record(self, line: StatusLine) -> None:
         """Take up a status line of the driver. Called in the thread that reads the driver's output."""
-        self.writer.see(line)
+        self.writer.record(line)
         if self.links is not None:
-            self.links.see(self.pointer)
+            self.links.update(self.pointer)
 
     @property
     def pointer(self) -> Pointer:
@@ -55,7 +55,7 @@ class TaskRun:
         return self.pointer.status.ended_well
 
     @property
-    def told_why(self) -> bool:
+    def has_cause(self) -> bool:
         """True if the driver reported why it failed."""
         return self.writer.last is not None and self.writer.last.went_wrong
 
@@ -81,7 +81,7 @@ class TaskRun:
             return False
         return True
 
-    def note_end(self, timeout: float) -> None:
+    def record_end(self, timeout: float) -> None:
         """Wait until the driver of this try journals its end, and write that into the pointer.
 
         A killed task may have no time to read the driver's last line. Without an end within ``timeout`` seconds the
@@ -89,41 +89,42 @@ class TaskRun:
         """
         pointer = self.pointer
         with suppress(CkptError):
-            state = self.hook.client(pointer.job_id).wait(lambda seen: not seen.is_held, timeout, poll=_POLL)
+            state = self.hook.client(pointer.job_id).wait(lambda state: not state.is_held, timeout, poll=_POLL)
             if state.epoch == pointer.epoch and state.status is not None:
                 self.writer.pointer = replace(self.pointer.as_of(state), status=state.status)
                 self.writer.flush()
 
-    def was_killed(self) -> AirflowException:
+    def killed_error(self) -> AirflowException:
         """Return the error of a task that Airflow killed, even if its driver had time for a savepoint.
 
         The end is no success, because the shutdown of a worker does not end the job. A retry resumes it.
         """
-        stopped = (
+        end = (
             "its driver took a savepoint and left"
             if self.pointer.status is JobStatus.STOPPED
             else "its driver was killed"
         )
-        last = self.pointer.checkpoint
-        begins = f"resumes from checkpoint {last}" if last else "begins without a checkpoint: none has completed"
-        return AirflowException(f"Job {self.pointer.job_id}: this task was killed, and {stopped}. A retry {begins}.")
+        checkpoint = self.pointer.checkpoint
+        resumption = (
+            f"resumes from checkpoint {checkpoint}" if checkpoint else "begins without a checkpoint: none has completed"
+        )
+        return AirflowException(f"Job {self.pointer.job_id}: this task was killed, and {end}. A retry {resumption}.")
 
     def failure(self, submitted: object, error: Exception, *, killed: bool = False) -> AirflowException:
         """Return AirflowFailException if another try would end the same way, else AirflowException for a retry.
 
         Args:
             submitted: The hook that ran spark-submit, or None if the task failed before.
-            error: The error of spark-submit or of the Spark provider.
             killed: True if Airflow killed the task.
         """
         hook = submitted if isinstance(submitted, CheckpointedSparkSubmitHook) else None
         last, job_id = self.writer.last, self.pointer.job_id
         code = hook.exit_code if hook is not None else None
-        if last is not None and self.told_why:
+        if last is not None and self.has_cause:
             message = f"Job {job_id}: {last.message} (exit code {code})"
             return AirflowFailException(message) if is_for_good(code, last.kind) else AirflowException(message)
         if killed:
-            return self.was_killed()
+            return self.killed_error()
         if last is None and hook is not None and hook.deploy_mode == "cluster":
             state = self._journal()
             if state is not None and state.status is JobStatus.FAILED:
@@ -140,12 +141,12 @@ class TaskRun:
         if not self.ended_well:
             state = self._journal()
             status = state.status if state is not None else None
-            old = state is not None and status is JobStatus.STOPPED and state.epoch == self.stopped_epoch
-            if state is None or old or status is None or not status.ended_well:
-                before = ", as it was before" if old else ""
+            is_old = state is not None and status is JobStatus.STOPPED and state.epoch == self.stopped_epoch
+            if state is None or is_old or status is None or not status.ended_well:
+                note = ", as it was before" if is_old else ""
                 raise AirflowException(
                     "spark-submit ended without an error, but the journal says that job "
-                    f"{self.pointer.job_id} is {status or 'unknown'}{before}. In cluster mode spark-submit has to wait "
+                    f"{self.pointer.job_id} is {status or 'unknown'}{note}. In cluster mode spark-submit has to wait "
                     "for its application (waitAppCompletion), or the Spark operator has to track it."
                 )
             self.writer.pointer = replace(self.pointer.as_of(state), status=status)

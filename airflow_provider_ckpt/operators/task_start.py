@@ -41,21 +41,21 @@ class TaskStart:
         job_id: The job that this try runs.
         own_id: Default job id of the task. The attempts of the task are named after it.
         generation: How often ``on_clear="restart"`` has started over.
-        cleared: True if a user cleared the task.
+        is_cleared: True if a user cleared the task.
         resumes: True for ``on_clear="resume"``.
         before: Pointer that an earlier try left.
         state: The job in its journal. None if no driver ever claimed the job.
-        told: The job that the task's arguments name now, if an earlier try began another one.
+        requested_job_id: The job that the task's arguments name now, if an earlier try began another one.
     """
 
     job_id: str
     own_id: str
     generation: int
-    cleared: bool
+    is_cleared: bool
     resumes: bool
     before: Pointer | None
     state: JobState | None
-    told: str | None = None
+    requested_job_id: str | None = None
 
     @property
     def stopped_epoch(self) -> int | None:
@@ -64,7 +64,7 @@ class TaskStart:
     @property
     def is_retry(self) -> bool:
         """True if an earlier try of this task claimed the job and no user has cleared the task since."""
-        if self.before is None or self.state is None or self.cleared:
+        if self.before is None or self.state is None or self.is_cleared:
             return False
         return self.before.epoch is not None or is_own(self.state, self.own_id)
 
@@ -73,7 +73,7 @@ class TaskStart:
             # The try that claimed the job has carried out the restore. A retry resumes from later checkpoints.
             return replace(options, restore="latest")
         # A user who clears the task of a job that failed for good declares that the cause is corrected.
-        return replace(options, resume_failed=self.cleared and self.resumes)
+        return replace(options, resume_failed=self.is_cleared and self.resumes)
 
     @property
     def is_taken(self) -> bool:
@@ -105,11 +105,11 @@ class TaskStart:
         pointer = new.as_of(self.state)
         return replace(pointer, status=JobStatus.FINISHED) if self.state.status is JobStatus.FINISHED else pointer
 
-    def tell(self, log: Any) -> None:
-        if self.before is None and not self.cleared:
+    def report(self, log: Any) -> None:
+        if self.before is None and not self.is_cleared:
             return
-        if self.told is not None:
-            log.warning(OTHER_JOB, self.told, self.job_id, "task")
+        if self.requested_job_id is not None:
+            log.warning(OTHER_JOB, self.requested_job_id, self.job_id, "task")
         if self.before is None:
             log.info("This Dag run was deleted and made again: its task counts as cleared")
         if self.state is None:
@@ -117,7 +117,7 @@ class TaskStart:
             return
         log.info(
             "%s job %s (%s) from checkpoint %s; finished operators: %s",
-            "Cleared: resuming" if self.cleared else "Resuming",
+            "Cleared: resuming" if self.is_cleared else "Resuming",
             self.job_id,
             self.state.status,
             self.state.last_completed or "none",
@@ -125,7 +125,7 @@ class TaskStart:
         )
         if self.state.status is not JobStatus.FINISHED:
             return
-        if self.cleared:
+        if self.is_cleared:
             hint = 'on_clear="restart" would start it over'
             log.warning("Job %s has FINISHED: nothing runs again. %s", self.job_id, hint)
         elif self.is_retry:
@@ -151,12 +151,8 @@ def find_task_start(
     together with the Dag run. A new Dag run of the same name would otherwise find its job FINISHED and do nothing.
 
     Args:
-        hook: Hook of the root.
-        ti: The task instance.
         before: Pointer that an earlier try left.
         job_id: Argument of the Airflow operator. None selects the default job id.
-        on_clear: Argument of the Airflow operator.
-        retries: Argument of the Airflow operator.
         clear_number: How often a user cleared something in the Dag run.
 
     Raises:
@@ -174,30 +170,29 @@ def find_task_start(
     generation = before.generation if before else 0
     if before is None:
         state = _journaled(hook, base_id)
-        cleared = state is not None and is_own(state, own_id)
+        is_cleared = state is not None and is_own(state, own_id)
     else:
-        cleared = was_cleared(before, ti, retries, clear_number)
-        if not cleared:
+        is_cleared = was_cleared(before, ti, retries, clear_number)
+        if not is_cleared:
             _refuse_other_root(hook, before, owns)
-    if cleared and on_clear == "restart":
+    if is_cleared and on_clear == "restart":
         generation = _free_generation(hook, base_id, generation + 1)
-    found_id = check_job_id(with_generation(base_id, generation))
-    told = None
-    if before is not None and not cleared and before.job_id != found_id and _is_begun(hook, before, owns):
-        found_id, told = before.job_id, found_id
-    state = _journaled(hook, found_id)
+    chosen_id = check_job_id(with_generation(base_id, generation))
+    named_id = None
+    if before is not None and not is_cleared and before.job_id != chosen_id and _is_begun(hook, before, owns):
+        chosen_id, named_id = before.job_id, chosen_id
+    state = _journaled(hook, chosen_id)
     if state is not None:
         state.refuse_deleted()  # here, because the driver would refuse it only after Spark has started
-    elif before is not None and not cleared and before.epoch is not None:
-        raise JobGoneError(job_id=found_id, root=redact_uri(hook.root_uri))
-    return TaskStart(found_id, own_id, generation, cleared, on_clear == "resume", before, state, told)
+    elif before is not None and not is_cleared and before.epoch is not None:
+        raise JobGoneError(job_id=chosen_id, root=redact_uri(hook.root_uri))
+    return TaskStart(chosen_id, own_id, generation, is_cleared, on_clear == "resume", before, state, named_id)
 
 
-def find_continued(hook: CheckpointHook, before: Pointer, job_id: str, owns: Callable[[JobState], bool]) -> str:
+def find_resumed_job(hook: CheckpointHook, before: Pointer, job_id: str, owns: Callable[[JobState], bool]) -> str:
     """Return the job that a task of a group resumes in another try.
 
     Args:
-        hook: Hook of the current root.
         before: Pointer that the earlier try left.
         job_id: The job that the arguments name now. The job of ``before`` wins if the earlier try began it.
         owns: Returns whether the group has a job.
@@ -207,10 +202,10 @@ def find_continued(hook: CheckpointHook, before: Pointer, job_id: str, owns: Cal
         JobGoneError: the earlier try began the job, and its journal is gone.
     """
     _refuse_other_root(hook, before, owns)
-    found_id = before.job_id if before.job_id != job_id and _is_begun(hook, before, owns) else job_id
-    if before.epoch is not None and _journaled(hook, found_id) is None:
-        raise JobGoneError(job_id=found_id, root=redact_uri(hook.root_uri))
-    return found_id
+    chosen_id = before.job_id if before.job_id != job_id and _is_begun(hook, before, owns) else job_id
+    if before.epoch is not None and _journaled(hook, chosen_id) is None:
+        raise JobGoneError(job_id=chosen_id, root=redact_uri(hook.root_uri))
+    return chosen_id
 
 
 def is_held_since(state: JobState, before: Pointer) -> bool:

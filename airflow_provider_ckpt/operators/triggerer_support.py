@@ -18,16 +18,13 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.storage.location import Location
 
 
-def job_master(
+def master_runner(
     options: RunOptions, location: Location, on_status: OnStatus, timing: Timing
 ) -> Callable[[OnMaster], ExitCode]:
     """Return a function that loads the job of ``options.job`` here and runs its JobMaster.
 
     Args:
-        options: Options of the run.
-        location: Location of the root.
         on_status: Called with each status line.
-        timing: Times of the group.
     """
 
     def run(on_master: OnMaster) -> ExitCode:
@@ -47,7 +44,7 @@ def job_master(
     return run
 
 
-_NOT_TOLD = (
+_NOT_DESCRIBED = (
     "the journal does not say how to reach {}: it has options, is in another store than the checkpoint root, was "
     "changed since the job was prepared, has a gate, or is a class of your own"
 )
@@ -55,7 +52,7 @@ _NOT_TOLD = (
 
 @dataclass(frozen=True)
 class TriggererSupport:
-    """Answer of :func:`hosting`.
+    """Answer of :func:`find_triggerer_support`.
 
     Args:
         problem: Why the triggerer cannot run the JobMaster. None if it can.
@@ -66,14 +63,8 @@ class TriggererSupport:
     outputs: Mapping[str, str] = field(default_factory=dict)
 
 
-def hosting(options: RunOptions, location: Location, state: JobState) -> TriggererSupport:
-    """Decide whether the triggerer can run the JobMaster of a job that is prepared. Loads the job here.
-
-    Args:
-        options: Options of the run.
-        location: Location of the root.
-        state: The job in its journal.
-    """
+def find_triggerer_support(options: RunOptions, location: Location, state: JobState) -> TriggererSupport:
+    """Decide whether the triggerer can run the JobMaster of a job that is prepared. Loads the job here."""
     from airflow_provider_ckpt.job.loading.loading import load_job
     from airflow_provider_ckpt.sinks.binding import output_folders
     from airflow_provider_ckpt.sinks.file.journaled_sinks import not_recorded, recorded_job
@@ -81,7 +72,7 @@ def hosting(options: RunOptions, location: Location, state: JobState) -> Trigger
     try:
         job = load_job(options.job, options.params)
         outputs = output_folders(job, location)
-        given = {one.uid: (one.release, dict(one.sink.definition())) for one in job.sinks}
+        declared = {sink.uid: (sink.release, dict(sink.sink.definition())) for sink in job.sinks}
         unknown = set(not_recorded(job.sinks))
     except Exception as error:
         # The JobMaster in this task loads the job again, and reports the error in full.
@@ -89,9 +80,9 @@ def hosting(options: RunOptions, location: Location, state: JobState) -> Trigger
     if job.controllers:
         names = ", ".join(controller.name for controller in job.controllers)
         return TriggererSupport(f"the JobMaster runs its controllers ({names}), which are in the job's file", outputs)
-    recorded = () if state.definition is None else recorded_job(state.definition, location).sinks
-    known = {one.uid for one in recorded if given.get(one.uid) == (one.release, one.sink.definition())}
-    unknown |= {uid for vertex in state.graph().vertices for uid in vertex.sinks} - known
+    journaled = () if state.definition is None else recorded_job(state.definition, location).sinks
+    described = {sink.uid for sink in journaled if declared.get(sink.uid) == (sink.release, sink.sink.definition())}
+    unknown |= {uid for vertex in state.graph().vertices for uid in vertex.sinks} - described
     if not unknown:
         return TriggererSupport(None, outputs)
-    return TriggererSupport(_NOT_TOLD.format(", ".join(sorted(unknown))), outputs)
+    return TriggererSupport(_NOT_DESCRIBED.format(", ".join(sorted(unknown))), outputs)

@@ -31,30 +31,30 @@ class WaitingTaskOperator(GroupTaskOperator):
     def __init__(self, *, coordinate: str, deferrable: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.coordinate = coordinate
-        self.defers = deferrable
-        self._nobody: Sequence[str] = GIVEN_UP
+        self.is_deferrable = deferrable
+        self._final_states: Sequence[str] = GIVEN_UP
         """States of ``coordinate`` in which no JobMaster will come."""
-        self._waits_here = False
-        self._since: datetime | None = None
+        self._holds_slot = False
+        self._timeout_start: datetime | None = None
         """Begin of ``execution_timeout``. None: the begin of the try."""
 
-    def _begin_try(self) -> None:
-        self._nobody, self._waits_here, self._since = GIVEN_UP, not self.defers, None
+    def _reset_wait(self) -> None:
+        self._final_states, self._holds_slot, self._timeout_start = GIVEN_UP, not self.is_deferrable, None
 
-    def _go_on_after(self, over: WaitResult, since: str | None, *, ran_well: bool) -> None:
+    def _resume_after(self, result: WaitResult, since: str | None, *, ran_well: bool) -> None:
         """Take up the result of a wait, to continue the try in another process.
 
         Args:
-            over: Why the wait is over.
+            result: Why the wait is over.
             since: Begin of ``execution_timeout`` when the task was deferred.
             ran_well: True if the worker had ended well before the wait.
         """
-        self.log.info("The wait is over: %s", over.reason)
-        self._waits_here = over.is_blind
-        self._nobody = (*GIVEN_UP, "success") if over.is_alone else GIVEN_UP
-        self._since = None if since is None else datetime.fromisoformat(since)
+        self.log.info("The wait is over: %s", result.reason)
+        self._holds_slot = result.is_blind
+        self._final_states = (*GIVEN_UP, "success") if result.is_alone else GIVEN_UP
+        self._timeout_start = None if since is None else datetime.fromisoformat(since)
         if ran_well:  # the work was done within its timeout, and another run is new work
-            self._since = datetime.now(timezone.utc)
+            self._timeout_start = datetime.now(timezone.utc)
 
     # ---- the waits
 
@@ -65,7 +65,7 @@ class WaitingTaskOperator(GroupTaskOperator):
             "No JobMaster has job %s: deferred until %r runs one again; %s", pointer.job_id, self.coordinate, _FREE
         )
         epoch = pointer.epoch or deployment
-        self._defer(context, AwaitedMasterTrigger(**self._common(run), deployment=deployment, epoch=epoch))
+        self._defer(context, AwaitedMasterTrigger(**self._trigger_arguments(run), deployment=deployment, epoch=epoch))
 
     def _await_preparation(self, context: Context, run: TaskRun) -> NoReturn:
         """Defer the task until the job is prepared again. A wait in its slot could keep the slot from the preparing
@@ -76,14 +76,15 @@ class WaitingTaskOperator(GroupTaskOperator):
             self.coordinate,
             _FREE,
         )
-        trigger = AwaitedMasterTrigger(**self._common(run), deployment=0, epoch=0, attempt=run.options.attempt)
+        trigger = AwaitedMasterTrigger(
+            **self._trigger_arguments(run), deployment=0, epoch=0, attempt=run.options.attempt
+        )
         self._defer(context, trigger)
 
     def _await_the_end(self, run: TaskRun, subtasks: Sequence[str], deployment: int) -> NoReturn:
         """Defer the task, without a timeout, until the job is over or needs the results again.
 
         Args:
-            run: This execution.
             subtasks: Subtasks that finished in ``deployment``.
             deployment: Epoch of the deployment.
         """
@@ -94,12 +95,12 @@ class WaitingTaskOperator(GroupTaskOperator):
             _FREE,
         )
         trigger = FinishedSubtaskTrigger(
-            **self._common(run), attempt=str(run.options.attempt), subtasks=subtasks, deployment=deployment
+            **self._trigger_arguments(run), attempt=str(run.options.attempt), subtasks=subtasks, deployment=deployment
         )
         self.defer(trigger=trigger, method_name="execute_complete", kwargs={"ran_well": True})
         raise AssertionError("defer() raises")
 
-    def _common(self, run: TaskRun) -> Mapping[str, Any]:
+    def _trigger_arguments(self, run: TaskRun) -> Mapping[str, Any]:
         """Return the arguments that all triggers take."""
         return {
             "job_id": run.pointer.job_id,
@@ -110,7 +111,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         }
 
     def _defer(self, context: Context, trigger: AwaitedMasterTrigger) -> NoReturn:
-        since = None if self._since is None else self._since.isoformat()
+        since = None if self._timeout_start is None else self._timeout_start.isoformat()
         timeout = self._time_left(context)
         self.defer(trigger=trigger, method_name="execute_complete", kwargs={"since": since}, timeout=timeout)
         raise AssertionError("defer() raises")
@@ -119,5 +120,5 @@ class WaitingTaskOperator(GroupTaskOperator):
         """Return the rest of ``execution_timeout``, because Airflow counts it from zero in each process of a try."""
         if self.execution_timeout is None:
             return None
-        spent = datetime.now(timezone.utc) - (self._since or context["ti"].start_date)
-        return max(self.execution_timeout - spent, timedelta(0))
+        elapsed = datetime.now(timezone.utc) - (self._timeout_start or context["ti"].start_date)
+        return max(self.execution_timeout - elapsed, timedelta(0))

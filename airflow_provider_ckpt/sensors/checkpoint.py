@@ -119,7 +119,7 @@ class CheckpointSensor(BaseSensorOperator):
         self.deferrable = deferrable
         self._refuse_early()
         self._given = given_arguments(self, ("job_id", "checkpoint", "since", "finished", "watermark", "root"))
-        self._looking: JobPoll | None = None
+        self._job_poll: JobPoll | None = None
         self._memory: SensorMemory | None = None
 
     def _refuse_early(self) -> None:
@@ -133,7 +133,7 @@ class CheckpointSensor(BaseSensorOperator):
             raise InvalidTaskArgumentError(argument="max_checkpoint_age", value=0, problem="give more than 0")
         check_given_job_id(self.job_id)
         if not is_rendered_later(self.checkpoint):
-            self._wanted()
+            self._awaited_checkpoint()
         for argument, value in (("since", self.since), ("watermark", self.watermark)):
             if not is_rendered_later(value):
                 _instant(value, argument)
@@ -142,10 +142,10 @@ class CheckpointSensor(BaseSensorOperator):
         if not self.deferrable:
             return super().execute(context)
         with self._allowed_to_fail(), airflow_failures():
-            verdict = self._look(context)
+            verdict = self._poll(context)
         if verdict.outcome == "wait":
             self.defer(
-                trigger=self._trigger(cast("JobPoll", self._looking), context),
+                trigger=self._trigger(cast("JobPoll", self._job_poll), context),
                 method_name="execute_complete",
                 timeout=timedelta(seconds=self.timeout),
             )
@@ -166,7 +166,7 @@ class CheckpointSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> bool | PokeReturnValue:
         with airflow_failures():
-            verdict = self._look(context)
+            verdict = self._poll(context)
         if verdict.outcome == "wait":
             return False
         return PokeReturnValue(is_done=True, xcom_value=self._finish(verdict))
@@ -176,11 +176,11 @@ class CheckpointSensor(BaseSensorOperator):
             raise AirflowFailException("The trigger ended without an event")
         return self._finish(Verdict(**event))
 
-    def _look(self, context: Context) -> Verdict:
-        if self._looking is None:
+    def _poll(self, context: Context) -> Verdict:
+        if self._job_poll is None:
             refuse_lost(self, self._given)
-            self._memory = SensorMemory.of(cast("Mapping[str, Any]", context), keeps_looks=self.reschedule)
-            self._looking = JobPoll(
+            self._memory = SensorMemory.of(cast("Mapping[str, Any]", context), keeps_polls=self.reschedule)
+            self._job_poll = JobPoll(
                 CheckpointHook(self.ckpt_conn_id, root=self.root),
                 self._condition(),
                 interval=self.poke_interval,
@@ -190,9 +190,9 @@ class CheckpointSensor(BaseSensorOperator):
                 seen=self._memory.seen,
                 next_of=self._memory.next_of,
             )
-        verdict = self._looking()
+        verdict = self._job_poll()
         if self._memory is not None and verdict.outcome == "wait":
-            self._memory.keep(self._looking)
+            self._memory.keep(self._job_poll)
         self.log.info("%s", verdict.message)
         return verdict
 
@@ -201,10 +201,10 @@ class CheckpointSensor(BaseSensorOperator):
             raise AirflowFailException(verdict.message)
         return verdict.result
 
-    def _trigger(self, look: JobPoll, context: Context) -> CheckpointTrigger:
+    def _trigger(self, poll: JobPoll, context: Context) -> CheckpointTrigger:
         task = self._task(context)
         return CheckpointTrigger(
-            condition=asdict(look.condition),
+            condition=asdict(poll.condition),
             stalled_after=self.stalled_after,
             max_checkpoint_age=self.max_checkpoint_age,
             job_task=None if task is None else dict(vars(task)),
@@ -221,7 +221,7 @@ class CheckpointSensor(BaseSensorOperator):
         """
         return CheckpointCondition(
             job_id=self.job_id or "",
-            checkpoint=self._wanted(),
+            checkpoint=self._awaited_checkpoint(),
             released=self.released,
             wait_for_restart=self.wait_for_restart,
             since=_instant(self.since, "since"),
@@ -232,10 +232,10 @@ class CheckpointSensor(BaseSensorOperator):
     def _task(self, context: Context) -> JobOfTask | None:
         return None if self.job_task_id is None else job_of_task(self, context, self.job_task_id)
 
-    def _wanted(self) -> int | Literal["final", "next"] | None:
+    def _awaited_checkpoint(self) -> int | Literal["final", "next"] | None:
         if self.checkpoint is None:
-            others = (self.since, self.finished, self.watermark)
-            return "final" if all(one is None for one in others) else None
+            conditions = (self.since, self.finished, self.watermark)
+            return "final" if all(value is None for value in conditions) else None
         if self.checkpoint in ("final", "next"):
             return cast('Literal["final", "next"]', self.checkpoint)
         try:

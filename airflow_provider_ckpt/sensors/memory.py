@@ -25,50 +25,50 @@ class SensorMemory:
         store: The task state store. None if there is none.
         max_tries: ``max_tries`` of the task instance. Another number in the store means that a user cleared the sensor,
             which then starts from scratch.
-        keeps_looks: True to keep the findings of the polls, too.
+        keeps_polls: True to keep the findings of the polls, too.
         seen: Findings of the polls so far.
         next_of: The job, and the number that ``checkpoint="next"`` means for it.
     """
 
     store: Any
     max_tries: int | None
-    keeps_looks: bool
+    keeps_polls: bool
     seen: LastProgress = field(default_factory=LastProgress)
     next_of: tuple[str, int] | None = None
 
     @classmethod
-    def of(cls, context: Mapping[str, Any], *, keeps_looks: bool) -> SensorMemory:
+    def of(cls, context: Mapping[str, Any], *, keeps_polls: bool) -> SensorMemory:
         store = context.get("task_state_store")
         max_tries = context["ti"].max_tries if "ti" in context else None
-        memory = cls(store, max_tries, keeps_looks)
-        found = store.get(KEY) if store is not None else None
-        if isinstance(found, Mapping) and found.get("max_tries") == max_tries:  # a user can edit it in the UI
-            memory._read(found)
+        memory = cls(store, max_tries, keeps_polls)
+        value = store.get(KEY) if store is not None else None
+        if isinstance(value, Mapping) and value.get("max_tries") == max_tries:  # a user can edit it in the UI
+            memory._read(value)
         return memory
 
-    def _read(self, found: Mapping[str, Any]) -> None:
-        job_id, number = found.get("job_id"), found.get("next")
+    def _read(self, value: Mapping[str, Any]) -> None:
+        job_id, number = value.get("job_id"), value.get("next")
         if isinstance(job_id, str) and isinstance(number, int):
             self.next_of = (job_id, number)
-        if self.keeps_looks:
-            self.seen = LastProgress(_stillness(found), _stillness(found, "checkpoint_"))
+        if self.keeps_polls:
+            self.seen = LastProgress(_stall_detector(value), _stall_detector(value, "checkpoint_"))
 
-    def keep(self, look: JobPoll) -> None:
+    def keep(self, poll: JobPoll) -> None:
         """Write the changes that a later process has to know. Called after a poll that does not end the wait."""
-        seen = look.seen if self.keeps_looks else self.seen
-        if self.store is None or (seen, look.next_of) == (self.seen, self.next_of):
+        seen = poll.seen if self.keeps_polls else self.seen
+        if self.store is None or (seen, poll.next_of) == (self.seen, self.next_of):
             return
-        self.seen, self.next_of = seen, look.next_of
+        self.seen, self.next_of = seen, poll.next_of
         job_id, number = self.next_of or (None, None)
-        looks = {**_shown(seen.journal), **_shown(seen.checkpoint, "checkpoint_")} if self.keeps_looks else {}
-        given = {"max_tries": self.max_tries, "job_id": job_id, "next": number, **looks}
-        self.store.set(KEY, {name: value for name, value in given.items() if value is not None})
+        polls = {**_shown(seen.journal), **_shown(seen.checkpoint, "checkpoint_")} if self.keeps_polls else {}
+        values = {"max_tries": self.max_tries, "job_id": job_id, "next": number, **polls}
+        self.store.set(KEY, {name: value for name, value in values.items() if value is not None})
 
 
-def _shown(still: StallDetector, prefix: str = "") -> dict[str, Any]:
-    return {f"{prefix}mark": list(still.mark), f"{prefix}looks": still.looks}
+def _shown(detector: StallDetector, prefix: str = "") -> dict[str, Any]:
+    return {f"{prefix}mark": list(detector.mark), f"{prefix}looks": detector.polls}
 
 
-def _stillness(found: Mapping[str, Any], prefix: str = "") -> StallDetector:
-    mark, looks = found.get(f"{prefix}mark"), found.get(f"{prefix}looks")
-    return StallDetector(tuple(mark), looks) if isinstance(mark, list) and isinstance(looks, int) else StallDetector()
+def _stall_detector(value: Mapping[str, Any], prefix: str = "") -> StallDetector:
+    mark, polls = value.get(f"{prefix}mark"), value.get(f"{prefix}looks")
+    return StallDetector(tuple(mark), polls) if isinstance(mark, list) and isinstance(polls, int) else StallDetector()

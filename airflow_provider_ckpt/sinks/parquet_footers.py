@@ -7,7 +7,7 @@ from collections.abc import Collection
 from io import BytesIO
 from typing import Any
 
-from airflow_provider_ckpt.concurrency import each_at_once
+from airflow_provider_ckpt.concurrency import map_parallel
 from airflow_provider_ckpt.sinks.errors import StagedFileUnusableError
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -43,7 +43,7 @@ def read_footers(storage: Storage, files: Collection[tuple[str, int]]) -> list[A
 
     Raises the errors of :func:`parquet_rows`.
     """
-    return each_at_once(lambda file: _footer(storage, *file), list(files), _THREADS)
+    return map_parallel(lambda file: _footer(storage, *file), list(files), _THREADS)
 
 
 def _footer(storage: Storage, path: str, size: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from airflow_provider_ckpt.concurrency import each_at_once
+from airflow_provider_ckpt.concurrency import map_parallel
 from airflow_provider_ckpt.sinks.errors import StagedDataDamagedError, StagedFilesMissingError
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, is_data_file, staging_folder
 from airflow_provider_ckpt.sinks.sink import SinkContext
@@ -45,7 +45,7 @@ class StagingArea:
 
     def _existing_sizes(self, paths: Sequence[str]) -> dict[str, int]:
         """Return the bytes of the files that exist, by path."""
-        sizes = each_at_once(self._size, paths, self._storage.requests_at_once)
+        sizes = map_parallel(self._size, paths, self._storage.requests_at_once)
         return {path: size for path, size in zip(paths, sizes, strict=True) if size is not None}
 
     def _refuse_changed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from airflow_provider_ckpt.concurrency import each_at_once
+from airflow_provider_ckpt.concurrency import map_parallel
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.posix import ABSENT, TEMPORARY, sync_file, sync_folder, unlink
 from airflow_provider_ckpt.storage.writers import is_temporary_name, is_writer_gone, temporary_name
@@ -63,7 +63,7 @@ def sync_each(sync: Callable[[str], None], paths: Sequence[str]) -> None:
         except ABSENT:
             pass
 
-    each_at_once(sync_if_present, paths, _THREADS if len(paths) >= _MANY else 1)
+    map_parallel(sync_if_present, paths, _THREADS if len(paths) >= _MANY else 1)
 
 
 def collect_temporary(folder: str, older_than: float, deep: bool) -> int:

@@ -10,7 +10,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from airflow_provider_ckpt.concurrency import each_at_once
+from airflow_provider_ckpt.concurrency import map_parallel
 from airflow_provider_ckpt.storage.errors import (
     AlreadyExistsError,
     MoveConflictError,
@@ -227,7 +227,7 @@ class Storage(ABC):
                 return False
             return True
 
-        were_present = each_at_once(was_present, pairs, self.requests_at_once)
+        were_present = map_parallel(was_present, pairs, self.requests_at_once)
         return {source for (source, _), is_present in zip(pairs, were_present, strict=True) if not is_present}
 
     def full_uri(self, path: str = "") -> str:

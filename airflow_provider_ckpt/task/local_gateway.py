@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from airflow_provider_ckpt.concurrency import SideBySide
+from airflow_provider_ckpt.concurrency import TaskThreads
 from airflow_provider_ckpt.coordinator.protocol.commands import (
     AssignSplits,
     Command,
@@ -59,7 +59,7 @@ class LocalGateway:
         self._epoch, self._restarts = epoch, restarts
         self._tasks, self._on_crash = dict(tasks), on_crash
         self._replaced: list[Task] = []
-        self._side_by_side = SideBySide("ckpt-barriers")
+        self._side_by_side = TaskThreads("ckpt-barriers")
         self._crashed: list[Task] = []
         """Tasks whose failure was reported from here. Each is reported once, even if the run takes long to end."""
 

@@ -100,8 +100,8 @@ class WrappedStorage(Storage):
     def child(self, path: str) -> WrappedStorage:
         return self._wrap(self.inner.child(path))
 
-    def _same_content(self, one: str, other: str) -> bool:
-        return self.inner.read(one) == self.inner.read(other)
+    def _same_content(self, path: str, other_path: str) -> bool:
+        return self.inner.read(path) == self.inner.read(other_path)
 
 
 class CrashingStorage(WrappedStorage):
@@ -111,7 +111,6 @@ class CrashingStorage(WrappedStorage):
     because a dead process writes nothing.
 
     Args:
-        inner: The storage.
         at: The number of the verb, from 1; None for no crash.
         when: Before or after the verb's effect.
         verbs: A counter to share.
@@ -140,7 +139,6 @@ class LossyStorage(WrappedStorage):
     """A storage that loses the replies of the mutating verbs with the numbers ``lose``, after their effect (R17).
 
     Args:
-        inner: The storage.
         lose: Numbers of verbs, from 1.
         repeats: True if the client under the storage repeats the request, as botocore does. A creation is then answered
             with AlreadyExistsError. Otherwise StorageTransientError is raised.

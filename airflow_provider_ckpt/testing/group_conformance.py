@@ -232,13 +232,13 @@ def shown(*batches: int) -> list[list[Row]]:
     return [expected(ids_of(*batches))] * 2
 
 
-def joined(one: Handles, other: Handles) -> list[list[Handle]]:
-    return [[*first, *second] for first, second in zip(one, other, strict=True)]
+def joined(group: Handles, other_group: Handles) -> list[list[Handle]]:
+    return [[*first, *second] for first, second in zip(group, other_group, strict=True)]
 
 
 def together(sinks: Sequence[BoundSink], handles: Handles, checkpoint: int) -> list[int]:
     """Release the handles together and return the rows that each sink reports."""
-    shares = [ReleaseParticipant(sink, of) for sink, of in zip(sinks, handles, strict=True)]
+    shares = [ReleaseParticipant(sink, sink_handles) for sink, sink_handles in zip(sinks, handles, strict=True)]
     return [counts["rows"] for counts in sinks[0].release_together(shares, checkpoint)]
 
 

@@ -37,7 +37,7 @@ def at_once(releases: Sequence[Callable[[], object]]) -> None:
         except Exception as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=run, args=(one,)) for one in releases]
+    threads = [threading.Thread(target=run, args=(release,)) for release in releases]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -233,11 +233,11 @@ class SinkConformance(SuccessorConformance):
         kept = self.staged(spark, sink, 1, "a-1")
         orphan = self.staged(spark, sink, 2, "a-1")
         foreign = self.staged(spark, ready(target.bind(uid="other")), 2, "a-1")
-        told = sink.staged()
-        if told is None:
+        listed = sink.staged()
+        if listed is None:
             return
-        assert sorted(told) == sorted([kept["id"], orphan["id"]])
-        assert all(sum(sizes) > 0 for sizes in told.values())
+        assert sorted(listed) == sorted([kept["id"], orphan["id"]])
+        assert all(sum(sizes) > 0 for sizes in listed.values())
         sink.delete_staged([orphan["id"]])
         sink.delete_staged([orphan["id"]])
         assert target.staged() == sorted([kept["id"], foreign["id"]])

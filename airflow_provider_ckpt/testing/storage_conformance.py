@@ -57,9 +57,9 @@ class BatchConformance:
         for name in ("a", "b", "c"):
             storage.create(f"staged/{name}", name.encode())
         storage.create("out/b", b"others")
-        with pytest.raises(MoveConflictError) as told:
+        with pytest.raises(MoveConflictError) as raised:
             storage.move_all([(f"staged/{name}", f"out/{name}") for name in ("a", "b", "c")])
-        assert told.value.data["target"] == storage.full_uri("out/b")
+        assert raised.value.data["target"] == storage.full_uri("out/b")
         assert storage.read("out/b") == b"others"
         assert storage.read("staged/b") == b"b"
         storage.delete("out/b")
@@ -69,7 +69,7 @@ class BatchConformance:
 
 Fault = Literal["denied", "broken"]
 
-LOOKS: dict[str, Callable[[Storage], Any]] = {
+CALLS: dict[str, Callable[[Storage], Any]] = {
     "create": lambda storage: storage.create("d/new", b""),
     "create what is there": lambda storage: storage.create("d/x", b""),
     "replace": lambda storage: storage.replace("d/x", b"2"),
@@ -97,7 +97,7 @@ LOOKS: dict[str, Callable[[Storage], Any]] = {
     "delete_tree": lambda storage: storage.delete_tree("d"),
     "delete_tree of what is absent": lambda storage: storage.delete_tree("nowhere"),
 }
-TOLD: dict[Fault, tuple[type[Exception], ...]] = {
+ERRORS: dict[Fault, tuple[type[Exception], ...]] = {
     "denied": (StorageDeniedError, StorageReadOnlyError),
     "broken": (StorageTransientError,),
 }
@@ -117,17 +117,17 @@ class StorageConformance(BatchConformance):
         raise NotImplementedError
 
     @pytest.mark.parametrize("fault", ["denied", "broken"])
-    @pytest.mark.parametrize("verb", LOOKS)
+    @pytest.mark.parametrize("verb", CALLS)
     def test_an_error_is_not_an_absence(self, storage: Storage, verb: str, fault: Fault) -> None:
         failing = self.faulty(fault)
         if failing is None:
             pytest.skip("a dictionary of this process never fails")
         storage.create("d/x", b"1")
         storage.create("d/y/z", b"2")
-        there = storage.files("")
-        with failing, pytest.raises(TOLD[fault]):
-            LOOKS[verb](storage)
-        assert storage.files("") == there
+        files_before = storage.files("")
+        with failing, pytest.raises(ERRORS[fault]):
+            CALLS[verb](storage)
+        assert storage.files("") == files_before
         assert (storage.read("d/x"), storage.exists("d/new")) == (b"1", False)
 
     def test_what_was_created_is_read_back(self, storage: Storage) -> None:

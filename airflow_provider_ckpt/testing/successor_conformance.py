@@ -53,12 +53,12 @@ class SuccessorConformance(GroupConformance):
         """Identify a batch by its id, because another subtask may use the same number, and a slow one a lower
         number.
         """
-        given = [("a1.one", 7), ("a1.other", 7), ("a1.one", 9), ("a1.third", 5), ("a1.other", 9)]
-        one, other, ahead, behind, level = (
+        batches = [("a1.one", 7), ("a1.other", 7), ("a1.one", 9), ("a1.third", 5), ("a1.other", 9)]
+        first, second, ahead, behind, level = (
             stage(sink, self.frame(spark, *ids_of(batch)), number, attempt)
-            for batch, (attempt, number) in enumerate(given, start=1)
+            for batch, (attempt, number) in enumerate(batches, start=1)
         )
-        assert sink.release([one, other], 1)["rows"] == 4
+        assert sink.release([first, second], 1)["rows"] == 4
         for checkpoint, handle in enumerate((ahead, behind, level), start=2):
             assert sink.release([handle], checkpoint)["rows"] == 2
         assert target.rows(spark) == expected(ids_of(*range(1, 6)))
@@ -121,7 +121,7 @@ class SuccessorConformance(GroupConformance):
             crashed = _crashes(target.dying(at, when), handle, at)
             successor = target.bind()
             successor.prepare()
-            successor.collect_garbage({handle["id"]}, NOBODY)
+            successor.collect_garbage({handle["id"]}, NO_ATTEMPT)
             successor.release([handle], at)
             assert target.rows(spark) == expected(ids_of(*range(1, at + 1)))
             if not crashed:
@@ -132,9 +132,9 @@ class SuccessorConformance(GroupConformance):
         """Model the end of a job: all published output is released, and no attempt is alive."""
         first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
         sink.release([first], 1)
-        target.bind().collect_garbage({second["id"]}, NOBODY)
+        target.bind().collect_garbage({second["id"]}, NO_ATTEMPT)
         sink.release([second], 2)
-        target.bind().collect_garbage((), NOBODY)
+        target.bind().collect_garbage((), NO_ATTEMPT)
         target.bind().collect_garbage((), AttemptsExcept({"a1"}))
         assert target.rows(spark) == expected(ids_of(1, 2))
         assert target.bind().release([first, second], 3)["rows"] == 0
@@ -144,12 +144,12 @@ class SuccessorConformance(GroupConformance):
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         released, _ = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
-        told = sink.staged()
+        listed = sink.staged()
         sink.release([released], 1)
-        if told is None:
+        if listed is None:
             return
         assert sorted(sink.staged() or ()) == target.staged()
-        sink.delete_staged([*told])  # it was listed before the release
+        sink.delete_staged([*listed])  # it was listed before the release
         assert target.staged() == []
         assert target.rows(spark) == expected(ids_of(1))
         assert target.bind().last_released() == 1
@@ -160,23 +160,25 @@ class SuccessorConformance(GroupConformance):
         The garbage collection can only ask whether an attempt is alive.
         """
         target = target.shared()
-        others = [target.bind(job, uid) for job, uid in (("orders", "lake2"), ("orders2", "lake"), ("order", "s_lake"))]
-        mine = target.bind()
-        for sink in (mine, *others):
+        other_sinks = [
+            target.bind(job, uid) for job, uid in (("orders", "lake2"), ("orders2", "lake"), ("order", "s_lake"))
+        ]
+        own_sink = target.bind()
+        for sink in (own_sink, *other_sinks):
             sink.prepare()
-        foreign = [self.staged(spark, sink, batch) for batch, sink in enumerate(others, start=1)]
-        orphan = self.staged(spark, mine, 9)
-        assert mine.collect_garbage((), AttemptsExcept(())) == []
-        told = mine.staged()
-        assert told is None or list(told) == [orphan["id"]]
-        assert mine.collect_garbage((), AttemptsExcept({"a1"})) == [orphan["id"]]
+        foreign = [self.staged(spark, sink, batch) for batch, sink in enumerate(other_sinks, start=1)]
+        orphan = self.staged(spark, own_sink, 9)
+        assert own_sink.collect_garbage((), AttemptsExcept(())) == []
+        listed = own_sink.staged()
+        assert listed is None or list(listed) == [orphan["id"]]
+        assert own_sink.collect_garbage((), AttemptsExcept({"a1"})) == [orphan["id"]]
         assert target.staged() == sorted(handle["id"] for handle in foreign)
-        for sink, handle in zip(others, foreign, strict=True):
+        for sink, handle in zip(other_sinks, foreign, strict=True):
             assert sink.release([handle], 1)["rows"] == 2
         assert target.rows(spark) == expected(ids_of(1, 2, 3))
 
 
-NOBODY: Collection[str] = frozenset()
+NO_ATTEMPT: Collection[str] = frozenset()
 
 
 def _crashes(sink: BoundSink, handle: Handle, checkpoint: int) -> bool:

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
-_SURE = 3
+_CONFIRMING_POLLS = 3
 """Polls in a row that must find a task green whose subtask has not finished, because Airflow and the journal are not
 read at the same moment."""
 
@@ -37,16 +37,16 @@ class AbandonedSubtasks:
         self._tasks, self._states, self._journal = tasks, states, journal
         self._green: dict[str, int] = {}
 
-    def look(self) -> str | None:
+    def check(self) -> str | None:
         """Return why the run is hopeless, or None if it is not, as far as is known. Never raises."""
-        found = {name: state for task, state in self._states().items() if (name := self._tasks.get(task))}
-        lost = self._unfinished([name for name, state in found.items() if state in GIVEN_UP])
+        states = {name: state for task, state in self._states().items() if (name := self._tasks.get(task))}
+        lost = self._unfinished([name for name, state in states.items() if state in GIVEN_UP])
         if lost:
-            told = ", ".join(f"{name} ({found[name]})" for name in sorted(lost))
-            return f"Airflow no longer runs the tasks of some subtasks: {told}"
-        green = [name for name, state in found.items() if state == "success"]
+            shown = ", ".join(f"{name} ({states[name]})" for name in sorted(lost))
+            return f"Airflow no longer runs the tasks of some subtasks: {shown}"
+        green = [name for name, state in states.items() if state == "success"]
         self._green = {name: self._green.get(name, 0) + 1 for name in self._unfinished(green)}
-        sure = sorted(name for name, looks in self._green.items() if looks >= _SURE)
+        sure = sorted(name for name, polls in self._green.items() if polls >= _CONFIRMING_POLLS)
         if sure:
             return f"the tasks of {', '.join(sure)} have succeeded, and the job needs them again: clear the whole group"
         return None

@@ -37,18 +37,19 @@ class AwaitedMasterTrigger(GroupWaitTrigger):
         self.deployment = deployment
         self.epoch = epoch
         self.attempt = attempt
-        self._watched: MasterAvailableWatch | None = None
+        self._master_watch: MasterAvailableWatch | None = None
 
-    async def _look(self) -> WaitResult | None:
-        self._watched = self._watched or await self._watch()
-        return await in_thread(self._watched.look, root=self.root)
+    async def _poll(self) -> WaitResult | None:
+        self._master_watch = self._master_watch or await self._watch()
+        return await in_thread(self._master_watch.poll, root=self.root)
 
     async def _watch(self) -> MasterAvailableWatch:
         hook = await self._hook()
         every = max(1, round(ASK_EVERY / self.poll_interval))
-        comeback = MasterAvailable(self.deployment, self.epoch) if self.attempt is None else Preparation(self.attempt)
+        condition = MasterAvailable(self.deployment, self.epoch) if self.attempt is None else Preparation(self.attempt)
         return await in_thread(
-            lambda: MasterAvailableWatch(hook, self.job_id, comeback, self._asks(), every=every), root=self.root
+            lambda: MasterAvailableWatch(hook, self.job_id, condition, self._state_reader(), every=every),
+            root=self.root,
         )
 
 
@@ -73,7 +74,6 @@ class MasterAvailable:
         """Return why the wait is over, or None to wait on.
 
         Args:
-            state: The job in its journal.
             outbox: Messages of the JobMaster of ``state``.
             coordinate: Airflow's state of the JobMaster's task, None if it is not known. The caller must ask for it
                 before it reads the others. A job that ends in between is then over, not alone.
@@ -120,9 +120,7 @@ class MasterAvailableWatch:
     """Repeated poll for a JobMaster.
 
     Args:
-        hook: Hook of the root.
-        job_id: The job.
-        comeback: Decides whether the wait is over.
+        condition: Decides whether the wait is over.
         coordinate: Asks Airflow for the state of the JobMaster's task.
         every: Only each such poll asks Airflow, because the subtasks of all groups may wait at once.
     """
@@ -131,22 +129,22 @@ class MasterAvailableWatch:
         self,
         hook: CheckpointHook,
         job_id: str,
-        comeback: MasterAvailable | Preparation,
+        condition: MasterAvailable | Preparation,
         coordinate: Callable[[], str | None],
         *,
         every: int,
     ) -> None:
         self._storage, self._client = hook.storage(), hook.client(job_id)
-        self._comeback, self._coordinate, self._every = comeback, coordinate, every
-        self._looks = 0
+        self._condition, self._coordinate, self._every = condition, coordinate, every
+        self._polls = 0
 
-    def look(self) -> WaitResult | None:
+    def poll(self) -> WaitResult | None:
         """Return why the wait is over, or None to wait on. Blocks. Raises the errors of the storage and of a damaged
         journal."""
         from airflow_provider_ckpt.remote.leader_monitor import read_master
 
-        coordinate = self._coordinate() if self._looks % self._every == 0 else None
-        self._looks += 1
+        coordinate = self._coordinate() if self._polls % self._every == 0 else None
+        self._polls += 1
         state = self._client.look()
         outbox = read_master(self._storage, state) if state.deployment else None
-        return self._comeback.judge(state, outbox, coordinate)
+        return self._condition.judge(state, outbox, coordinate)

@@ -30,7 +30,6 @@ class CheckpointTrigger(BaseTrigger):
         stalled_after: See :class:`JobPoll`. In seconds.
         max_checkpoint_age: See :class:`JobPoll`. In seconds.
         job_task: ``{dag_id, run_id, task_id}`` of the task whose job it is, instead of the condition's ``job_id``.
-        ckpt_conn_id: Id of the connection of the root.
         root: URI of the root, overrides the connection's.
         poll_interval: Seconds between two polls.
     """
@@ -67,9 +66,9 @@ class CheckpointTrigger(BaseTrigger):
         shown = None
         try:
             await hook.asettings()
-            look = self._look(hook)
+            poll = self._job_poll(hook)
             while True:
-                verdict = await in_thread(look, root=hook.root_uri)
+                verdict = await in_thread(poll, root=hook.root_uri)
                 if verdict.outcome != "wait":
                     return verdict
                 if verdict.message != shown:
@@ -79,7 +78,7 @@ class CheckpointTrigger(BaseTrigger):
         except (TerminalError, AirflowException) as error:
             return Verdict("failed", str(error))
 
-    def _look(self, hook: CheckpointHook) -> JobPoll:
+    def _job_poll(self, hook: CheckpointHook) -> JobPoll:
         task = None if self.job_task is None else JobOfTask(**self.job_task)
         return JobPoll(
             hook,

@@ -81,12 +81,14 @@ class CheckpointCondition:
         shown = self._shown(state)
         if self._reached(state):
             return Verdict("reached", shown, self._result(state))
-        if (known := self._unknown_operator(state)) is not None:
-            hint = did_you_mean(self.finished or "", known)
-            return Verdict("failed", f"{shown}. It has no operator {self.finished!r}.{hint} It has: {listed(known)}")
+        if (operators := self._unknown_operator(state)) is not None:
+            hint = did_you_mean(self.finished or "", operators)
+            return Verdict(
+                "failed", f"{shown}. It has no operator {self.finished!r}.{hint} It has: {listed(operators)}"
+            )
         if self._is_timeless(state):
             return Verdict("failed", f"{shown}. {_TIMELESS}")
-        if self._hopeless(state):
+        if self._is_out_of_reach(state):
             return Verdict("failed", f"{shown}. It will not reach {self.wanted()}")
         return Verdict("wait", f"{shown}. Waiting for {self.wanted()}")
 
@@ -111,17 +113,19 @@ class CheckpointCondition:
         )
 
     def _shown_watermark(self, state: JobState) -> str:
-        come = self._watermark(state)
-        if come is None:
+        watermark = self._watermark(state)
+        if watermark is None:
             return "none yet"
-        return "at its end" if come == MAX_WATERMARK else _shown_time(come / 1000)
+        return "at its end" if watermark == MAX_WATERMARK else _shown_time(watermark / 1000)
 
     def _reached(self, state: JobState) -> bool:
         if self.checkpoint == "final" and (not state.has_finished or (self.released and state.has_unreleased)):
             return False
         if isinstance(self.checkpoint, int) and self._newest(state) < self.checkpoint:
             return False
-        if self.since is not None and not any(done.triggered_at >= self.since for done in self._done(state)):
+        if self.since is not None and not any(
+            completed.triggered_at >= self.since for completed in self._counted(state)
+        ):
             return False
         if self.finished is not None and not self._has_finished(state, self.finished):
             return False
@@ -130,9 +134,9 @@ class CheckpointCondition:
     def _newest(self, state: JobState) -> int:
         return state.last_released if self.released else state.last_completed
 
-    def _done(self, state: JobState) -> Iterator[CheckpointCompleted]:
+    def _counted(self, state: JobState) -> Iterator[CheckpointCompleted]:
         """Return the remembered checkpoints that count."""
-        return (done for number, done in state.checkpoints.items() if number <= self._newest(state))
+        return (completed for number, completed in state.checkpoints.items() if number <= self._newest(state))
 
     def _has_finished(self, state: JobState, uid: str) -> bool:
         """Return whether an operator has finished. All operators of a FINISHED job have. Otherwise a checkpoint after
@@ -141,19 +145,19 @@ class CheckpointCondition:
             return False
         if not self.released or (state.status is JobStatus.FINISHED and not state.has_unreleased):
             return True
-        later = (done for done in self._done(state) if done.checkpoint >= state.restored)
-        return any(done.operators.get(uid) == "finished" for done in later)
+        later = (completed for completed in self._counted(state) if completed.checkpoint >= state.restored)
+        return any(completed.operators.get(uid) == "finished" for completed in later)
 
     def _has_passed(self, state: JobState, instant: float) -> bool:
         """Return whether event time has reached ``instant``. All windows of a FINISHED job are closed."""
         if state.has_finished and not (self.released and state.has_unreleased):
             return True
-        come = self._watermark(state)
-        return come is not None and come >= instant * 1000
+        watermark = self._watermark(state)
+        return watermark is not None and watermark >= instant * 1000
 
     def _watermark(self, state: JobState) -> int | None:
         """Return the watermark of the newest checkpoint that counts. A restore takes back the ones before it."""
-        later = [done.checkpoint for done in self._done(state) if done.checkpoint >= state.restored]
+        later = [completed.checkpoint for completed in self._counted(state) if completed.checkpoint >= state.restored]
         return state.watermark(max(later)) if later else None
 
     def _is_timeless(self, state: JobState) -> bool:
@@ -164,10 +168,10 @@ class CheckpointCondition:
         """Return the job's operators if the awaited one is none of them, else None. A restart may add it."""
         if self.finished is None or self.wait_for_restart:
             return None
-        known = sorted(set(state.graph().operators))
-        return known if known and self.finished not in known else None
+        operators = sorted(set(state.graph().operators))
+        return operators if operators and self.finished not in operators else None
 
-    def _hopeless(self, state: JobState) -> bool:
+    def _is_out_of_reach(self, state: JobState) -> bool:
         """Return whether the job will not reach the condition by itself.
 
         A FINISHED job has released everything, or a driver is about to. In the second case completed checkpoints count,

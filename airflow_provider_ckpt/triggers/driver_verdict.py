@@ -23,7 +23,6 @@ class DriverVerdict:
     Args:
         outcome: ``failed`` means for good. ``retry`` means that another try may help. ``left`` means that the driver
             made room as requested, so its job is submitted again.
-        message: The finding, for the task's log.
         result: Where the job stands. None if that is not known.
     """
 
@@ -32,8 +31,8 @@ class DriverVerdict:
     result: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = each_text(asdict(self), one_line)
-        return found
+        fields: dict[str, Any] = each_text(asdict(self), one_line)
+        return fields
 
 
 def judge(
@@ -47,8 +46,6 @@ def judge(
     end.
 
     Args:
-        state: The job in its journal.
-        submission: How the driver was submitted.
         report: The cluster's answer, None if it was not asked. It must be older than ``state``, because an end that was
             journaled in between would be missed otherwise.
         was_asked_to_leave: True if the driver was asked to stop by a kill of its task, or to make room for another
@@ -57,17 +54,17 @@ def judge(
     shown = f"Job {state.job_id} is {state.status or 'not begun yet'}"
     if state.damage:
         return DriverVerdict("failed", f"The journal of job {state.job_id} is damaged: {'; '.join(state.damage)}")
-    told = _told(state)
+    result = _job_result(state)
     if state.status is not None and is_over(state, submission):
         return _ended(state, state.status, report, was_asked_to_leave)
     if report is None or not _is_over(report, submission):
         where = f". {report.message}" if report is not None else ""
-        return DriverVerdict("wait", f"{shown}{where}", told)
+        return DriverVerdict("wait", f"{shown}{where}", result)
     if is_overtaken(state, submission):
         return _overtaken(state, report, was_asked_to_leave)
-    left = "and no driver took the job" if state.epoch <= submission.after_epoch else "and the journal has no end"
-    why = f"{shown}, but its driver is gone, {left}. {report.message}"
-    return DriverVerdict("left" if was_asked_to_leave else "retry", why, told)
+    detail = "and no driver took the job" if state.epoch <= submission.after_epoch else "and the journal has no end"
+    message = f"{shown}, but its driver is gone, {detail}. {report.message}"
+    return DriverVerdict("left" if was_asked_to_leave else "retry", message, result)
 
 
 def is_own(state: JobState, submission: Submission) -> bool:
@@ -84,7 +81,7 @@ def is_overtaken(state: JobState, submission: Submission) -> bool:
     return state.epoch > submission.after_epoch and state.attempt != submission.attempt
 
 
-def is_unsure(state: JobState, submission: Submission) -> bool:
+def must_poll_cluster(state: JobState, submission: Submission) -> bool:
     """Return whether the cluster has to be polled at once.
 
     The driver is about to leave in these cases, and the cluster may start it once more.
@@ -101,19 +98,19 @@ def _is_over(report: ApplicationReport, submission: Submission) -> bool:
 def _ended(
     state: JobState, status: JobStatus, report: ApplicationReport | None, was_asked_to_leave: bool
 ) -> DriverVerdict:
-    shown, told = f"Job {state.job_id} is {status}", _told(state)
-    runs = report is not None and report.state is ApplicationState.RUNNING
-    if status is JobStatus.RESTARTING and report is not None and runs:
-        return DriverVerdict("wait", f"{shown}, and its driver is about to leave. {report.message}", told)
+    shown, result = f"Job {state.job_id} is {status}", _job_result(state)
+    is_running = report is not None and report.state is ApplicationState.RUNNING
+    if status is JobStatus.RESTARTING and report is not None and is_running:
+        return DriverVerdict("wait", f"{shown}, and its driver is about to leave. {report.message}", result)
     if was_asked_to_leave:
-        return DriverVerdict("left", f"{shown}: its driver was asked to leave, and did", told)
+        return DriverVerdict("left", f"{shown}: its driver was asked to leave, and did", result)
     if status is JobStatus.FAILED:
-        why = f"Job {state.job_id} failed for good: {cause_first(state.cause or 'unknown')}"
-        return DriverVerdict("failed", why, told)
+        message = f"Job {state.job_id} failed for good: {cause_first(state.cause or 'unknown')}"
+        return DriverVerdict("failed", message, result)
     if status.ended_well:
-        return DriverVerdict("succeeded", shown, told)
-    why = f"Job {state.job_id}: {cause_first(state.cause or 'its run failed')}. A retry resumes it"
-    return DriverVerdict("retry", why, told)
+        return DriverVerdict("succeeded", shown, result)
+    message = f"Job {state.job_id}: {cause_first(state.cause or 'its run failed')}. A retry resumes it"
+    return DriverVerdict("retry", message, result)
 
 
 def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: bool) -> DriverVerdict:
@@ -122,17 +119,17 @@ def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: b
     A retry would take the job back from a driver that runs it. A driver that only released (`ckpt release`) does not
     run it.
     """
-    told, by = _told(state), f"epoch {state.epoch}, attempt {state.attempt}"
+    result, owner = _job_result(state), f"epoch {state.epoch}, attempt {state.attempt}"
     if was_asked_to_leave:
-        return DriverVerdict("left", f"Job {state.job_id}: another driver has taken it over ({by})", told)
+        return DriverVerdict("left", f"Job {state.job_id}: another driver has taken it over ({owner})", result)
     if state.status is JobStatus.FINISHED:
-        return DriverVerdict("succeeded", f"Job {state.job_id} is FINISHED, by another driver ({by})", told)
+        return DriverVerdict("succeeded", f"Job {state.job_id} is FINISHED, by another driver ({owner})", result)
     if state.status is JobStatus.RESTARTING:
-        return DriverVerdict("retry", f"Job {state.job_id} is RESTARTING ({by}). {report.message}", told)
-    return DriverVerdict("failed", f"Job {state.job_id}: another driver has taken it over ({by})", told)
+        return DriverVerdict("retry", f"Job {state.job_id} is RESTARTING ({owner}). {report.message}", result)
+    return DriverVerdict("failed", f"Job {state.job_id}: another driver has taken it over ({owner})", result)
 
 
-def _told(state: JobState) -> dict[str, Any]:
+def _job_result(state: JobState) -> dict[str, Any]:
     """Return the job's state in the form of a task's result."""
     return {
         "job_id": state.job_id,

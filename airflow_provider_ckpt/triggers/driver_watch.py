@@ -9,7 +9,7 @@ from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, ApplicationStatus, Submission
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.printable import one_line
-from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict, is_own, is_unsure, judge
+from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict, is_own, judge, must_poll_cluster
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient
@@ -23,10 +23,6 @@ class DriverWatch:
     It blocks and is for one thread at a time. It writes nothing, except in :meth:`ask_to_leave`.
 
     Args:
-        hook: Hook of the root.
-        job_id: The job.
-        submission: How the driver was submitted.
-        status: Asks the cluster.
         every: Polls in a row without a new journal entry after which the cluster is asked.
         leaving: True if the driver must make room. It is asked to leave as soon as it has the job, and any end is
             ``left``.
@@ -47,19 +43,22 @@ class DriverWatch:
         self._every, self._leaving = every, leaving
         self._client: JobClient | None = None
         self._mark: tuple[int, int] | None = None
-        self._still = 0
-        self._asked: int | None = None
+        self._unchanged_polls = 0
+        self._asked_epoch: int | None = None
 
-    def look(self, *, asks: bool = False) -> DriverVerdict:
-        """Poll once and judge the driver. ``asks`` polls the cluster, too. Raises the errors of the root and the
-        journal's format."""
+    def poll(self, *, asks_cluster: bool = False) -> DriverVerdict:
+        """Poll the journal once and judge the driver. Raises the errors of the root and the journal's format."""
         try:
             state = self.state()
-            report = self._report() if asks or self._is_due(state) or is_unsure(state, self.submission) else None
+            report = (
+                self._report()
+                if asks_cluster or self._is_due(state) or must_poll_cluster(state, self.submission)
+                else None
+            )
             if report is not None:
                 state = self.state()  # read again, to see entries from before the end that the cluster reports
-            if self._leaving and self._asked != state.epoch and self.ask_to_leave(state):
-                self._asked = state.epoch
+            if self._leaving and self._asked_epoch != state.epoch and self.ask_to_leave(state):
+                self._asked_epoch = state.epoch
             verdict = judge(state, self.submission, report, was_asked_to_leave=self._was_asked_to_leave(state))
         except TransientError as error:
             return DriverVerdict("wait", str(error))
@@ -81,15 +80,15 @@ class DriverWatch:
         """Return whether the cluster must be polled. It need not while the journal grows, because the driver lives
         then."""
         mark = (state.epoch, state.position)
-        self._still = self._still + 1 if mark == self._mark else 0
+        self._unchanged_polls = self._unchanged_polls + 1 if mark == self._mark else 0
         self._mark = mark
-        return self._still > 0 and self._still % self._every == 0
+        return self._unchanged_polls > 0 and self._unchanged_polls % self._every == 0
 
     def _report(self) -> ApplicationReport:
         report = self._status.report(self.submission)
         if report.state in (ApplicationState.RUNNING, ApplicationState.ENDED):
-            found = self.submission.application_id or report.application_id
-            self.submission = replace(self.submission, is_seen=True, application_id=found)
+            application_id = self.submission.application_id or report.application_id
+            self.submission = replace(self.submission, is_seen=True, application_id=application_id)
         elif report.state is ApplicationState.GONE and not self.submission.is_forgettable:
             doubt = "It was never seen there: does this ask the cluster that the driver was submitted to?"
             return replace(report, message=f"{report.message}. {doubt}")

@@ -43,26 +43,28 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
         self.attempt = attempt
         self.subtasks = [str(subtask) for subtask in subtasks]
         self.deployment = deployment
-        self._kept = ResultRetention(attempt, subtasks, deployment)
-        self._looks: GroupPolls | None = None
+        self._retention = ResultRetention(attempt, subtasks, deployment)
+        self._polls: GroupPolls | None = None
 
-    async def _look(self) -> WaitResult | None:
-        self._looks = self._looks or await self._group_looks()
-        reading = await self._looks.reading(shared_age(self.poll_interval))
+    async def _poll(self) -> WaitResult | None:
+        self._polls = self._polls or await self._group_polls()
+        reading = await self._polls.reading(shared_age(self.poll_interval))
         if not is_whole(reading.state):
             problem = "; ".join(reading.state.damage) or "it is not there"
-            self._say(f"The journal of job {self.job_id} cannot be read now: {problem}")
-        return self._kept.judge(reading)
+            self._log_once(f"The journal of job {self.job_id} cannot be read now: {problem}")
+        return self._retention.judge(reading)
 
-    async def _group_looks(self) -> GroupPolls:
+    async def _group_polls(self) -> GroupPolls:
         hook, ti = await self._hook(), self.task_instance
         run = (None, None) if ti is None else (ti.dag_id, ti.run_id)
         key = (self.ckpt_conn_id, self.root, self.job_id, self.coordinate, *run)
-        looks = _SHARED.get(key)
-        if looks is None:
+        polls = _SHARED.get(key)
+        if polls is None:
             client = await in_thread(lambda: hook.client(self.job_id), root=self.root)
-            looks = _SHARED.setdefault(key, GroupPolls(client.look, self._asks(), root=self.root, clock=self._clock))
-        return looks
+            polls = _SHARED.setdefault(
+                key, GroupPolls(client.look, self._state_reader(), root=self.root, clock=self._clock)
+            )
+        return polls
 
 
 def shared_age(poll_interval: float) -> float:
@@ -94,25 +96,24 @@ class GroupPolls:
     """Shared polls of one job, for one event loop.
 
     Args:
-        look: Reads the journal. Blocks. Called in one thread at a time, of the threads of ``root``.
-        coordinate: Asks Airflow for the state of the JobMaster's task. Called like ``look``.
-        root: URI of the root.
+        read_job: Reads the journal. Blocks. Called in one thread at a time, of the threads of ``root``.
+        coordinate: Asks Airflow for the state of the JobMaster's task. Called like ``read_job``.
         clock: Seconds of a clock that never goes back.
     """
 
     def __init__(
         self,
-        look: Callable[[], JobState],
+        read_job: Callable[[], JobState],
         coordinate: Callable[[], str | None],
         *,
         root: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._look, self._coordinate, self._root, self._clock = look, coordinate, root, clock
-        self._made: asyncio.Future[Reading] | None = None
+        self._read_job, self._coordinate, self._root, self._clock = read_job, coordinate, root, clock
+        self._reading: asyncio.Future[Reading] | None = None
         self._begun_at = 0.0
         self._asked_at: float | None = None
-        self._said: str | None = None
+        self._answer: str | None = None
         self._answers = 0
 
     async def reading(self, age: float) -> Reading:
@@ -120,25 +121,25 @@ class GroupPolls:
 
         Raises the error of the poll. A failed poll is not repeated sooner, either.
         """
-        if self._made is None or (self._made.done() and self._clock() - self._begun_at >= age):
+        if self._reading is None or (self._reading.done() and self._clock() - self._begun_at >= age):
             self._begun_at = self._clock()
-            self._made = asyncio.ensure_future(in_thread(self._read, root=self._root))
-            self._made.add_done_callback(_seen)
-        return await asyncio.shield(self._made)  # so that the end of one trigger does not end the poll for others
+            self._reading = asyncio.ensure_future(in_thread(self._read, root=self._root))
+            self._reading.add_done_callback(_retrieve_error)
+        return await asyncio.shield(self._reading)  # so that the end of one trigger does not end the poll for others
 
     def _read(self) -> Reading:
         now = self._clock()
         if self._asked_at is None or now - self._asked_at >= ASK_EVERY:
-            self._asked_at, said = now, self._coordinate()
-            if said is not None:
-                self._said, self._answers = said, self._answers + 1
-        return Reading(self._look(), self._said, self._answers)
+            self._asked_at, answer = now, self._coordinate()
+            if answer is not None:
+                self._answer, self._answers = answer, self._answers + 1
+        return Reading(self._read_job(), self._answer, self._answers)
 
 
-def _seen(made: asyncio.Future[Reading]) -> None:
+def _retrieve_error(poll: asyncio.Future[Reading]) -> None:
     """Take note of the error of a poll whose trigger may be gone, so that asyncio does not log it."""
-    if not made.cancelled():
-        made.exception()
+    if not poll.cancelled():
+        poll.exception()
 
 
 class ResultRetention:
@@ -149,11 +150,10 @@ class ResultRetention:
 
         Args:
             attempt: Name of the waiting task in the journal.
-            subtasks: The subtasks.
             deployment: Deployment in which they finished. 0 if it is over.
         """
         self._attempt, self._subtasks, self._deployment = attempt, frozenset(subtasks), deployment
-        self._given_up: int | None = None
+        self._gone_at_answer: int | None = None
 
     def judge(self, reading: Reading) -> WaitResult | None:
         """Return why the wait is over, or None to wait on. A job that is being prepared, or a damaged journal, shows
@@ -170,18 +170,18 @@ class ResultRetention:
             if state.deployment > self._deployment and not self._subtasks <= state.finished:
                 again = ", ".join(sorted(self._subtasks - state.finished))
                 return WaitResult(f"{again} has to run again, in the deployment of epoch {state.deployment}")
-        if self._is_given_up(reading):
+        if self._has_master_gone(reading):
             return WaitResult(f"the task that runs the JobMaster is {reading.coordinate}", is_alone=True)
         return None
 
-    def _is_given_up(self, reading: Reading) -> bool:
+    def _has_master_gone(self, reading: Reading) -> bool:
         """Return whether two answers of Airflow in a row say that the JobMaster's task has ended.
 
         One is not enough. A task that a user marked a moment ago may be about to stop the job, and the tasks of a
         STOPPED job succeed.
         """
         if reading.coordinate not in (*GIVEN_UP, "success"):
-            self._given_up = None
-        elif self._given_up is None:
-            self._given_up = reading.answer
-        return self._given_up is not None and reading.answer > self._given_up
+            self._gone_at_answer = None
+        elif self._gone_at_answer is None:
+            self._gone_at_answer = reading.answer
+        return self._gone_at_answer is not None and reading.answer > self._gone_at_answer

@@ -41,7 +41,7 @@ def is_twin_of(mine: str, attempt: str) -> bool:
     return is_same and int(theirs["number"]) <= int(own["number"])
 
 
-def asked_to_stop(client: JobClient, mine: str) -> bool:
+def ask_to_stop(client: JobClient, mine: str) -> bool:
     """Ask the job to stop, and return False if its JobMaster of ``mine`` may still come.
 
     A job that is over or that another Dag run has is not asked. Blocks. Raises the storage's errors.

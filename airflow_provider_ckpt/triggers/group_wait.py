@@ -28,10 +28,7 @@ class GroupWaitTrigger(BaseTrigger):
     cost the task a try.
 
     Args:
-        job_id: The job.
         coordinate: Id of the task that runs the JobMaster.
-        ckpt_conn_id: Id of the connection of the root.
-        root: URI of the root.
         poll_interval: Seconds between two polls.
     """
 
@@ -61,17 +58,17 @@ class GroupWaitTrigger(BaseTrigger):
     async def _wait(self) -> WaitResult:
         while True:
             try:
-                over = await self._look()
-                if over is not None:
-                    return over
+                result = await self._poll()
+                if result is not None:
+                    return result
             except (TerminalError, AirflowNotFoundException) as error:
                 return WaitResult(str(error), is_blind=True)  # the worker decides, because it may have better access
             except Exception as error:  # from Airflow's API or from a file system
-                self._say(f"Job {self.job_id} cannot be read ({type(error).__name__}): {error}")
+                self._log_once(f"Job {self.job_id} cannot be read ({type(error).__name__}): {error}")
             await self._sleep(self.poll_interval)
 
     @abstractmethod
-    async def _look(self) -> WaitResult | None:
+    async def _poll(self) -> WaitResult | None:
         """Return why the wait is over, or None to wait on. Raises the errors of the storage and of a bad connection."""
 
     async def _hook(self) -> CheckpointHook:
@@ -80,7 +77,7 @@ class GroupWaitTrigger(BaseTrigger):
         await hook.asettings()
         return hook
 
-    def _asks(self) -> Callable[[], str | None]:
+    def _state_reader(self) -> Callable[[], str | None]:
         """Return a function that asks Airflow for the state of the JobMaster's task.
 
         It answers None under ``dag.test()``, which does not give the trigger its task instance.
@@ -91,7 +88,7 @@ class GroupWaitTrigger(BaseTrigger):
         siblings = Siblings.of(ti, "")
         return lambda: siblings.state(coordinate)
 
-    def _say(self, message: str) -> None:
+    def _log_once(self, message: str) -> None:
         """Log a message once, until another one comes."""
         if message != self._shown:
             self._shown = message

@@ -23,7 +23,7 @@ from airflow_provider_ckpt.remote.master_host import MasterHost
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.triggers.abandoned_subtasks import AbandonedSubtasks
-from airflow_provider_ckpt.triggers.group_attempt import asked_to_stop, is_of_group, is_twin_of
+from airflow_provider_ckpt.triggers.group_attempt import ask_to_stop, is_of_group, is_twin_of
 from airflow_provider_ckpt.triggers.master_verdict import MasterRestartPolicy, MasterVerdict
 from airflow_provider_ckpt.triggers.siblings import OVER, Siblings, state_of_task
 from airflow_provider_ckpt.triggers.spark_application import SETTLING
@@ -63,10 +63,7 @@ class JobMasterTrigger(BaseTrigger):
     a trigger again in a triggerer that still has it.
 
     Args:
-        job_id: The job.
         options: :class:`RunOptions` as JSON.
-        ckpt_conn_id: Id of the connection of the root.
-        root: URI of the root.
         group_id: Airflow's id of the group.
         tasks: Subtask or vertex of each task, by its key in :meth:`Siblings.states`.
         timing: A :class:`Timing` as JSON.
@@ -94,7 +91,7 @@ class JobMasterTrigger(BaseTrigger):
         self.tasks = tasks
         self.timing = timing
         self._host: MasterHost | None = None
-        self._ended, self._stops = asyncio.Event(), False
+        self._ended, self._is_stopping = asyncio.Event(), False
         self._last: StatusLine | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -102,21 +99,21 @@ class JobMasterTrigger(BaseTrigger):
         return path, {name: getattr(self, name) for name in _NAMES}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        begun = time.monotonic()
+        started_at = time.monotonic()
         verdict = await self._verdict()
-        await self._sleep(max(0.0, SETTLING - (time.monotonic() - begun)))
+        await self._sleep(max(0.0, SETTLING - (time.monotonic() - started_at)))
         yield TriggerEvent(verdict.to_json())  # type: ignore[no-untyped-call]
 
     async def _verdict(self) -> MasterVerdict:
-        failing = MasterRestartPolicy(self._timing.silence)
+        restart_policy = MasterRestartPolicy(self._timing.silence)
         while True:
             try:
                 hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
                 redact = (await hook.asettings()).redact
-                verdict = await self._in_turn(partial(self._over, hook)) or await self._coordinate(hook)
+                verdict = await self._with_slot(partial(self._journaled_end, hook)) or await self._coordinate(hook)
                 if verdict.exit_code is ExitCode.REFUSED:  # the job's end may have been journaled meanwhile
-                    over = await self._in_turn(partial(self._over, hook))
-                    verdict = over or verdict
+                    job_end = await self._with_slot(partial(self._journaled_end, hook))
+                    verdict = job_end or verdict
             except (TerminalError, AirflowNotFoundException) as error:
                 return MasterVerdict.of_error(error)
             except Exception as error:  # from Airflow's API or a file system: raising it would cost the task a try
@@ -126,7 +123,7 @@ class JobMasterTrigger(BaseTrigger):
             final = await self._stand_by(hook, verdict) if verdict.is_fenced else verdict
             if final is None:
                 continue
-            if not failing.may_go_on(final, await self._in_turn(partial(self._state, hook))):
+            if not restart_policy.may_restart(final, await self._with_slot(partial(self._state, hook))):
                 return final.redacted(redact)
             self.log.warning("Job %s: the JobMaster restarts: %s", self.job_id, redact(final.message))
             await self._sleep(RETRY)
@@ -138,7 +135,7 @@ class JobMasterTrigger(BaseTrigger):
         except CkptError:
             return None
 
-    def _over(self, hook: CheckpointHook) -> MasterVerdict | None:
+    def _journaled_end(self, hook: CheckpointHook) -> MasterVerdict | None:
         """Return the end of the job if the journal has it, but no JobMaster of this task could report it."""
         state = hook.client(self.job_id).look()
         is_over = state.status is not None and not state.deployment
@@ -151,15 +148,15 @@ class JobMasterTrigger(BaseTrigger):
         return Timing(**self.timing)
 
     @property
-    def _turns(self) -> FairSemaphore:
+    def _slots(self) -> FairSemaphore:
         return _LOCAL if Timing.of(self.root).poll == LOCAL_POLL else _REMOTE
 
-    async def _in_turn(self, function: Callable[[], _Result]) -> _Result:
+    async def _with_slot(self, function: Callable[[], _Result]) -> _Result:
         """Run a function in a thread when it is this trigger's turn. A triggerer that starts has hundreds of triggers
         at once."""
 
         def work() -> _Result:
-            with self._turns:
+            with self._slots:
                 return function()
 
         return await in_thread(work, root=self.root)
@@ -182,31 +179,31 @@ class JobMasterTrigger(BaseTrigger):
                 loop.call_soon_threadsafe(ended.set)
 
         self._last, options = None, RunOptions.from_json(self.options)
-        client = await self._in_turn(partial(hook.client, self.job_id))
+        client = await self._with_slot(partial(hook.client, self.job_id))
         watch = AbandonedSubtasks(self.tasks, self._siblings().states, client.look)
-        self._host = host = MasterHost(self._runs(hook.settings(), options), on_end)
+        self._host = host = MasterHost(self._master_runner(hook.settings(), options), on_end)
         try:
             await in_thread(host.start, root=self.root)  # in a thread, because it waits until the new thread has begun
-            while not await _within(ended, WATCH):
-                hopeless = await in_thread(watch.look, root=self.root) if host.has_vacancies else None
-                if hopeless is not None:
-                    host.give_up(hopeless)
+            while not await _is_set_within(ended, WATCH):
+                cause = await in_thread(watch.check, root=self.root) if host.has_vacancies else None
+                if cause is not None:
+                    host.give_up(cause)
         except Exception:
             host.abandon()
             raise
         return MasterVerdict.of(codes[0], self._last, host.abandoned)
 
-    def _runs(self, location: Location, options: RunOptions) -> Callable[[OnMaster], ExitCode]:
-        def see(line: StatusLine) -> None:
-            self._last = told = line.redacted(location.redact)
-            log_status(self.log, told)
+    def _master_runner(self, location: Location, options: RunOptions) -> Callable[[OnMaster], ExitCode]:
+        def report(line: StatusLine) -> None:
+            self._last = shown = line.redacted(location.redact)
+            log_status(self.log, shown)
 
         def run(on_master: OnMaster) -> ExitCode:
             from airflow_provider_ckpt.remote.master import RemoteJob, run_master
 
             timing = replace(self._timing, rest=REST)  # because most of hundreds of JobMasters idle
-            remote = RemoteJob(None, options, location, timing, self._turns)
-            return run_master(remote, see, on_master)
+            remote = RemoteJob(None, options, location, timing, self._slots)
+            return run_master(remote, report, on_master)
 
         return run
 
@@ -244,29 +241,31 @@ class JobMasterTrigger(BaseTrigger):
         After a clear, or if another triggerer takes over, the job is not asked, because the next JobMaster coordinates
         the same workers.
         """
-        until = time.monotonic() + _GRACE
+        deadline = time.monotonic() + _GRACE
         while True:
             try:
                 state = await in_thread(lambda: state_of_task(self.task_instance))
                 if state not in OVER:
                     self.log.info("The task is %s: its job continues", state)
                     return
-                if await self._is_asked_to_stop():
+                if await self._ask_to_stop():
                     break
             except Exception as error:
                 self.log.warning("Job %s was not asked to stop: %s: %s", self.job_id, type(error).__name__, error)
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 return
             await self._sleep(_KILL_PAUSE)
-        self._stops = True
+        self._is_stopping = True
         self.log.info("The task is %s: its job is asked to stop", state)
-        left = "has stopped" if await _within(self._ended, until - time.monotonic()) else "is still stopping"
-        self.log.info("The job %s", left)
+        progress = (
+            "has stopped" if await _is_set_within(self._ended, deadline - time.monotonic()) else "is still stopping"
+        )
+        self.log.info("The job %s", progress)
 
-    async def _is_asked_to_stop(self) -> bool:
+    async def _ask_to_stop(self) -> bool:
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         await hook.asettings()
-        return await in_thread(lambda: asked_to_stop(hook.client(self.job_id), self._attempt), root=self.root)
+        return await in_thread(lambda: ask_to_stop(hook.client(self.job_id), self._attempt), root=self.root)
 
     async def cleanup(self) -> None:
         """Abandon the JobMaster, unless it is stopping its job. Airflow calls this after the end of :meth:`run`.
@@ -274,11 +273,11 @@ class JobMasterTrigger(BaseTrigger):
         This includes the shutdown of the triggerer. The next triggerer then claims the job, as after a kill of this
         one. A stop takes no longer than a checkpoint may.
         """
-        if self._host is not None and not self._stops:
+        if self._host is not None and not self._is_stopping:
             self._host.abandon()
 
 
-async def _within(event: asyncio.Event, seconds: float) -> bool:
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
     """Return whether the event was set within ``seconds``."""
     with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
-from airflow_provider_ckpt.triggers.stall_detector import LastProgress, StallDetector, patience
+from airflow_provider_ckpt.triggers.stall_detector import LastProgress, StallDetector, stall_limit
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient
@@ -23,12 +23,10 @@ class JobPoll:
     """Repeated poll of a job. The calls must be at least ``interval`` seconds apart. A silent storage ends no wait.
 
     Args:
-        hook: Hook of the root.
-        condition: The condition for which the caller waits.
         interval: Seconds between two polls.
         task: The task whose job it is, instead of ``condition.job_id``.
         stalled_after: Seconds without a new journal entry after which the wait for a job without a visible driver
-            fails. None: :func:`patience` decides.
+            fails. None: :func:`stall_limit` decides.
         max_checkpoint_age: Seconds without a new checkpoint after which the wait fails, even if a driver runs the job.
             None: no limit.
         seen: What an earlier process saw.
@@ -48,7 +46,7 @@ class JobPoll:
         seen: LastProgress | None = None,
         next_of: tuple[str, int] | None = None,
     ) -> None:
-        self._hook, self._asked, self._task = hook, condition, task
+        self._hook, self._given_condition, self._task = hook, condition, task
         self._interval, self._stalled_after, self._max_age = interval, stalled_after, max_checkpoint_age
         self._client: JobClient | None = None
         self.condition = condition
@@ -62,24 +60,24 @@ class JobPoll:
             InvalidTaskArgumentError: the arguments name no job.
             TerminalError: the root or the journal's format cannot be used. Errors of the connection are raised, too.
         """
-        found = None if self._task is None else self._task.find()
-        if found is not None and found.job_id is None:
-            return self._of_task(Verdict("wait", f"Task {self._task_id} has not begun"), found)
-        if found is not None and found.job_id is not None:
-            self._follow(found.job_id)
+        job = None if self._task is None else self._task.find()
+        if job is not None and job.job_id is None:
+            return self._with_task_state(Verdict("wait", f"Task {self._task_id} has not begun"), job)
+        if job is not None and job.job_id is not None:
+            self._follow(job.job_id)
         try:
             state = self._state()
         except TransientError as error:
             return Verdict("wait", str(error))
         verdict = self.condition.judge(state)
-        if found is not None and verdict.outcome == "wait":
-            verdict = self._of_task(verdict, found, has_stopped=state.status is JobStatus.STOPPED)
+        if job is not None and verdict.outcome == "wait":
+            verdict = self._with_task_state(verdict, job, has_stopped=state.status is JobStatus.STOPPED)
         if verdict.outcome != "wait":
             return verdict
         self.seen = self.seen.after(state, released=self.condition.released)
         if self._max_age is not None and (overdue := self._overdue(state, self._max_age)) is not None:
             return overdue
-        return self._given_up(state) if self._is_stalled(state, found) else verdict
+        return self._stalled_verdict(state) if self._is_stalled(state, job) else verdict
 
     def _state(self) -> JobState:
         """Return the job's state from the journal. Raises the storage's errors."""
@@ -100,10 +98,10 @@ class JobPoll:
     def _follow(self, job_id: str) -> None:
         """Follow the task to its job. After a clear it may run another job than before."""
         if job_id != self.condition.job_id:
-            self.condition = replace(self._asked, job_id=job_id)
+            self.condition = replace(self._given_condition, job_id=job_id)
             self._client, self.seen = None, self.seen if self._client is None else LastProgress()
 
-    def _of_task(self, verdict: Verdict, found: FoundJob, *, has_stopped: bool = False) -> Verdict:
+    def _with_task_state(self, verdict: Verdict, job: FoundJob, *, has_stopped: bool = False) -> Verdict:
         """Return the verdict with regard to the task that runs the job.
 
         If the job has STOPPED, a task that Airflow retries will resume it. A task that succeeded will not. The next Dag
@@ -111,23 +109,23 @@ class JobPoll:
         """
         if self.condition.wait_for_restart:
             return verdict
-        if found.is_over:
-            return Verdict("failed", f"Task {self._task_id} is {found.state}. {verdict.message}")
-        if found.job_id is None and found.state == "success":
+        if job.is_over:
+            return Verdict("failed", f"Task {self._task_id} is {job.state}. {verdict.message}")
+        if job.job_id is None and job.state == "success":
             return Verdict("failed", f"Task {self._task_id} succeeded without a job id, so it runs no job")
-        if has_stopped and found.state == "success":
+        if has_stopped and job.state == "success":
             return Verdict("failed", f"Task {self._task_id} succeeded, so it resumes nothing. {verdict.message}")
         return verdict
 
-    def _is_stalled(self, state: JobState, found: FoundJob | None) -> bool:
-        if self.condition.wait_for_restart or (found is not None and found.is_run):
+    def _is_stalled(self, state: JobState, job: FoundJob | None) -> bool:
+        if self.condition.wait_for_restart or (job is not None and job.is_run):
             return False
         alive = is_alive(state.worker)
-        limit = self._stalled_after if self._stalled_after is not None and not alive else patience(state, alive)
+        limit = self._stalled_after if self._stalled_after is not None and not alive else stall_limit(state, alive)
         return limit is not None and self._seconds(self.seen.journal) >= limit
 
-    def _seconds(self, still: StallDetector) -> float:
-        return still.looks * self._interval
+    def _seconds(self, detector: StallDetector) -> float:
+        return detector.polls * self._interval
 
     def _overdue(self, state: JobState, max_age: float) -> Verdict | None:
         """Return the failure if no checkpoint came for ``max_age`` seconds, else None.
@@ -140,11 +138,11 @@ class JobPoll:
         seconds = self._seconds(self.seen.checkpoint)
         if seconds < max_age:
             return None
-        done = "released" if self.condition.released else "completed"
-        found = self.condition.judge(state).message
-        return Verdict("failed", f"No checkpoint was {done} for {round(seconds)} s (max_checkpoint_age). {found}")
+        action = "released" if self.condition.released else "completed"
+        shown = self.condition.judge(state).message
+        return Verdict("failed", f"No checkpoint was {action} for {round(seconds)} s (max_checkpoint_age). {shown}")
 
-    def _given_up(self, state: JobState) -> Verdict:
+    def _stalled_verdict(self, state: JobState) -> Verdict:
         seconds, status = round(self._seconds(self.seen.journal)), state.status or "not RUNNING yet"
         driver = "is gone" if is_alive(state.worker) is False else f"on {state.worker.host or 'a host unknown'}"
         return Verdict(

@@ -23,8 +23,6 @@ class MasterVerdict:
 
     Args:
         code: Name of an :class:`ExitCode`.
-        kind: Kind of the last status line.
-        message: Message of the last status line.
         abandoned: Why the JobMaster had to give up the run. None if it did not.
     """
 
@@ -35,8 +33,8 @@ class MasterVerdict:
 
     @classmethod
     def of(cls, code: ExitCode, last: StatusLine | None, abandoned: str | None) -> MasterVerdict:
-        told = last or StatusLine(code.line_kind, f"the JobMaster has ended without a status line ({code.name})")
-        return cls(code.name, str(told.kind), told.message, abandoned)
+        line = last or StatusLine(code.line_kind, f"the JobMaster has ended without a status line ({code.name})")
+        return cls(code.name, str(line.kind), line.message, abandoned)
 
     @classmethod
     def of_error(cls, error: Exception) -> MasterVerdict:
@@ -87,7 +85,7 @@ class MasterRestartPolicy:
         self._since: float | None = None
         self._completed = -1
 
-    def may_go_on(self, verdict: MasterVerdict, state: JobState | None) -> bool:
+    def may_restart(self, verdict: MasterVerdict, state: JobState | None) -> bool:
         """Return whether to restart the JobMaster. A run that has ended, or was given up, is not restarted.
 
         ``state`` is the job's, None if it cannot be read.

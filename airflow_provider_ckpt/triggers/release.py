@@ -38,15 +38,11 @@ class ReleaseEvent:
     are lost or sent twice.
 
     Args:
-        job_id: The job.
-        checkpoint: Number of the checkpoint.
         after: Checkpoint of the event before, 0 for the first one.
         kind: checkpoint, savepoint or final. None if the journal no longer has it.
         released_at: Epoch seconds of the release, by the driver's clock.
         watermark: Event time up to which the released output is complete, in ISO 8601. None if the job has no watermark
             or is at its end.
-        rows: Rows that the sinks released.
-        sinks: Counts of each sink.
         late_rows: Rows that the job's queries have dropped as late since the job began.
         unfit_rows: Rows since the job began with an event time that the job's queries cannot use.
         malformed_rows: Rows since the job began that do not fit the schema of their source.
@@ -65,8 +61,8 @@ class ReleaseEvent:
     malformed_rows: int
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = each_text(asdict(self), one_line)
-        return found
+        fields: dict[str, Any] = each_text(asdict(self), one_line)
+        return fields
 
 
 def release_events(state: JobState, after: int, sink: str | None = None) -> Iterator[ReleaseEvent]:
@@ -76,7 +72,6 @@ def release_events(state: JobState, after: int, sink: str | None = None) -> Iter
     them has. The next ``after`` would otherwise skip the rows of a sink that releases later.
 
     Args:
-        state: The job in its journal.
         after: Checkpoint of the last event.
         sink: uid of the only sink that counts. None: all sinks count.
     """
@@ -87,8 +82,8 @@ def release_events(state: JobState, after: int, sink: str | None = None) -> Iter
         sinks = {uid: dict(counts) for uid, counts in release.sinks.items() if sink in (None, uid)}
         rows = sum(counts.get("rows", 0) for counts in sinks.values())
         if number > after and rows:
-            done = state.checkpoints.get(number)
-            kind = None if done is None else done.kind
+            checkpoint = state.checkpoints.get(number)
+            kind = None if checkpoint is None else checkpoint.kind
             late, malformed = sum(state.late_rows(number).values()), sum(state.malformed_rows(number).values())
             unfit, watermark = state.unfit_rows(number), _shown(state, number)
             yield ReleaseEvent(
@@ -98,10 +93,10 @@ def release_events(state: JobState, after: int, sink: str | None = None) -> Iter
 
 
 def _shown(state: JobState, checkpoint: int) -> str | None:
-    come = state.watermark(checkpoint)
-    if come is None or come == MAX_WATERMARK:
+    watermark = state.watermark(checkpoint)
+    if watermark is None or watermark == MAX_WATERMARK:
         return None
-    return datetime.fromtimestamp(come / 1000, timezone.utc).isoformat()
+    return datetime.fromtimestamp(watermark / 1000, timezone.utc).isoformat()
 
 
 _NAMES = ("job_id", "sink", "ckpt_conn_id", "root", "poll_interval")
@@ -159,28 +154,30 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         client: JobClient | None = None
-        told: ReportedReleases | None = None
-        kept, is_begun = told, False
+        progress: ReportedReleases | None = None
+        saved, is_begun = progress, False
         while True:
             try:
                 if not is_begun:
-                    told = kept = await self._told()
+                    progress = saved = await self._read_progress()
                     is_begun = True
-                if told is not None and told != kept:  # one poll later, when Airflow has the events that were yielded
-                    await self._keep(told)
-                    kept = told
+                if (
+                    progress is not None and progress != saved
+                ):  # one poll later, when Airflow has the events that were yielded
+                    await self._save_progress(progress)
+                    saved = progress
                 client = client or await self._client()
                 state = await in_thread(client.look, root=self._root_uri)
                 if state.damage:  # entries before the damage are reported already, or may belong to another job
                     raise CorruptJournalError(job_id=self.job_id, reason="; ".join(state.damage))
-                self._say_of_sink(state)
-                told = await self._begin(state) if told is None else told.going_on(state)
+                self._warn_of_missing_sink(state)
+                progress = await self._begin_progress(state) if progress is None else progress.for_job(state)
             except (CkptError, AirflowException, AirflowRuntimeError, OSError) as error:
-                self._say(str(error))
+                self._warn_once(str(error))
             else:
-                for event in release_events(state, told.checkpoint, self.sink):
+                for event in release_events(state, progress.checkpoint, self.sink):
                     yield TriggerEvent(event.to_json())  # type: ignore[no-untyped-call]
-                    told = replace(told, checkpoint=event.checkpoint)
+                    progress = replace(progress, checkpoint=event.checkpoint)
             await asyncio.sleep(self.poll_interval)
 
     async def _client(self) -> JobClient:
@@ -195,33 +192,35 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
     def _key(self) -> str:
         return f"ckpt_release/{self.job_id}/{self.sink or ''}"
 
-    async def _begin(self, state: JobState) -> ReportedReleases:
-        ahead = state.sinks_released.get(self.sink, 0) if self.sink else 0
-        told = ReportedReleases(_created(state), max(state.last_released, ahead))
-        await self._keep(told)
-        return told
+    async def _begin_progress(self, state: JobState) -> ReportedReleases:
+        sink_released = state.sinks_released.get(self.sink, 0) if self.sink else 0
+        progress = ReportedReleases(_created(state), max(state.last_released, sink_released))
+        await self._save_progress(progress)
+        return progress
 
-    async def _told(self) -> ReportedReleases | None:
+    async def _read_progress(self) -> ReportedReleases | None:
         store = self.asset_state_store
         try:
-            found = None if store is None else await store.aget(self._key)
+            value = None if store is None else await store.aget(self._key)
         except ValueError:  # from the store, if the trigger belongs to several assets
-            self._say("several assets share this trigger, and its progress is kept for one: give each asset its own")
-            self.asset_state_store = found = None
-        return ReportedReleases.read(found)
+            self._warn_once(
+                "several assets share this trigger, and its progress is kept for one: give each asset its own"
+            )
+            self.asset_state_store = value = None
+        return ReportedReleases.read(value)
 
-    async def _keep(self, told: ReportedReleases) -> None:
+    async def _save_progress(self, progress: ReportedReleases) -> None:
         if self.asset_state_store is not None:
-            await self.asset_state_store.aset(self._key, asdict(told))
+            await self.asset_state_store.aset(self._key, asdict(progress))
 
-    def _say_of_sink(self, state: JobState) -> None:
+    def _warn_of_missing_sink(self, state: JobState) -> None:
         """Warn if the job does not have the sink, because the trigger would wait for it silently and in vain."""
-        known = sorted(uid for vertex in state.graph().vertices for uid in vertex.sinks)
-        if self.sink is not None and known and self.sink not in known:
-            hint = did_you_mean(self.sink, known)
-            self._say(f"it has no sink {self.sink!r}, so no events come.{hint} It has: {listed(known)}")
+        sinks = sorted(uid for vertex in state.graph().vertices for uid in vertex.sinks)
+        if self.sink is not None and sinks and self.sink not in sinks:
+            hint = did_you_mean(self.sink, sinks)
+            self._warn_once(f"it has no sink {self.sink!r}, so no events come.{hint} It has: {listed(sinks)}")
 
-    def _say(self, problem: str) -> None:
+    def _warn_once(self, problem: str) -> None:
         """Log a problem once, until another one comes."""
         if problem != self._shown:
             self._shown = problem
@@ -242,16 +241,16 @@ class ReportedReleases:
     checkpoint: int
 
     @classmethod
-    def read(cls, found: object) -> ReportedReleases | None:
+    def read(cls, value: object) -> ReportedReleases | None:
         """Return the progress from the store's value, or None for any other value, because a user can edit it in the
         UI."""
         try:
-            told = cls(**found) if isinstance(found, dict) else None
+            progress = cls(**value) if isinstance(value, dict) else None
         except TypeError:
             return None
-        return told if told is not None and isinstance(told.checkpoint, int) else None
+        return progress if progress is not None and isinstance(progress.checkpoint, int) else None
 
-    def going_on(self, state: JobState) -> ReportedReleases:
+    def for_job(self, state: JobState) -> ReportedReleases:
         """Return the progress for the job in ``state``. It starts over for a new journal, but not for a missing one,
         whose storage may be back in a moment."""
         created = _created(state)

@@ -37,18 +37,18 @@ class Siblings:
 
     def states(self) -> Mapping[str, str | None]:
         """Return Airflow's state of each task, by the task's id. The key of a mapped task ends in ``_<index>``."""
-        return self._asked(task_group_id=self.group_id)
+        return self._request_states(task_group_id=self.group_id)
 
     def state(self, task_id: str) -> str | None:
         """Return the state of a task that is not mapped. None if it has none so far, or if Airflow does not answer."""
-        return self._asked(task_ids=[task_id]).get(task_id)
+        return self._request_states(task_ids=[task_id]).get(task_id)
 
-    def _asked(self, **what: Any) -> Mapping[str, str | None]:
+    def _request_states(self, **selection: Any) -> Mapping[str, str | None]:
         try:
-            found = RuntimeTaskInstance.get_task_states(dag_id=self.dag_id, run_ids=[self.run_id], **what)
+            answer = RuntimeTaskInstance.get_task_states(dag_id=self.dag_id, run_ids=[self.run_id], **selection)
         except (AirflowException, AirflowRuntimeError, OSError, EOFError):
             return {}
-        return {task: None if state is None else str(state) for task, state in found.get(self.run_id, {}).items()}
+        return {task: None if state is None else str(state) for task, state in answer.get(self.run_id, {}).items()}
 
 
 def tasks_of_subtasks(mapped: str | None, subtasks: Sequence[str], tasks: Sequence[str]) -> dict[str, str]:
@@ -73,10 +73,10 @@ def state_of_task(ti: Any) -> str:
     request."""
     if ti is None:
         return "not known"
-    mapped = ti.map_index is not None and ti.map_index >= 0
-    found = RuntimeTaskInstance.get_task_states(
-        dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index if mapped else None
+    is_mapped = ti.map_index is not None and ti.map_index >= 0
+    answer = RuntimeTaskInstance.get_task_states(
+        dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index if is_mapped else None
     )
-    name = f"{ti.task_id}_{ti.map_index}" if mapped else ti.task_id
-    states = found.get(ti.run_id, {})
+    name = f"{ti.task_id}_{ti.map_index}" if is_mapped else ti.task_id
+    states = answer.get(ti.run_id, {})
     return "removed" if name not in states else str(states[name] or "none")

@@ -42,11 +42,7 @@ class SparkApplicationTrigger(BaseTrigger):
     another triggerer took over). It logs errors and polls again, because an exception would cost the task a try.
 
     Args:
-        job_id: The job.
         submission: A :class:`Submission` as JSON.
-        spark_conn_id: Id of the Spark connection.
-        ckpt_conn_id: Id of the connection of the root.
-        root: URI of the root.
         leaving: True if the driver must make room for another one.
         poll_interval: Seconds between two polls of the journal.
         status_interval: Seconds between two polls of the cluster while the journal does not grow.
@@ -90,14 +86,14 @@ class SparkApplicationTrigger(BaseTrigger):
         while True:
             try:
                 watch = watch or await self._watch()
-                verdict = await in_thread(watch.look, root=self.root)
+                verdict = await in_thread(watch.poll, root=self.root)
                 if verdict.outcome != "wait":
                     return verdict
-                self._say(verdict.message)
+                self._log_once(verdict.message)
             except (TerminalError, AirflowNotFoundException) as error:
                 return DriverVerdict("retry", str(error))  # the worker decides, because it may have better access
             except Exception as error:  # from Airflow's API or from a file system: the driver may well live
-                self._say(f"Job {self.job_id} cannot be read ({type(error).__name__}): {error}")
+                self._log_once(f"Job {self.job_id} cannot be read ({type(error).__name__}): {error}")
             await self._sleep(self.poll_interval)
 
     async def on_kill(self) -> None:
@@ -106,7 +102,7 @@ class SparkApplicationTrigger(BaseTrigger):
         Airflow calls this when a user killed the task, and also when another triggerer took over or a user cleared the
         task. In the last two cases the driver must continue. So the trigger first asks Airflow for the task's state.
         """
-        for left in reversed(range(_KILL_TRIES)):
+        for remaining in reversed(range(_KILL_TRIES)):
             try:
                 state = await in_thread(lambda: state_of_task(self.task_instance))
                 if state not in OVER:
@@ -117,25 +113,25 @@ class SparkApplicationTrigger(BaseTrigger):
             except Exception as error:
                 problem = kind_and_text(error)
                 self.log.warning("The driver of job %s could not be asked to leave: %s", self.job_id, problem)
-                if left:
+                if remaining:
                     await self._sleep(_KILL_PAUSE)
 
     async def _ask_to_leave(self, state_of_task: str) -> None:
         watch = await self._watch()
         shown = self._submission.shown
         if await in_thread(lambda: watch.ask_to_leave(watch.state()), root=self.root):
-            said = "asked its driver to take a savepoint and leave"
-            self.log.info("The task is %s: %s (job %s, application %s)", state_of_task, said, self.job_id, shown)
+            outcome = "asked its driver to take a savepoint and leave"
+            self.log.info("The task is %s: %s (job %s, application %s)", state_of_task, outcome, self.job_id, shown)
         else:
-            said = "no driver has the job. If its application waits for resources, kill it there"
-            self.log.warning("The task is %s: %s (job %s, application %s)", state_of_task, said, self.job_id, shown)
+            outcome = "no driver has the job. If its application waits for resources, kill it there"
+            self.log.warning("The task is %s: %s (job %s, application %s)", state_of_task, outcome, self.job_id, shown)
 
     @property
     def _submission(self) -> Submission:
-        found = Submission.from_json(self.submission)
-        if found is None:
+        submission = Submission.from_json(self.submission)
+        if submission is None:
             raise ValueError(f"{self.submission!r} is no submission")
-        return found
+        return submission
 
     async def _watch(self) -> DriverWatch:
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
@@ -157,7 +153,7 @@ class SparkApplicationTrigger(BaseTrigger):
         except ImportError as error:
             return NotAsked(f"{error}, in the triggerer")
 
-    def _say(self, message: str) -> None:
+    def _log_once(self, message: str) -> None:
         """Log a message once, until another one comes."""
         if message != self._shown:
             self._shown = message

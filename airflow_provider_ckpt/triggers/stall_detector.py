@@ -26,10 +26,10 @@ class StallDetector:
     """Count of polls in a row that found something unchanged. ``mark`` is its value."""
 
     mark: tuple[object, ...] = ()
-    looks: int = 0
+    polls: int = 0
 
     def after(self, mark: tuple[object, ...]) -> StallDetector:
-        return StallDetector(mark, self.looks + 1) if mark == self.mark else StallDetector(mark)
+        return StallDetector(mark, self.polls + 1) if mark == self.mark else StallDetector(mark)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,6 @@ class LastProgress:
         """Return the findings after another poll.
 
         Args:
-            state: The job in its journal.
             released: True if a checkpoint counts from its release, False if from its completion.
         """
         newest = state.last_released if released else state.last_completed
@@ -51,7 +50,7 @@ class LastProgress:
         return LastProgress(self.journal.after((state.epoch, state.position)), self.checkpoint.after((newest,)))
 
 
-def patience(state: JobState, driver_alive: bool | None) -> float | None:
+def stall_limit(state: JobState, driver_alive: bool | None) -> float | None:
     """Return the seconds without a journal entry after which the driver counts as gone. None if this host cannot judge
     it.
 
@@ -60,7 +59,6 @@ def patience(state: JobState, driver_alive: bool | None) -> float | None:
     in batch mode may journal nothing for hours.
 
     Args:
-        state: The job in its journal.
         driver_alive: Whether this host sees the driver alive. None if the driver ran on another host.
     """
     if driver_alive:

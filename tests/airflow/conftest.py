@@ -111,6 +111,6 @@ def subtask(
     """Return a function that builds the task of history/0, which checks the group's tasks every 0.01 s."""
     from airflow_provider_ckpt.operators import subtask_task
 
-    monkeypatch.setattr(subtask_task, "_LOOK", 0.01)
+    monkeypatch.setattr(subtask_task, "_POLL", 0.01)
     given = {**group_arguments, "subtask": "history/0", "coordinate": "orders.coordinate"}
     return lambda **more: subtask_task.SubtaskTaskOperator(task_id="subtask", **{**given, **more})

@@ -105,14 +105,14 @@ def test_a_storage_that_does_not_answer_is_asked_again(
     root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the error were raised, it would cost the task a try."""
-    real, failing = MasterAvailableWatch.look, [StorageTransientError(verb="read", uri="s3", reason="reset"), OSError()]
+    real, failing = MasterAvailableWatch.poll, [StorageTransientError(verb="read", uri="s3", reason="reset"), OSError()]
 
     def look(watch: MasterAvailableWatch) -> Any:
         if failing:
             raise failing.pop()
         return real(watch)
 
-    monkeypatch.setattr(MasterAvailableWatch, "look", look)
+    monkeypatch.setattr(MasterAvailableWatch, "poll", look)
     clock = ScriptedClock(lambda: None, lambda: None, lambda: coordinated(orders))
     assert "epoch 3" in event_of(root.uri, clock)["reason"]
     assert len(clock.slept) == 4

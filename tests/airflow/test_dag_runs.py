@@ -148,7 +148,7 @@ def test_a_sensor_is_told_the_job_of_a_task_also_one_that_starts_over(
     # The task's job id, for example with ``~g1``, cannot be derived by the sensor.
     spark_submit.play(copy=(finished_job(tmp_path / "made", "nightly"), connection))
     if deferrable:  # poll once in the task, then again in the trigger
-        monkeypatch.setattr(CheckpointSensor, "_look", lambda self, context: _waiting(self, context))
+        monkeypatch.setattr(CheckpointSensor, "_poll", lambda self, context: _waiting(self, context))
     with DAG(f"shop_beside_{deferrable}", schedule=None) as dag:
         orders = CheckpointedSparkJobOperator(
             task_id="orders", job=job, job_id="nightly", spark_binary=spark_submit.path
@@ -159,7 +159,7 @@ def test_a_sensor_is_told_the_job_of_a_task_also_one_that_starts_over(
     assert tasks["wait"].xcom_pull(task_ids="wait")["job_id"] == "nightly"
 
 
-_LOOK = CheckpointSensor._look
+_LOOK = CheckpointSensor._poll
 
 
 def _waiting(sensor: CheckpointSensor, context: Any) -> Verdict:

@@ -545,7 +545,7 @@ def test_a_whole_dag_run_defers_and_is_resumed(
 ) -> None:
     """Airflow creates the trigger from its kwargs and passes its event on."""
     looks: list[int] = []
-    look = DriverWatch.look
+    look = DriverWatch.poll
 
     def driven(watch: DriverWatch, **arguments: Any) -> Any:
         looks.append(1)
@@ -555,7 +555,7 @@ def test_a_whole_dag_run_defers_and_is_resumed(
             end(writer, "FINISHED")
         return look(watch, **arguments)
 
-    monkeypatch.setattr(DriverWatch, "look", driven)
+    monkeypatch.setattr(DriverWatch, "poll", driven)
     monkeypatch.setattr(spark_application, "SETTLING", 0.0)
     spark_submit.play(TOLD)
     with DAG("shop_deferrable", schedule=None) as dag:

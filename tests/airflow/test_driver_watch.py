@@ -65,7 +65,7 @@ def test_the_journal_says_how_the_job_ended(
 ) -> None:
     complete(start_driver(writer), 1, 2)
     end(writer, status, "no such column: shop")
-    verdict = watch(cluster).look(asks=True)
+    verdict = watch(cluster).poll(asks_cluster=True)
     assert verdict.outcome == outcome
     assert verdict.result == {
         "job_id": "orders",
@@ -86,8 +86,8 @@ def test_an_end_of_before_the_driver_came_is_not_its_own(watch: Any, writer: Jou
     """Yesterday's Dag run stopped the job, possibly in an attempt of the same name."""
     end(start_driver(writer), "STOPPED")
     later = Submission("yarn", "ckpt-2", "t1", 1, application_id="application_1_2", is_submitted=True, is_seen=True)
-    assert watch(RUNNING, submission=later).look(asks=True).outcome == "wait"
-    verdict = watch(ENDED, submission=later).look(asks=True)
+    assert watch(RUNNING, submission=later).poll(asks_cluster=True).outcome == "wait"
+    verdict = watch(ENDED, submission=later).poll(asks_cluster=True)
     assert verdict.outcome == "retry"
     assert "no driver took the job" in verdict.message
 
@@ -99,14 +99,14 @@ def test_a_driver_that_died_without_a_word_is_told_by_the_cluster(
     watch: Any, writer: Journal, cluster: ApplicationState, outcome: str
 ) -> None:
     start_driver(writer)
-    verdict = watch(cluster).look(asks=True)
+    verdict = watch(cluster).poll(asks_cluster=True)
     assert verdict.outcome == outcome
     assert f"It is {cluster}" in verdict.message
 
 
 def test_one_that_was_never_seen_there_is_not_gone_and_who_reads_the_log_learns_why(watch: Any) -> None:
     unseen = Submission("yarn", "ckpt-1", "t1", 0, application_id="application_1_1", is_submitted=True)
-    verdict = watch(GONE, submission=unseen).look(asks=True)
+    verdict = watch(GONE, submission=unseen).poll(asks_cluster=True)
     assert verdict.outcome == "wait"
     assert "does this ask the cluster that the driver was submitted to?" in verdict.message
 
@@ -114,19 +114,19 @@ def test_one_that_was_never_seen_there_is_not_gone_and_who_reads_the_log_learns_
 def test_one_that_was_seen_and_is_gone_is_gone(watch: Any) -> None:
     unseen = Submission("yarn", "ckpt-1", "t1", 0, is_submitted=True)
     watching = watch(RUNNING, GONE, submission=unseen)
-    assert [watching.look(asks=True).outcome for _ in range(2)] == ["wait", "retry"]
+    assert [watching.poll(asks_cluster=True).outcome for _ in range(2)] == ["wait", "retry"]
     assert watching.submission.application_id == "application_1_1"
 
 
 def test_one_that_was_never_submitted_is_not_waited_for(watch: Any) -> None:
     """The worker was lost before spark-submit had submitted the driver."""
-    assert watch(GONE, submission=Submission("yarn", "ckpt-1", "t1", 0)).look(asks=True).outcome == "retry"
+    assert watch(GONE, submission=Submission("yarn", "ckpt-1", "t1", 0)).poll(asks_cluster=True).outcome == "retry"
 
 
 def test_an_end_that_was_journaled_while_the_cluster_was_asked_counts(watch: Any, writer: Journal) -> None:
     start_driver(writer)
     status = PlayedStatus([ENDED], meanwhile=lambda: end(writer, "FINISHED"))
-    assert watch(status=status).look(asks=True).outcome == "succeeded"
+    assert watch(status=status).poll(asks_cluster=True).outcome == "succeeded"
 
 
 def test_the_cluster_is_asked_only_when_the_journal_stands_still(watch: Any, writer: Journal) -> None:
@@ -135,17 +135,17 @@ def test_the_cluster_is_asked_only_when_the_journal_stands_still(watch: Any, wri
     start_driver(writer)
     for number in range(1, 6):
         complete(writer, number)
-        watching.look()
+        watching.poll()
     assert status.asked == []
     for _ in range(6):
-        watching.look()
+        watching.poll()
     assert len(status.asked) == 2
 
 
 def test_a_run_that_failed_is_tried_again_only_when_its_driver_has_left(watch: Any, writer: Journal) -> None:
     end(start_driver(writer), "RESTARTING", "executor lost")
     watching = watch(RUNNING, ENDED)
-    assert [watching.look().outcome for _ in range(2)] == ["wait", "retry"]
+    assert [watching.poll().outcome for _ in range(2)] == ["wait", "retry"]
 
 
 @pytest.mark.parametrize(("cluster", "outcome"), [(RUNNING, "wait"), (UNKNOWN, "wait"), (ENDED, "failed")])
@@ -154,7 +154,7 @@ def test_a_job_that_another_driver_has_taken_over_is_not_taken_back(
 ) -> None:
     start_driver(writer)
     start_driver(journal("orders"), "of another Dag")
-    verdict = watch(cluster).look()
+    verdict = watch(cluster).poll()
     assert verdict.outcome == outcome
     if outcome == "failed":
         assert "another driver has taken it over (epoch 2, attempt of another Dag)" in verdict.message
@@ -168,7 +168,7 @@ def test_what_another_driver_left_is_an_end_if_it_is_final_and_a_retry_if_it_onl
 ) -> None:
     start_driver(writer)
     end(start_driver(journal("orders"), "another"), status)
-    assert watch(ENDED).look().outcome == outcome
+    assert watch(ENDED).poll().outcome == outcome
 
 
 def test_a_stop_of_whoever_killed_the_task_is_no_success(watch: Any, writer: Journal, root: Storage) -> None:
@@ -176,7 +176,7 @@ def test_a_stop_of_whoever_killed_the_task_is_no_success(watch: Any, writer: Jou
     watching = watch(RUNNING)
     assert watching.ask_to_leave(watching.state())
     end(writer, "STOPPED")
-    assert watching.look().outcome == "left"
+    assert watching.poll().outcome == "left"
     (request,) = requests(root)
     assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 1, True)
 
@@ -185,7 +185,7 @@ def test_a_stop_that_somebody_asked_for_is_a_success(watch: Any, writer: Journal
     start_driver(writer)
     CheckpointHook(None, root=root.uri).stop("orders")
     end(writer, "STOPPED")
-    assert watch(RUNNING).look().outcome == "succeeded"
+    assert watch(RUNNING).poll().outcome == "succeeded"
 
 
 def test_a_driver_that_has_not_taken_the_job_or_has_left_it_cannot_be_asked(watch: Any, writer: Journal) -> None:
@@ -203,18 +203,18 @@ def test_one_that_is_to_make_room_is_asked_once_when_it_can_be_and_any_end_will_
     watch: Any, writer: Journal, root: Storage, status: str
 ) -> None:
     watching = watch(UNKNOWN, leaving=True)
-    assert watching.look().outcome == "wait"
+    assert watching.poll().outcome == "wait"
     assert requests(root) == []
     start_driver(writer)
-    assert [watching.look().outcome for _ in range(3)] == ["wait"] * 3
+    assert [watching.poll().outcome for _ in range(3)] == ["wait"] * 3
     assert len(requests(root)) == 1
     end(writer, status)
-    assert watching.look().outcome == "left"
+    assert watching.poll().outcome == "left"
 
 
 def test_one_that_died_instead_of_making_room_made_room(watch: Any, writer: Journal) -> None:
     start_driver(writer)
-    assert watch(ENDED, leaving=True).look(asks=True).outcome == "left"
+    assert watch(ENDED, leaving=True).poll(asks_cluster=True).outcome == "left"
 
 
 def test_a_storage_that_does_not_answer_is_waited_for_and_another_format_is_not(
@@ -228,7 +228,7 @@ def test_a_storage_that_does_not_answer_is_waited_for_and_another_format_is_not(
         raise errors[0]
 
     monkeypatch.setattr(watching, "state", fail)
-    assert watching.look(asks=True).outcome == "wait"
+    assert watching.poll(asks_cluster=True).outcome == "wait"
     errors[0] = UnknownEventError(where="the journal", what="x", written_by="9.0", release="0.1")
     with pytest.raises(UnknownEventError):
-        watching.look()
+        watching.poll()

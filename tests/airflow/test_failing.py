@@ -28,7 +28,7 @@ class Clock:
 def rounds(failing: MasterRestartPolicy, clock: Clock, states: list[Any]) -> list[bool]:
     found = []
     for state in states:
-        found.append(failing.may_go_on(FAILED, state))
+        found.append(failing.may_restart(FAILED, state))
         clock.now += 10.0
     return found
 
@@ -57,8 +57,8 @@ def test_each_completed_checkpoint_begins_the_time_anew() -> None:
     ],
 )
 def test_the_end_of_a_run_is_told_at_once(verdict: MasterVerdict) -> None:
-    assert not MasterRestartPolicy().may_go_on(verdict, State())  # type: ignore[arg-type]
+    assert not MasterRestartPolicy().may_restart(verdict, State())  # type: ignore[arg-type]
 
 
 def test_a_run_that_ended_restarting_is_for_the_next_try_of_the_task() -> None:
-    assert not MasterRestartPolicy().may_go_on(FAILED, State(deployment=0))  # type: ignore[arg-type]
+    assert not MasterRestartPolicy().may_restart(FAILED, State(deployment=0))  # type: ignore[arg-type]

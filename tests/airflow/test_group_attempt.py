@@ -11,7 +11,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
 from airflow_provider_ckpt.model.job_request import asks_to_exit
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.triggers.group_attempt import asked_to_stop, is_of_group, is_twin_of
+from airflow_provider_ckpt.triggers.group_attempt import ask_to_stop, is_of_group, is_twin_of
 from tests.airflow.group_journal import JOB_ID, coordinated, ended, prepared
 
 MINE = f"{JOB_ID}~t2.coordinate"
@@ -42,10 +42,10 @@ def test_a_name_of_no_group_is_its_own_twin_only(name: str) -> None:
 
 def test_one_that_has_not_claimed_yet_is_waited_for(journal: Callable[[str], Journal], root: Storage) -> None:
     orders, client = prepared(journal(JOB_ID)), JobClient(root, JOB_ID)
-    assert not asked_to_stop(client, MINE)
+    assert not ask_to_stop(client, MINE)
     assert pending_requests(root, JOB_ID, orders.state.epoch, {}) == []
     coordinated(orders, MINE)
-    assert asked_to_stop(client, MINE)
+    assert ask_to_stop(client, MINE)
     (request,) = pending_requests(root, JOB_ID, orders.state.epoch, {})
     assert asks_to_exit(request)
 
@@ -57,5 +57,5 @@ def test_nobody_asks_what_is_over_or_is_somebody_elses(
     orders = coordinated(prepared(journal(JOB_ID)), attempt)
     if status is not None:
         ended(orders, status)
-    assert asked_to_stop(JobClient(root, JOB_ID), MINE)
+    assert ask_to_stop(JobClient(root, JOB_ID), MINE)
     assert pending_requests(root, JOB_ID, orders.state.epoch, {}) == []

@@ -36,32 +36,32 @@ def test_a_deployment_is_that_of_the_dag_run_that_prepared_it_whoever_coordinate
     coordinated(orders, "a `ckpt master` by hand")
     assert MINE.owns(orders.state)
     assert not [one for one in OTHERS if one.owns(orders.state)]
-    assert MINE.standing(orders.state) is GroupStatus.RUNS
+    assert MINE.status_for(orders.state) is GroupStatus.RUNS
 
 
 def test_it_still_is_when_it_is_over_and_when_the_journal_was_compacted(orders: Journal) -> None:
     coordinated(prepared(orders), "by hand")
     ended(orders, "RESTARTING")
     assert MINE.owns(state_from_json(state_to_json(orders.state)))
-    assert MINE.standing(orders.state) is GroupStatus.AWAITED
+    assert MINE.status_for(orders.state) is GroupStatus.AWAITED
 
 
 def test_it_is_not_once_somebody_else_has_the_job(orders: Journal) -> None:
     ended(coordinated(prepared(orders)), "RESTARTING")
     orders.claim("ckpt-run", Worker(), 6.0)
-    assert MINE.standing(orders.state) is GroupStatus.TAKEN
+    assert MINE.status_for(orders.state) is GroupStatus.TAKEN
 
 
 def test_a_planner_has_it_while_it_prepares(orders: Journal) -> None:
     ended(coordinated(prepared(orders), "by hand"), "RESTARTING")
     orders.claim(MINE.attempt("coordinate", 2), Worker(), 6.0)
-    assert MINE.standing(orders.state) is GroupStatus.AWAITED
+    assert MINE.status_for(orders.state) is GroupStatus.AWAITED
 
 
 def test_a_release_by_hand_takes_nothing_over(orders: Journal) -> None:
     ended(coordinated(prepared(orders)), "RESTARTING")
     orders.claim(f"{orders.state.attempt}~release", Worker(), 6.0, releases_only=True)
-    assert MINE.standing(orders.state) is GroupStatus.AWAITED
+    assert MINE.status_for(orders.state) is GroupStatus.AWAITED
 
 
 @pytest.mark.parametrize(
@@ -70,17 +70,17 @@ def test_a_release_by_hand_takes_nothing_over(orders: Journal) -> None:
 )
 def test_how_the_job_ended_decides(orders: Journal, status: str, standing: GroupStatus) -> None:
     ended(coordinated(prepared(orders)), status)
-    assert MINE.standing(orders.state) is standing
+    assert MINE.status_for(orders.state) is standing
 
 
 def test_what_has_finished_is_done_for_its_task_alone(orders: Journal) -> None:
     finished(coordinated(prepared(orders)), "history/0")
     state = orders.state
-    assert MINE.standing(state, subtasks_of(state, "history/0")) is GroupStatus.DONE
-    assert MINE.standing(state, subtasks_of(state, "history")) is GroupStatus.RUNS
-    assert MINE.standing(state) is GroupStatus.RUNS
+    assert MINE.status_for(state, subtasks_of(state, "history/0")) is GroupStatus.DONE
+    assert MINE.status_for(state, subtasks_of(state, "history")) is GroupStatus.RUNS
+    assert MINE.status_for(state) is GroupStatus.RUNS
     finished(orders, "history/1")
-    assert MINE.standing(orders.state, subtasks_of(orders.state, "history")) is GroupStatus.DONE
+    assert MINE.status_for(orders.state, subtasks_of(orders.state, "history")) is GroupStatus.DONE
 
 
 def test_a_name_means_a_subtask_or_a_vertex(orders: Journal) -> None:
@@ -90,12 +90,12 @@ def test_a_name_means_a_subtask_or_a_vertex(orders: Journal) -> None:
 
 
 def test_a_job_that_nobody_has_run_belongs_to_nobody(orders: Journal) -> None:
-    assert MINE.standing(orders.state) is GroupStatus.TAKEN
+    assert MINE.status_for(orders.state) is GroupStatus.TAKEN
 
 
 def test_a_task_is_done_when_what_was_put_beside_its_subtask_is(orders: Journal) -> None:
     state = finished(rescaled(coordinated(prepared(orders))), "history/0").state
     assert subtasks_of(state, "history/0") == ("history/0", ADDED_SUBTASK)
-    assert MINE.standing(state, subtasks_of(state, "history/0")) is GroupStatus.RUNS
+    assert MINE.status_for(state, subtasks_of(state, "history/0")) is GroupStatus.RUNS
     finished(orders, ADDED_SUBTASK)
-    assert MINE.standing(orders.state, subtasks_of(orders.state, "history/0")) is GroupStatus.DONE
+    assert MINE.status_for(orders.state, subtasks_of(orders.state, "history/0")) is GroupStatus.DONE

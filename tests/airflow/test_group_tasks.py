@@ -502,9 +502,9 @@ def test_a_retry_of_a_subtask_that_others_stand_by_for_stands_by_in_their_place(
     store = StateStore()
     spark_submit.play(exit=137)
     with pytest.raises(AirflowException):
-        subtask(spared=True).execute(context(store))
+        subtask(has_standbys=True).execute(context(store))
     spark_submit.play(DONE)
-    subtask(spared=True).execute(context(store, try_number=2))
+    subtask(has_standbys=True).execute(context(store, try_number=2))
     first, second = map(worker_of, spark_submit.calls)
     assert "--standby" not in first
     assert second[:3] == [*first[:2], "--standby"]

@@ -47,11 +47,11 @@ def test_tasks_that_stand_by_come_behind_the_plan_and_the_others_know_of_them() 
     assert {"orders.standby-1", "orders.standby-2"} < set(dag.task_ids)
     assert first.upstream_task_ids == {"orders.plan"}
     assert (first.pool, first.coordinate, first.ckpt_group) == ("big", "orders.coordinate", "orders")
-    assert mapped.partial_kwargs["spared"] is True
+    assert mapped.partial_kwargs["has_standbys"] is True
     listed = task(group(standbys=1, subtasks=["rows/0"]), "orders.rows-0")
-    assert listed.spared
+    assert listed.has_standbys
     assert task(dag, "orders.coordinate").subtask_tasks == "orders.subtask"
-    assert not task(group(subtasks=["rows/0"]), "orders.rows-0").spared
+    assert not task(group(subtasks=["rows/0"]), "orders.rows-0").has_standbys
 
 
 def test_listed_subtasks_are_tasks_of_their_own_with_arguments_of_their_own() -> None:
@@ -98,8 +98,8 @@ def test_subtasks_are_never_deferred_if_the_group_says_so() -> None:
     never = {"subtask": {"deferrable": False}, "coordinate": {"deferrable": False}}
     assert task(group(**never), "orders.subtask").partial_kwargs["deferrable"] is False
     dag = group(subtasks=["history", "rows/0"], **never)
-    assert {task(dag, f"orders.{name}").defers for name in ("history", "rows-0", "coordinate")} == {False}
-    assert task(group(subtasks=["rows/0"]), "orders.rows-0").defers
+    assert {task(dag, f"orders.{name}").is_deferrable for name in ("history", "rows-0", "coordinate")} == {False}
+    assert task(group(subtasks=["rows/0"]), "orders.rows-0").is_deferrable
 
 
 def test_a_group_can_be_serialized_and_stands_between_other_tasks() -> None:

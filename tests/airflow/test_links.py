@@ -46,10 +46,10 @@ def test_only_links_to_the_web_are_shown(url: str) -> None:
 def test_a_link_is_pushed_when_the_driver_tells_it_and_again_when_another_driver_does() -> None:
     pushed: list[tuple[str, str]] = []
     links = LinkPusher(lambda key, link: pushed.append((key, link)), lambda text, error: None)
-    links.see(POINTER)
+    links.update(POINTER)
     first = replace(POINTER, spark_ui=UI)
     for pointer in (first, replace(first, checkpoint=3), replace(first, spark_ui="http://driver:4041")):
-        links.see(pointer)
+        links.update(pointer)
     assert pushed == [(KEY, UI), (KEY, "http://driver:4041")]
 
 
@@ -59,5 +59,5 @@ def test_a_link_that_cannot_be_pushed_stops_nothing() -> None:
     def push(key: str, link: str) -> None:
         raise ConnectionError("the API server does not answer")
 
-    LinkPusher(push, lambda text, error: warned.append(f"{error}")).see(replace(POINTER, spark_ui=UI))
+    LinkPusher(push, lambda text, error: warned.append(f"{error}")).update(replace(POINTER, spark_ui=UI))
     assert warned == ["the API server does not answer"]

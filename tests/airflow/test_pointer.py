@@ -115,18 +115,18 @@ def test_a_job_that_says_that_nothing_is_released_is_believed() -> None:
 def test_checkpoint_lines_are_written_every_five_seconds_and_the_others_at_once() -> None:
     store, clock = StateStore(), Clock()
     pointer = writer(store, clock)
-    pointer.see(line("started", epoch=1))
+    pointer.record(line("started", epoch=1))
     assert len(store.writes) == 2
     for number in range(1, 50):
         clock.now += 0.1
-        pointer.see(line("checkpoint", checkpoint=number))
+        pointer.record(line("checkpoint", checkpoint=number))
     assert len(store.writes) == 2
     clock.now += 0.2
-    pointer.see(line("checkpoint", checkpoint=50))
+    pointer.record(line("checkpoint", checkpoint=50))
     assert [value["checkpoint"] for value in store.writes[2:]] == [50]
-    pointer.see(line("source_ended"))
+    pointer.record(line("source_ended"))
     assert len(store.writes) == 3, "a line that changes nothing needs no write"
-    pointer.see(line("released", checkpoint=50, released=50))
+    pointer.record(line("released", checkpoint=50, released=50))
     pointer.flush()
     assert store.values[KEY]["released"] == 50
 
@@ -135,7 +135,7 @@ def test_a_store_that_fails_does_not_stop_the_job_and_is_tried_again() -> None:
     store, clock = StateStore(), Clock()
     pointer = writer(store, clock)
     store.broken = True
-    pointer.see(line("started", epoch=1))
+    pointer.record(line("started", epoch=1))
     store.broken = False
     pointer.flush()
     assert store.values[KEY]["epoch"] == 1

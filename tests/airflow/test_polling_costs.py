@@ -94,8 +94,8 @@ def test_a_deferred_sensor_costs_what_one_that_holds_a_slot_does(
 ) -> None:
     condition = {"job_id": JOB, "wait_for_restart": True}
     trigger = CheckpointTrigger(condition=condition, root=watched.storage.uri, poll_interval=10.0)
-    look = trigger._look
-    monkeypatch.setattr(trigger, "_look", lambda hook: look(watched.hook))
+    look = trigger._job_poll
+    monkeypatch.setattr(trigger, "_job_poll", lambda hook: look(watched.hook))
     assert Hour(watched, monkeypatch).of(trigger, "checkpoint") == looks.sensor(10)
 
 
@@ -150,7 +150,7 @@ def test_a_task_that_has_finished_in_batch_mode_costs_what_a_sensor_does_and_hun
         return GroupPolls(watched.client.look, lambda: "deferred", clock=lambda: next(seconds))
 
     hour = Hour(watched, monkeypatch, first=1)
-    monkeypatch.setattr(trigger, "_group_looks", looks_of_group)
+    monkeypatch.setattr(trigger, "_group_polls", looks_of_group)
     monkeypatch.setattr(trigger, "_sleep", hour.sleep)
     one = hour.of(trigger)
     assert one == looks.sensor(10) == looks.finished_tasks(1, 10)

@@ -156,7 +156,7 @@ def test_a_sink_that_the_job_has_not_is_told_of(root: Storage, journal: Journals
     said: dict[str, list[str]] = {"lale": [], "lake": []}
     for sink, lines in said.items():
         watcher = Watcher(root.uri, Store(), sink=sink)
-        watcher.trigger._say = lines.append
+        watcher.trigger._warn_once = lines.append
         watcher.until(lambda: None)
     assert said["lale"][0] == ("it has no sink 'lale', so no events come. Did you mean 'lake'? It has: lake")
     assert said["lake"] == []
@@ -274,7 +274,7 @@ def test_what_is_wrong_is_logged_and_looked_at_again(
 
     watcher = Watcher(root.uri, store)
     said: list[str] = []
-    watcher.trigger._say = said.append
+    watcher.trigger._warn_once = said.append
     assert checkpoints(watcher.until(mended)) == [(1, 2)]
     assert problem in said[-1]
 

@@ -127,14 +127,14 @@ def test_whatever_goes_wrong_is_tried_again_and_costs_no_try(
     make: Any, rm: ClusterApi, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end(start_driver(journal("orders")), "FINISHED")
-    look, failures = DriverWatch.look, [RuntimeError("a bug of some driver"), OSError(5, "I/O error")]
+    look, failures = DriverWatch.poll, [RuntimeError("a bug of some driver"), OSError(5, "I/O error")]
 
     def failing(watch: DriverWatch) -> Any:
         if failures:
             raise failures.pop()
         return look(watch)
 
-    monkeypatch.setattr(DriverWatch, "look", failing)
+    monkeypatch.setattr(DriverWatch, "poll", failing)
     assert event_of(make(ScriptedClock(lambda: None, lambda: None)))["outcome"] == "succeeded"
 
 
@@ -144,7 +144,7 @@ def test_what_will_not_go_away_is_left_to_the_worker(
     def denied(watch: DriverWatch) -> Any:
         raise StorageDeniedError(verb="read", uri="s3://x", reason="403")
 
-    monkeypatch.setattr(DriverWatch, "look", denied)
+    monkeypatch.setattr(DriverWatch, "poll", denied)
     assert event_of(make(ScriptedClock()))["outcome"] == "retry"
 
 

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode
 from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
-from airflow_provider_ckpt.triggers.stall_detector import SHORTEST, LastProgress, patience
+from airflow_provider_ckpt.triggers.stall_detector import SHORTEST, LastProgress, stall_limit
 
 
 def state(
@@ -33,10 +33,10 @@ def after(seen: LastProgress, *found: JobState, released: bool = True) -> LastPr
 def test_looks_are_counted_until_something_is_journaled() -> None:
     found = state()
     seen = after(LastProgress(), found)
-    assert seen.journal.looks == 0
-    assert after(seen, found, found).journal.looks == 2
+    assert seen.journal.polls == 0
+    assert after(seen, found, found).journal.polls == 2
     found.position = 7  # next checkpoint of an idle job
-    assert after(seen, found, found).journal.looks == 1
+    assert after(seen, found, found).journal.polls == 1
 
 
 def test_looks_are_counted_until_a_checkpoint_is_released_or_completed() -> None:
@@ -44,12 +44,12 @@ def test_looks_are_counted_until_a_checkpoint_is_released_or_completed() -> None
     found.last_completed, found.last_released = 2, 1
     seen = after(LastProgress(), found)
     found.position = 7  # entry of an aborted checkpoint
-    assert after(seen, found).checkpoint.looks == 1
+    assert after(seen, found).checkpoint.polls == 1
     found.last_completed = 3
-    assert after(seen, found, released=True).checkpoint.looks == 1
+    assert after(seen, found, released=True).checkpoint.polls == 1
     seen = after(LastProgress(), found, released=False)
     found.last_completed = 4
-    assert after(seen, found, released=False).checkpoint.looks == 0
+    assert after(seen, found, released=False).checkpoint.polls == 0
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_looks_are_counted_until_a_checkpoint_is_released_or_completed() -> None
 def test_how_long_a_silence_tells_that_nobody_runs_the_job(
     found: JobState, alive: bool | None, expected: float | None
 ) -> None:
-    assert patience(found, alive) == expected
+    assert stall_limit(found, alive) == expected

@@ -92,7 +92,7 @@ def deferred_task(poll: float, status_interval: float, checkpoints: int = 0) -> 
     Requests to the cluster are not requests to the storage, but the poll after each answer is.
     """
     watched = Watched()
-    look = watch(watched, poll=poll, status_interval=status_interval).look
+    look = watch(watched, poll=poll, status_interval=status_interval).poll
     return watched.hour(look, round(3600 / poll), checkpoints)
 
 
@@ -102,7 +102,7 @@ def awaiting_task(poll: float, ask_every: float = ASK_EVERY) -> Cost:
     Requests to Airflow are not requests to the storage.
     """
     watched = Watched()
-    return watched.hour(comeback(watched, poll=poll, ask_every=ask_every).look, round(3600 / poll))
+    return watched.hour(comeback(watched, poll=poll, ask_every=ask_every).poll, round(3600 / poll))
 
 
 def finished_tasks(count: int, poll: float) -> Cost:

@@ -28,7 +28,7 @@ from airflow_provider_ckpt.storage.errors import (
 from airflow_provider_ckpt.storage.local_storage import MOST_BYTES
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.testing.storage_conformance import LOOKS, Fault, StorageConformance
+from airflow_provider_ckpt.testing.storage_conformance import CALLS, Fault, StorageConformance
 from tests.support.syscalls import refusing
 
 UNPRIVILEGED = 65534
@@ -246,7 +246,7 @@ class TestLocalStorage(StorageConformance):
         )
         (self.folder / "d").chmod(0o755)
         told = dict(line.split(": ") for line in done.stdout.splitlines())
-        inside = {verb for verb in LOOKS if "of what is absent" not in verb or verb.startswith("exists")}
+        inside = {verb for verb in CALLS if "of what is absent" not in verb or verb.startswith("exists")}
         wrong = {verb: told[verb] for verb in inside - {"list of the root"} if told[verb] not in DENIED}
         assert wrong == {}
         assert storage.files("") == [("d/x", 1)]
@@ -327,11 +327,11 @@ DENIED = {"StorageDeniedError", "StorageReadOnlyError"}
 UNPRIVILEGED_LOOKS = """
 import os, sys
 from airflow_provider_ckpt.storage.opening import open_storage
-from airflow_provider_ckpt.testing.storage_conformance import LOOKS
+from airflow_provider_ckpt.testing.storage_conformance import CALLS
 storage = open_storage(sys.argv[1])
 if os.geteuid() == 0:
     os.setuid(int(sys.argv[2]))
-for verb, look in LOOKS.items():
+for verb, look in CALLS.items():
     try:
         answer = look(storage)
     except Exception as error:

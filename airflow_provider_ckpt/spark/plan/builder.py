@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.errors import kind_and_text, tells_what_to_do
+from airflow_provider_ckpt.errors import is_classified, kind_and_text
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.user_failure import may_pass
 from airflow_provider_ckpt.model.graph import JobEdge, JobVertex
@@ -257,7 +257,7 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
     try:
         result = operator(*([arguments[""]] if "" in arguments else []), **named)
     except (Exception, SystemExit) as error:  # a user's function must not end the driver, least of all with success
-        if tells_what_to_do(error):
+        if is_classified(error):
             raise
         kind = FunctionFailedForNowError if may_pass(error) else FunctionFailedError
         raise kind(uid=operator.uid, location=operator.location, cause=kind_and_text(error)) from error

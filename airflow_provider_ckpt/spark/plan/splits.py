@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.errors import CkptError, InvalidInputError, TransientError, kind_and_text, tells_what_to_do
+from airflow_provider_ckpt.errors import CkptError, InvalidInputError, TransientError, is_classified, kind_and_text
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.splits import read_splits
@@ -177,7 +177,7 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
         reader = SplitReader(spark, MalformedRule(operator, streaming=False))
         frame = operator(reader, values if operator.splits.batched else values[0])
     except (Exception, SystemExit) as error:  # a user's function must not end the driver, least of all with success
-        if tells_what_to_do(error):
+        if is_classified(error):
             raise
         cause = f"{kind_and_text(error)} ({named(splits)})"
         kind = FunctionFailedForNowError if may_pass(error) else FunctionFailedError

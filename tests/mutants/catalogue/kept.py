@@ -53,9 +53,9 @@ KEPT = (
     Mutant(
         "kept-alone-at-once",
         "R23",
-        "ResultRetention._is_given_up",
-        "reading.answer > self._given_up",
-        "reading.answer >= self._given_up",
+        "ResultRetention._has_master_gone",
+        "reading.answer > self._gone_at_answer",
+        "reading.answer >= self._gone_at_answer",
         (
             "tests/airflow/test_kept_result.py::"
             "test_without_a_task_that_runs_a_jobmaster_it_ends_when_airflow_has_said_so_twice",
@@ -88,8 +88,8 @@ KEPT = (
     Mutant(
         "kept-time-counted",
         "R23",
-        "WaitingTaskOperator._go_on_after",
-        "        self._since = datetime.now(timezone.utc)\n",
+        "WaitingTaskOperator._resume_after",
+        "        self._timeout_start = datetime.now(timezone.utc)\n",
         "        pass\n",
         ("tests/airflow/test_finished_subtask.py::test_its_wait_is_no_part_of_its_execution_timeout",),
         "a subtask that runs again has no time left to wait for a JobMaster, and uses up a try",
@@ -97,9 +97,9 @@ KEPT = (
     Mutant(
         "kept-in-the-way",
         "R23",
-        "SubtaskTaskOperator._lacks_room",
-        "bound is not None and bound < count",
-        "bound is not None and not count",
+        "SubtaskTaskOperator._exceeds_task_limit",
+        "limit is not None and limit < count",
+        "limit is not None and not count",
         (
             "tests/airflow/test_finished_subtask.py::"
             "test_a_mapped_task_of_which_airflow_runs_fewer_at_a_time_is_not_deferred",
@@ -109,17 +109,17 @@ KEPT = (
     Mutant(
         "kept-blindly",
         "R23",
-        "SubtaskTaskOperator._keep",
-        "    if self._waits_here:\n        why",
-        "    if not self.defers:\n        why",
+        "SubtaskTaskOperator._retain",
+        "    if self._holds_slot:\n        reason",
+        "    if not self.is_deferrable:\n        reason",
         ("tests/airflow/test_finished_subtask.py::test_a_triggerer_that_cannot_look_at_the_job_leaves_it_green",),
         "a task whose triggerer lacks the root moves between triggerer and worker for ever",
     ),
     Mutant(
         "kept-for-no-triggerer",
         "R23",
-        "WaitingTaskOperator._begin_try",
-        "GIVEN_UP, not self.defers, None",
+        "WaitingTaskOperator._reset_wait",
+        "GIVEN_UP, not self.is_deferrable, None",
         "GIVEN_UP, False, None",
         ("tests/airflow/test_finished_subtask.py::test_without_a_triggerer_it_is_never_deferred",),
         "a Dag run in an Airflow without a triggerer never ends",
@@ -128,8 +128,8 @@ KEPT = (
         "kept-looks-unshared",
         "W25",
         "GroupPolls.reading",
-        "if self._made is None or (self._made.done() and self._clock() - self._begun_at >= age):",
-        "if self._made is None or age:",
+        "if self._reading is None or (self._reading.done() and self._clock() - self._begun_at >= age):",
+        "if self._reading is None or age:",
         ("tests/airflow/test_group_looks.py::test_hundreds_that_look_at_once_are_one_look",),
         "each of hundreds of finished subtasks reads the whole journal of the running job",
     ),

@@ -22,7 +22,7 @@ LAUNCHING = (
     Mutant(
         "secret-options-of-a-cluster",
         "-",
-        "CheckpointedSparkSubmitHook._hand_to_cluster",
+        "CheckpointedSparkSubmitHook._set_cluster_environ",
         "    if environ and (names := sorted(secret_names(options))):\n",
         "    if environ and (names := []):\n",
         ("tests/airflow/test_spark_job.py::test_secret_storage_options_are_no_configuration_of_a_cluster",),

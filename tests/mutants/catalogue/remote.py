@@ -430,7 +430,7 @@ REMOTE = (
     Mutant(
         "remote-end-untold",
         "W20",
-        "JobMasterTrigger._over",
+        "JobMasterTrigger._journaled_end",
         "    if is_over and (",
         "    if False and (",
         (
@@ -562,7 +562,7 @@ REMOTE = (
     Mutant(
         "remote-wait-costs-a-try",
         "W7",
-        "SubtaskTaskOperator._work",
+        "SubtaskTaskOperator._run_worker",
         "        if run.lacks_master:\n",
         "        if not run.lacks_master:\n",
         (
@@ -574,8 +574,8 @@ REMOTE = (
     Mutant(
         "remote-wait-for-nobody",
         "W7",
-        "WaitingTaskOperator._go_on_after",
-        '(*GIVEN_UP, "success") if over.is_alone else GIVEN_UP',
+        "WaitingTaskOperator._resume_after",
+        '(*GIVEN_UP, "success") if result.is_alone else GIVEN_UP',
         "GIVEN_UP",
         ("tests/airflow/test_awaiting_subtask.py::test_when_nobody_is_to_run_a_jobmaster_any_more_it_fails_for_good",),
         "a subtask starts a worker every few minutes for ever after its coordinating task was marked successful",
@@ -650,7 +650,7 @@ REMOTE = (
         "remote-preparation-in-the-slot",
         "W6",
         "SubtaskTaskOperator._prepared",
-        "        if state is not None and not self._waits_here:\n",
+        "        if state is not None and not self._holds_slot:\n",
         "        if state is None:\n",
         (
             "tests/airflow/test_awaiting_subtask.py::"
@@ -679,7 +679,7 @@ REMOTE = (
     Mutant(
         "remote-wait-needs-a-task",
         "W7",
-        "GroupWaitTrigger._asks",
+        "GroupWaitTrigger._state_reader",
         "    if ti is None:\n        return lambda: None\n",
         "",
         (

@@ -19,8 +19,8 @@ _PUBLISHING = (
     Mutant(
         "barriers-go-on-behind-the-loop",
         "R8",
-        "SideBySide.run",
-        "    wait(done)\n",
+        "TaskThreads.run",
+        "    wait(futures)\n",
         "",
         (
             "tests/task/test_local_gateway.py::test_r8_who_is_overtaken_in_a_barrier_ends_the_loop_when_the_others_are_done",
