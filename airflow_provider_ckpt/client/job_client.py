@@ -49,8 +49,8 @@ def list_jobs(root: Root, *, deleted: bool = False) -> list[JobState]:
 
     Raises NoRootError, ForeignRootError, NewerFormatError and the storage's errors.
     """
-    found = journals.list_jobs(read_root(opened(root)))
-    return [state for state in found if deleted or state.status is not JobStatus.DELETED]
+    states = journals.list_jobs(read_root(opened(root)))
+    return [state for state in states if deleted or state.status is not JobStatus.DELETED]
 
 
 class JobClient(JobView):
@@ -75,8 +75,8 @@ class JobClient(JobView):
 
         Raises as :meth:`stop`.
         """
-        asked = self._running_epoch(request.verb) if epoch is None else epoch
-        return write_request(self._storage(), self.job_id, replace(request, epoch=asked))
+        driver_epoch = self._running_epoch(request.verb) if epoch is None else epoch
+        return write_request(self._storage(), self.job_id, replace(request, epoch=driver_epoch))
 
     def stop(self, *, epoch: int | None = None, leaves: bool = False) -> JobRequest:
         """Request a stop: a savepoint, its release, and the driver's exit. Return at once; the next run resumes
@@ -127,9 +127,9 @@ class JobClient(JobView):
         Raises as :meth:`stop`, and RequestFailedError (NOT_RESCALABLE).
         """
         state = self.state()
-        known = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
-        if uid not in known or problem_of("parallelism", parallelism):
-            told = ", ".join(known) or "it has none"
+        sources = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
+        if uid not in sources or problem_of("parallelism", parallelism):
+            names = ", ".join(sources) or "it has none"
             raise RequestRefusedError(
                 "job {job_id!r}: {uid!r} cannot be read by {parallelism} subtasks. While a job runs its sources with "
                 "splits can be rescaled, to 1 or more: {known}",
@@ -137,7 +137,7 @@ class JobClient(JobView):
                 job_id=self.job_id,
                 uid=uid,
                 parallelism=parallelism,
-                known=told,
+                known=names,
             )
         return self.send(ReconfigureRequest({uid: VertexSettings(parallelism=parallelism)}))
 
@@ -220,8 +220,8 @@ class JobClient(JobView):
         """
         state = self.state()
         since = state.deployment or state.driver_since or state.epoch
-        asked = pending_requests(self._storage(), self.job_id, state.epoch, state.outcomes, since)
-        return [one for one in asked if one.is_change]
+        requests = pending_requests(self._storage(), self.job_id, state.epoch, state.outcomes, since)
+        return [request for request in requests if request.is_change]
 
     def is_asked_to_leave(self, epoch: int) -> bool:
         """Return True if the driver of ``epoch`` was asked to stop because its process must end
@@ -255,12 +255,12 @@ class JobClient(JobView):
         Raises RequestFailedError: NOT_ENDED, NOT_RESCALED, NOT_RECONFIGURED or NOT_UPGRADED after the timeout, and
         OVERTAKEN if another driver took the job.
         """
-        seen = JobState(self.job_id)
+        last_seen = JobState(self.job_id)
 
         def is_answered(state: JobState) -> bool:
-            nonlocal seen
-            seen, told = state, state.outcomes.get(request.name)
-            if told is None and not _is_for(request, state):
+            nonlocal last_seen
+            last_seen, outcome = state, state.outcomes.get(request.name)
+            if outcome is None and not _is_for(request, state):
                 if is_decided(state, request):
                     return True
                 raise RequestUnansweredError(
@@ -272,12 +272,12 @@ class JobClient(JobView):
                     epoch=state.epoch,
                     asked=request.epoch,
                 )
-            return not state.is_held or (told is not None and not (request.ends_job and told.took_place))
+            return not state.is_held or (outcome is not None and not (request.ends_job and outcome.took_place))
 
         try:
             return JobAnswer(request, self.wait(is_answered, timeout))
         except JobWaitTimeoutError:
-            raise _late(request, seen, timeout) from None
+            raise _late(request, last_seen, timeout) from None
 
     # ---- without a driver
 
@@ -375,8 +375,8 @@ class JobClient(JobView):
         if not state.is_held:
             raise self._not_running(kind, state, state.status)
         if not state.deployment and is_alive(state.worker) is False:  # else the next JobMaster takes the request (W20)
-            gone = f"{state.status or 'not RUNNING yet'}, but its driver is gone"
-            raise self._not_running(kind, state, gone)
+            status = f"{state.status or 'not RUNNING yet'}, but its driver is gone"
+            raise self._not_running(kind, state, status)
         return state.epoch
 
 
@@ -392,7 +392,7 @@ def _is_for(request: JobRequest, state: JobState) -> bool:
 
 def _late(request: JobRequest, state: JobState, seconds: float | None) -> RequestFailedError:
     """Return the error of a request that was not carried out within ``seconds``."""
-    about = {"job_id": state.job_id, "request": request.name, "seconds": seconds}
+    data = {"job_id": state.job_id, "request": request.name, "seconds": seconds}
     if request.ends_job:
         answer = "has taken" if request.name in state.answered else "has not answered"
         return RequestUnansweredError(
@@ -400,7 +400,7 @@ def _late(request: JobRequest, state: JobState, seconds: float | None) -> Reques
             "epoch {epoch} {answer}; wait longer (`ckpt`: --timeout), or check the driver. If it is gone, the next "
             "run starts from the last completed checkpoint and ignores the request",
             reason=RequestFailure.NOT_ENDED,
-            **about,
+            **data,
             kind=request.kind,
             epoch=request.epoch,
             answer=answer,
@@ -410,7 +410,7 @@ def _late(request: JobRequest, state: JobState, seconds: float | None) -> Reques
             "job {job_id!r} does not run as the other version {seconds:g} s after request {request}; wait longer "
             "(`ckpt`: --timeout), or check the driver",
             reason=RequestFailure.NOT_UPGRADED,
-            **about,
+            **data,
         )
     if isinstance(request, ReconfigureRequest) and (rescale := request.rescale) is not None:
         uid, parallelism = rescale
@@ -418,7 +418,7 @@ def _late(request: JobRequest, state: JobState, seconds: float | None) -> Reques
             "{uid!r} of job {job_id!r} is not read by {parallelism} subtasks {seconds:g} s after request {request}; "
             "wait longer (`ckpt`: --timeout), or check the driver",
             reason=RequestFailure.NOT_RESCALED,
-            **about,
+            **data,
             uid=uid,
             parallelism=parallelism,
         )
@@ -426,5 +426,5 @@ def _late(request: JobRequest, state: JobState, seconds: float | None) -> Reques
         "job {job_id!r} has not applied request {request} after {seconds:g} s; wait longer (`ckpt`: --timeout), or "
         "check the driver",
         reason=RequestFailure.NOT_RECONFIGURED,
-        **about,
+        **data,
     )

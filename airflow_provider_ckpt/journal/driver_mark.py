@@ -76,5 +76,5 @@ def is_marked(worker: Worker, root: str, job_id: str) -> bool:
 
 def _name(worker: Worker, root: str, job_id: str) -> str:
     """Return the name of the socket. It begins with a null byte, so that it is no file."""
-    said = "\0".join(["/".join(segments(root)), job_id, str(worker.pid), str(worker.started)])
-    return f"\0airflow-provider-ckpt/{hashlib.sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    identity = "\0".join(["/".join(segments(root)), job_id, str(worker.pid), str(worker.started)])
+    return f"\0airflow-provider-ckpt/{hashlib.sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

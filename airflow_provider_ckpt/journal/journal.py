@@ -205,7 +205,7 @@ class Journal:
                 raise CorruptJournalError(job_id=self.job_id, reason="; ".join(self._state.damage))
             admit(self._state)
             event = EpochClaimed(self._state.epoch + 1, attempt, worker, now, releases_only, deployment, upgrades)
-            before = self._state.worker if self._state.epoch else None
+            predecessor = self._state.worker if self._state.epoch else None
             try:
                 self._log.take_over(json.loads(_body([encode(event)])))
             except LostRaceError as lost:
@@ -214,7 +214,7 @@ class Journal:
                     raise self._fence(event.epoch) from None
                 continue  # another writer was faster, or the claimed number had been truncated meanwhile
             event.apply(self._state)
-            self._epoch, self.predecessor = event.epoch, before
+            self._epoch, self.predecessor = event.epoch, predecessor
             return event.epoch
 
     def write(self, event: Event) -> None:
@@ -299,16 +299,16 @@ class Journal:
             )
 
     def _fence(self, own_epoch: int) -> FencedError:
-        reader = JobState(self.job_id)
+        successor = JobState(self.job_id)
         try:
-            reader = self.replay()
+            successor = self.replay()
         except CkptError as error:
-            reader.attempt = f"unknown: {error}"
+            successor.attempt = f"unknown: {error}"
         self._broken = FencedError(
             job_id=self.job_id,
-            epoch=reader.epoch,
-            attempt=reader.attempt,
-            worker=str(reader.worker),
+            epoch=successor.epoch,
+            attempt=successor.attempt,
+            worker=str(successor.worker),
             own_epoch=own_epoch,
         )
         return self._broken
@@ -355,9 +355,9 @@ _TEXTS = ("cause", "reason", "why")
 
 def cleaned(event: Event) -> Event:
     """Return the event without secrets of this driver, passwords in URIs and colours in its texts."""
-    given = {name: text for name in _TEXTS if isinstance(text := getattr(event, name, None), str)}
-    shown = {name: without_colours(redact_given(text)) for name, text in given.items()}
-    if shown == given:
+    texts = {name: text for name in _TEXTS if isinstance(text := getattr(event, name, None), str)}
+    cleaned_texts = {name: without_colours(redact_given(text)) for name, text in texts.items()}
+    if cleaned_texts == texts:
         return event
-    changed: Event = replace(event, **shown)  # type: ignore[arg-type]
+    changed: Event = replace(event, **cleaned_texts)  # type: ignore[arg-type]
     return changed

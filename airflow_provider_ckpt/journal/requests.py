@@ -78,12 +78,12 @@ def pending_requests(
         since: First epoch whose requests are also returned. Such requests were for an earlier JobMaster of the same
             deployment (W20), or for the same driver before an upgrade.
     """
-    found = [
+    requests = [
         read_request(storage, job_id, name, epoch) for name in request_names(storage, job_id) if name not in answered
     ]
     first = epoch if since is None else since
-    mine = [request for request in found if request is not None and first <= request.epoch <= epoch]
-    return in_order(mine)
+    current = [request for request in requests if request is not None and first <= request.epoch <= epoch]
+    return in_order(current)
 
 
 def in_order(requests: Iterable[JobRequest]) -> list[JobRequest]:
@@ -121,8 +121,8 @@ def requests_before(storage: Storage, job_id: str, epoch: int) -> list[str]:
 
 
 def _requests_before(storage: Storage, job_id: str, epoch: int) -> list[JobRequest]:
-    found = [read_request(storage, job_id, name, epoch) for name in request_names(storage, job_id)]
-    return [request for request in found if request is not None and request.epoch < epoch]
+    requests = [read_request(storage, job_id, name, epoch) for name in request_names(storage, job_id)]
+    return [request for request in requests if request is not None and request.epoch < epoch]
 
 
 def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
@@ -131,14 +131,12 @@ def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
     Their author's process was about to end, and now wants the job to continue. A request that a driver has taken is
     still carried out.
     """
-    asked = [
-        pending_request
-        for pending_request in pending_requests(storage, job_id, epoch, (), since=0)
-        if asks_to_leave(pending_request)
+    leave_requests = [
+        request for request in pending_requests(storage, job_id, epoch, (), since=0) if asks_to_leave(request)
     ]
-    for request in asked:
+    for request in leave_requests:
         storage.delete(request_path(job_id, request.name))
-    return len(asked)
+    return len(leave_requests)
 
 
 def read_request(storage: Storage, job_id: str, name: str, epoch: int) -> JobRequest | None:
@@ -179,19 +177,19 @@ def _shortened(problem: str) -> str:
     return problem if len(problem) <= _SHOWN else f"{problem[: _SHOWN - 1]}…"
 
 
-def _understood(name: str, body: Mapping[str, Any], epoch: int) -> JobRequest:
+def _understood(name: str, body: Mapping[str, Any], reader_epoch: int) -> JobRequest:
     kind: Any = body.get("kind")
-    wanted: Any = body.get("epoch")
-    at: Any = body.get("at")
-    if not isinstance(kind, str) or kind not in REQUESTS or not _is_epoch(wanted) or not _is_time(at):
-        return _invalid(name, epoch, f"kind {kind!r}, epoch {wanted!r}, at {at!r}")
+    epoch_value: Any = body.get("epoch")
+    at_value: Any = body.get("at")
+    if not isinstance(kind, str) or kind not in REQUESTS or not _is_epoch(epoch_value) or not _is_time(at_value):
+        return _invalid(name, reader_epoch, f"kind {kind!r}, epoch {epoch_value!r}, at {at_value!r}")
     try:
         fields = {key: value for key, value in body.items() if key not in _OF_THE_FORM}
         request: JobRequest = replace(reader(REQUESTS[kind])(fields), name=name)
         problem = request.value_problem()
     except UnknownFormError as error:
         problem = error.data["what"]
-    return request if problem is None else _invalid(name, wanted, problem, at)
+    return request if problem is None else _invalid(name, epoch_value, problem, at_value)
 
 
 def _is_epoch(value: Any) -> bool:

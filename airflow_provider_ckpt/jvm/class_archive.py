@@ -89,12 +89,12 @@ def archive_folder(environ: Mapping[str, str]) -> Path | None:
 
     Return None if archives are switched off, if the user has no cache folder, or if its path would need quoting.
     """
-    given, cache = environ.get(VARIABLE, ""), environ.get("XDG_CACHE_HOME", "")
-    if given == OFF:
+    setting, cache = environ.get(VARIABLE, ""), environ.get("XDG_CACHE_HOME", "")
+    if setting == OFF:
         return None
     try:
         parent = Path(cache) if os.path.isabs(cache) else Path("~/.cache")
-        folder = Path(given or parent / "airflow-provider-ckpt" / "class-archives").expanduser().resolve()
+        folder = Path(setting or parent / "airflow-provider-ckpt" / "class-archives").expanduser().resolve()
     except (OSError, RuntimeError):  # a user without a home, or circular links
         return None
     return folder if _UNQUOTED.fullmatch(str(folder)) else None
@@ -123,16 +123,16 @@ def check_owner(path: Path, folder: Path) -> None:
 
     Raises ForeignArchiveError, and OSError for a missing path.
     """
-    for place in (path, folder, *folder.parents):
-        found, forbidden = place.lstat(), 0o022
-        if place in folder.parents:
-            is_own_group = found.st_gid in (ROOT, os.getegid())
-            forbidden = 0 if found.st_mode & stat.S_ISVTX else 0o002 if is_own_group else 0o022
-        if found.st_uid not in (ROOT, os.geteuid()):
-            raise ForeignArchiveError(path=place, problem=f"belongs to another user (uid {found.st_uid})")
-        if found.st_mode & forbidden:
-            mode = stat.filemode(found.st_mode)
-            raise ForeignArchiveError(path=place, problem=f"may be written to by others ({mode})")
+    for part in (path, folder, *folder.parents):
+        status, forbidden = part.lstat(), 0o022
+        if part in folder.parents:
+            is_own_group = status.st_gid in (ROOT, os.getegid())
+            forbidden = 0 if status.st_mode & stat.S_ISVTX else 0o002 if is_own_group else 0o022
+        if status.st_uid not in (ROOT, os.geteuid()):
+            raise ForeignArchiveError(path=part, problem=f"belongs to another user (uid {status.st_uid})")
+        if status.st_mode & forbidden:
+            mode = stat.filemode(status.st_mode)
+            raise ForeignArchiveError(path=part, problem=f"may be written to by others ({mode})")
 
 
 def make(archive: ClassArchive) -> Path:

@@ -35,16 +35,16 @@ class FairSemaphore:
         """An event for each waiting thread. Only the first is woken, because hundreds would all wake in vain."""
 
     def __enter__(self) -> None:
-        me = threading.Event()
+        event = threading.Event()
         with self._lock:
-            self._waiting.append(me)
+            self._waiting.append(event)
         try:
-            while not self._begins(me):
-                me.wait(self._wait_of(me))
+            while not self._begins(event):
+                event.wait(self._wait_of(event))
         except BaseException:  # otherwise the threads after this one would wait for ever
             with self._lock:
-                if me in self._waiting:
-                    self._waiting.remove(me)
+                if event in self._waiting:
+                    self._waiting.remove(event)
                 self._wake_first()
             raise
 
@@ -53,23 +53,23 @@ class FairSemaphore:
             del self._working[threading.get_ident()]
             self._wake_first()
 
-    def _begins(self, me: threading.Event) -> bool:
+    def _begins(self, event: threading.Event) -> bool:
         with self._lock:
-            me.clear()
-            if self._waiting[0] is not me or len(self._counted()) >= self._count:
+            event.clear()
+            if self._waiting[0] is not event or len(self._counted()) >= self._count:
                 return False
             self._waiting.popleft()
             self._working[threading.get_ident()] = self._clock() + self._patience
             self._wake_first()
             return True
 
-    def _wait_of(self, me: threading.Event) -> float | None:
+    def _wait_of(self, event: threading.Event) -> float | None:
         """Return the seconds until a turn no longer counts; None if other threads are first."""
         with self._lock:
-            counted = self._counted()
-            if self._waiting[0] is not me:
+            turn_ends = self._counted()
+            if self._waiting[0] is not event:
                 return None
-            return max(0.0, counted[-self._count] - self._clock()) if len(counted) >= self._count else 0.0
+            return max(0.0, turn_ends[-self._count] - self._clock()) if len(turn_ends) >= self._count else 0.0
 
     def _counted(self) -> list[float]:
         now = self._clock()

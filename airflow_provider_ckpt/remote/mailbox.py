@@ -61,13 +61,13 @@ class Outbox:
 
     def behind(self, receiver: str, number: int) -> Iterable[tuple[int, Message]]:
         """Return the messages for ``receiver`` with numbers above ``number``."""
-        return [one for one in self.messages.get(receiver, ()) if one[0] > number]
+        return [numbered for numbered in self.messages.get(receiver, ()) if numbered[0] > number]
 
 
 def write_outbox(storage: Storage, path: str, outbox: Outbox) -> None:
     messages = {
-        receiver: [{"number": number, "message": wire.to_json(message)} for number, message in several]
-        for receiver, several in outbox.messages.items()
+        receiver: [{"number": number, "message": wire.to_json(message)} for number, message in numbered]
+        for receiver, numbered in outbox.messages.items()
     }
     document = encode_document(
         KIND,
@@ -94,11 +94,11 @@ def read_outbox(storage: Storage, path: str) -> Outbox | None:
     uri = storage.full_uri(path)
     with refused_as(lambda problem: MalformedDocumentError(uri=uri, what=KIND, reason=problem)):
         body = decode_document(data, KIND, VERSION, uri=uri)
-        given = read_field(body, "messages", reader(Mapping[str, list[Mapping[str, Any]]]))
+        queues = read_field(body, "messages", reader(Mapping[str, list[Mapping[str, Any]]]))
         return Outbox(
             read_field(body, "process", reader(Worker)),
             read_field(body, "beat", reader(Count)),
-            {receiver: tuple(map(_numbered, several)) for receiver, several in given.items()},
+            {receiver: tuple(map(_numbered, queue)) for receiver, queue in queues.items()},
             read_field(body, "read", reader(Mapping[str, Count])),
             read_field(body, "left", reader(str | None)),
             read_field(body, "subtasks", reader(frozenset[SubtaskId])),
@@ -165,8 +165,8 @@ class Mailbox:
         worker's outbox after its last fence check therefore deletes nothing that its successors need. Messages and read
         positions of previous JobMasters are discarded, because a worker may outlive many of them.
         """
-        for of_others in (self._queues, self._posted, self._read):
-            of_others.clear()
+        for by_peer in (self._queues, self._posted, self._read):
+            by_peer.clear()
         if self._beat:
             self._former.append(self.name)
         self.name = f"{self._own_name}-{epoch:04d}"
@@ -252,5 +252,5 @@ class Mailbox:
     def _acknowledged(self, receiver: str, number: int) -> None:
         queue = self._queues.get(receiver)
         if queue and queue[0][0] <= number:
-            self._queues[receiver] = [one for one in queue if one[0] > number]
+            self._queues[receiver] = [numbered for numbered in queue if numbered[0] > number]
             self._is_changed = True

@@ -197,11 +197,13 @@ class Master:
                 raise self._not_planned("that of a newer deployment")
 
         attempt = self._remote.options.attempt or new_nonce()
-        taken = takeover.claim(self._journal, attempt, self._remote.process, admit, deployment=deployment)
+        takeover_result = takeover.claim(self._journal, attempt, self._remote.process, admit, deployment=deployment)
         journal = OwnedJournal(self._journal)
         assert self._job is not None
         outputs = output_folders(self._job, self._remote.location)
-        self._status.started(journal.state, taken.before, resumed=journal.state.last_completed > 0, outputs=outputs)
+        self._status.started(
+            journal.state, takeover_result.before, resumed=journal.state.last_completed > 0, outputs=outputs
+        )
         return journal
 
     def _find_sinks(self, state: JobState) -> None:
@@ -262,8 +264,8 @@ class Master:
         state, timing = journal.state, self._remote.timing
         name = master_name(state.epoch)
         unfinished = [subtask for subtask in state.graph().subtasks if subtask not in state.finished]
-        tell = functools.partial(self._tell_vacant, journal)
-        self._vacancies = UnassignedSubtasks(unfinished, tell, time.monotonic())
+        report = functools.partial(self._tell_vacant, journal)
+        self._vacancies = UnassignedSubtasks(unfinished, report, time.monotonic())
         return RemoteGateway(
             Mailbox(self._storage, self._job_id, state.deployment, name, self._remote.process, time.monotonic),
             state.epoch,
@@ -281,7 +283,7 @@ class Master:
     def _tell_vacant(self, journal: OwnedJournal, vacant: list[SubtaskId]) -> None:
         """Report subtasks without a worker, by the names that `--subtask` accepts."""
         state = journal.state
-        subtasks = list(dict.fromkeys(state.hosts.get(one, one) for one in vacant))
+        subtasks = list(dict.fromkeys(state.hosts.get(subtask, subtask) for subtask in vacant))
         options = self._remote.options
         flags = [part for subtask in subtasks for part in ("--subtask", subtask)]
         worker = run_command("worker", self._job_id, self._storage.uri, options.job or JOB_FILE, *flags)
@@ -309,6 +311,6 @@ def note_finished(journal: OwnedJournal, logs: Mapping[SubtaskId, TailingLogRead
     The end of the log decides (R11). The previous JobMaster may have died before it journaled the end.
     """
     for subtask, log in logs.items():
-        found = fold(log.records())
-        if found.closed and found.opened is not None and subtask not in journal.state.finished:
-            journal.write(SubtaskFinished(subtask, str(found.opened.attempt), time.time()))
+        log_state = fold(log.records())
+        if log_state.closed and log_state.opened is not None and subtask not in journal.state.finished:
+            journal.write(SubtaskFinished(subtask, str(log_state.opened.attempt), time.time()))

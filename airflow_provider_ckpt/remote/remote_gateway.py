@@ -161,8 +161,8 @@ class RemoteGateway:
             pause = self._interval
             while not self._closing.is_set():
                 with self._turns:
-                    heard = self.look()
-                pause = self._interval if heard else min(self._longest, pause * _SLOWER)
+                    has_messages = self.look()
+                pause = self._interval if has_messages else min(self._longest, pause * _SLOWER)
                 if self._wake.wait(pause):  # answer new messages soon
                     pause = self._interval
                 self._wake.clear()
@@ -174,26 +174,26 @@ class RemoteGateway:
 
         The next poll retries after a transient error of the storage.
         """
-        heard = False
+        has_messages = False
         try:
             self._find_hosts()
             for host in list(self._hosts.values()):
-                heard = self._look_at(host) or heard
+                has_messages = self._look_at(host) or has_messages
             with self._lock:
                 self._correspondence.deliver()
         except TransientError as error:
             log.warning("the workers could not be polled, the next poll tries again: %s", error)
-        return heard
+        return has_messages
 
     def _find_hosts(self) -> None:
         now = self._clock()
         pause = LIST_EVERY if self._vacancies.is_any else max(LIST_EVERY, LIST_SELDOM * self._interval)
         if now < self._listed_at + pause:
             return
-        first = self._previous_after if self._listed_at == -math.inf else None
+        first_limit = self._previous_after if self._listed_at == -math.inf else None
         for name in self._correspondence.senders("worker-"):
             if name not in self._hosts:
-                self._hosts[name] = _Host(name, self._lost_after, max(4 * self._longest, 1.0), first)
+                self._hosts[name] = _Host(name, self._lost_after, max(4 * self._longest, 1.0), first_limit)
         self._listed_at = now
 
     def _look_at(self, host: _Host) -> bool:
@@ -218,9 +218,9 @@ class RemoteGateway:
             return  # workers do not send these to a JobMaster
         if isinstance(message, (SubtaskOpened, SubtaskFailed)):
             with self._lock:
-                former = host.attempts.get(message.subtask)
-                if former is not None and former < message.attempt:
-                    self._host_of.pop((message.subtask, former), None)  # the previous attempt gets no more commands
+                previous = host.attempts.get(message.subtask)
+                if previous is not None and previous < message.attempt:
+                    self._host_of.pop((message.subtask, previous), None)  # the previous attempt gets no more commands
                 host.attempts[message.subtask] = message.attempt
                 self._host_of[message.subtask, message.attempt] = host.name
             self._vacancies.taken(message.subtask, message.attempt)
@@ -234,7 +234,7 @@ class RemoteGateway:
         host.liveness.see(outbox.beat, self._clock())
         if outbox.left is not None:
             with self._lock:
-                self._host_of = {one: name for one, name in self._host_of.items() if name != host.name}
+                self._host_of = {task: name for task, name in self._host_of.items() if name != host.name}
             self._give_up(host, f"its worker ({outbox.process}) has left: {outbox.left}")
             self._bury(host)
         elif host.liveness.is_lost and not host.is_lost:
@@ -243,7 +243,7 @@ class RemoteGateway:
             self._give_up(host, f"its worker ({outbox.process}) {silent}")
         elif not host.liveness.is_lost:
             host.is_lost = False
-        elif not any(self._vacancies.is_current(*each) for each in host.attempts.items()):
+        elif not any(self._vacancies.is_current(*task) for task in host.attempts.items()):
             self._bury(host)  # other workers now run its subtasks
 
     def _bury(self, host: _Host) -> None:

@@ -41,9 +41,9 @@ class _Other:
     outbox: Outbox | None
     """The last outbox that was read. None if it is unreadable, for example because a later version wrote it."""
 
-    def may_run(self, *any_of: SubtaskId) -> bool:
+    def may_run(self, *subtasks: SubtaskId) -> bool:
         """Return True if this worker may run any of the subtasks. With an unreadable outbox it may run all of them."""
-        return self.outbox is None or not self.outbox.subtasks.isdisjoint(any_of)
+        return self.outbox is None or not self.outbox.subtasks.isdisjoint(subtasks)
 
 
 class Standby:
@@ -105,9 +105,9 @@ class Standby:
         """
         while True:
             try:
-                found = self._seen()
-                if found is not None:
-                    return found
+                result = self._seen()
+                if result is not None:
+                    return result
             except TransientError as error:
                 log.warning("this poll failed, the next one tries again: %s", error)
             self._sleep(self._timing.poll)
@@ -118,17 +118,17 @@ class Standby:
         if self._clock() >= self._next_look and (end := self._end()) is not None:
             return end
         self._see()
-        seen = self._free
-        if not seen:
+        free = self._free
+        if not free:
             return None
         self._find()  # a replacement may be at work already: it writes its outbox before it begins
-        if not self._left_of(seen):
+        if not self._left_of(free):
             return None
-        return self._end() or self._left_of(seen) or None  # its worker may have left because all is over
+        return self._end() or self._left_of(free) or None  # its worker may have left because all is over
 
-    def _left_of(self, seen: Collection[SubtaskId]) -> tuple[SubtaskId, ...]:
+    def _left_of(self, free: Collection[SubtaskId]) -> tuple[SubtaskId, ...]:
         """Return the subtasks that were free before the last listing and still are. The others have new workers."""
-        return tuple(one for one in self._free if one in seen)
+        return tuple(subtask for subtask in self._free if subtask in free)
 
     def _end(self) -> WorkerEnd | None:
         if not self._is_well():
@@ -147,10 +147,10 @@ class Standby:
                 self._meet(name)
 
     def _meet(self, name: str) -> None:
-        shown = self._read(name)
-        if shown is None:
+        reading = self._read(name)
+        if reading is None:
             return
-        beat, outbox = shown
+        beat, outbox = reading
         liveness = HeartbeatMonitor(self._timing.lost_after, max(4 * self._timing.poll, 2 * HOUSEKEEPING))
         other = _Other(liveness, outbox)
         liveness.see(beat, self._clock())
@@ -161,11 +161,11 @@ class Standby:
 
     def _see(self) -> None:
         for name, other in list(self._others.items()):
-            shown = self._read(name)
-            if shown is None:  # the JobMaster has deleted it because others run its subtasks
+            reading = self._read(name)
+            if reading is None:  # the JobMaster has deleted it because others run its subtasks
                 del self._others[name]
                 continue
-            beat, other.outbox = shown
+            beat, other.outbox = reading
             other.liveness.see(beat, self._clock())
 
     def _read(self, name: str) -> tuple[object, Outbox | None] | None:
@@ -191,13 +191,13 @@ class Standby:
     @property
     def _free(self) -> tuple[SubtaskId, ...]:
         living = [other for other in self._others.values() if self._is_at_work(other)]
-        left = [subtask for subtask in self._subtasks if subtask not in self._finished]
-        free = [one for one in left if not any(other.may_run(*self._names(one)) for other in living)]
+        unfinished = [subtask for subtask in self._subtasks if subtask not in self._finished]
+        free = [subtask for subtask in unfinished if not any(other.may_run(*self._names(subtask)) for other in living)]
         if self._only_begun:
-            free = [one for one in free if self._was_begun(one)]
+            free = [subtask for subtask in free if self._was_begun(subtask)]
         # with the finished subtasks whose workers host the free ones: their worker also runs subtasks added to them
         # later
-        hosts = {self._hosts[one] for one in free if one in self._hosts}
+        hosts = {self._hosts[subtask] for subtask in free if subtask in self._hosts}
         return tuple(subtask for subtask in self._subtasks if subtask in free or subtask in hosts)
 
     def _was_begun(self, subtask: SubtaskId) -> bool:

@@ -97,7 +97,7 @@ class TaskSlots:
     @property
     def failure(self) -> SubtaskFailed | None:
         """The failure of the first subtask that failed and was not restarted."""
-        return next((one.state for one in self._hosted.values() if isinstance(one.state, SubtaskFailed)), None)
+        return next((slot.state for slot in self._hosted.values() if isinstance(slot.state, SubtaskFailed)), None)
 
     @property
     def is_done(self) -> bool:
@@ -106,7 +106,7 @@ class TaskSlots:
         Only the journal shows whether a JobMaster knows it. The current JobMaster may be gone, and its successor may
         have read the logs too early, so this worker must still report the ends to it.
         """
-        done = [one for one in self._hosted.values() if one.is_done]
+        done = [slot for slot in self._hosted.values() if slot.is_done]
         return len(done) == len(self._part.attempts)
 
     def take_in(self, part: WorkerPart, gateway: TaskGateway) -> None:
@@ -247,9 +247,9 @@ class TaskSlots:
 
         Without a restart it would reach its end without their rows.
         """
-        known = self._begun_with[hosted.subtask].parallelism
-        feeds = self._part.feeds.get(hosted.subtask.vertex, ())
-        return any(plan.parallelism.get(uid, 0) > known.get(uid, 0) for uid in feeds)
+        parallelism = self._begun_with[hosted.subtask].parallelism
+        sources = self._part.feeds.get(hosted.subtask.vertex, ())
+        return any(plan.parallelism.get(uid, 0) > parallelism.get(uid, 0) for uid in sources)
 
     def _is_cut_for_another(self, hosted: RunningAttempts, plan: VertexPlan) -> bool:
         """Return True if the plan has another number of state partitions. Only a new attempt repartitions its state

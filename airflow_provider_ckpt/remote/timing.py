@@ -58,24 +58,24 @@ class Timing:
         healthy process without messages would exceed it.
         """
         given = {name: parse_duration(value, called(name)) for name, value in chosen.items() if value is not None}
-        made = replace(self, **given)
-        if not 0 < made.poll <= LONGEST_POLL:
+        timing = replace(self, **given)
+        if not 0 < timing.poll <= LONGEST_POLL:
             raise InvalidInputError(
                 "{option} of {value:g} s cannot be used: give more than 0, and no more than {longest:g} s",
                 option=called("poll"),
-                value=made.poll,
+                value=timing.poll,
                 longest=LONGEST_POLL,
             )
-        least = 2 * (BEAT + made.poll)
+        least = 2 * (BEAT + timing.poll)
         for name in ("lost_after", "silence"):
-            if getattr(made, name) < least:
+            if getattr(timing, name) < least:
                 raise InvalidInputError(
                     "{option} of {value:g} s cannot be used: a process gives a sign of life every {beat:g} s, and the "
                     "others poll every {poll:g} s, so a healthy process would count as lost. Give {least:g} s or more",
                     option=called(name),
-                    value=getattr(made, name),
-                    poll=made.poll,
+                    value=getattr(timing, name),
+                    poll=timing.poll,
                     beat=BEAT,
                     least=least,
                 )
-        return made
+        return timing

@@ -58,9 +58,9 @@ class UnassignedSubtasks:
         """Report subtasks without a worker, if there are new ones or the last report is AGAIN_AFTER seconds old."""
         with self._lock:
             waiting = {subtask for subtask, since in self._since.items() if now - since >= FIRST_AFTER}
-        news = waiting - self._told
+        new = waiting - self._told
         self._told &= waiting
-        if waiting and (news or now - self._told_at >= AGAIN_AFTER):
+        if waiting and (new or now - self._told_at >= AGAIN_AFTER):
             self._told, self._told_at = set(waiting), now
             self._tell(sorted(waiting))
 

@@ -79,9 +79,11 @@ class WorkerPart:
 
     def joined_by(self, storage: Storage, state: JobState) -> WorkerPart:
         """Return the part with the subtasks that a rescale has added to it. Raises as :meth:`of`."""
-        new = [one for one in state.together(self.attempts) if one not in self.attempts]
-        more = WorkerPart.of(storage, state, new)
-        return replace(self, attempts={**self.attempts, **more.attempts}, plans={**self.plans, **more.plans})
+        added = [subtask for subtask in state.together(self.attempts) if subtask not in self.attempts]
+        added_part = WorkerPart.of(storage, state, added)
+        return replace(
+            self, attempts={**self.attempts, **added_part.attempts}, plans={**self.plans, **added_part.plans}
+        )
 
 
 def _last_attempt(storage: Storage, state: JobState, subtask: SubtaskId) -> AttemptId:

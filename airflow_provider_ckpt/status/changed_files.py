@@ -14,9 +14,9 @@ WAY_OUT = "The producer should write under a hidden name (.name or _name), and r
 
 def changed_files(event: SourceFilesChanged) -> str:
     """Return the changed files of one report as text, with the kind of each change."""
-    named = [str(one) for one in event.files[:NAMED]]
-    more = event.count - len(named)
-    return "; ".join([*named, _more(more)] if more > 0 else named)
+    texts = [str(file) for file in event.files[:NAMED]]
+    more = event.count - len(texts)
+    return "; ".join([*texts, _more(more)] if more > 0 else texts)
 
 
 def _more(count: int) -> str:

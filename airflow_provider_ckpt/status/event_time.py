@@ -34,8 +34,8 @@ def unfit_rows(state: JobState, checkpoint: int | None = None) -> dict[tuple[str
         (reason, source, vertex): rows
         for name, reason in _REASONS
         for vertex, times in state.times(checkpoint).items()
-        for source, of_source in times.items()
-        if (rows := getattr(of_source, name))
+        for source, source_times in times.items()
+        if (rows := getattr(source_times, name))
     }
 
 
@@ -82,19 +82,19 @@ def held_windows(state: JobState, now: float) -> list[HeldWindows]:
 
     A query that still reads a bounded source waits for its end, and is left out.
     """
-    found = []
+    held = []
     marks = state.watermarks()
     for vertex, times in state.times().items():
         inputs = [uid for uid in _live_inputs(state, vertex) if uid in times or _has_watermark(state, uid)]
         if len(inputs) < 2:
             continue
-        last = min(inputs, key=lambda uid: _mark(times.get(uid)))
-        slowest, others = times.get(last, SourceTimes()), [_mark(times.get(uid)) for uid in inputs if uid != last]
+        held_by = min(inputs, key=lambda uid: _mark(times.get(uid)))
+        slowest, others = times.get(held_by, SourceTimes()), [_mark(times.get(uid)) for uid in inputs if uid != held_by]
         is_passed = marks.get(vertex, 0) > _mark(slowest)
         is_quiet = slowest.last_row_at is None or now - slowest.last_row_at >= IS_QUIET
         if is_quiet and not is_passed and max(others) > _mark(slowest):
-            found.append(HeldWindows(vertex, last, marks.get(vertex), slowest.last_row_at))
-    return found
+            held.append(HeldWindows(vertex, held_by, marks.get(vertex), slowest.last_row_at))
+    return held
 
 
 def _live_inputs(state: JobState, vertex: str) -> list[str]:
@@ -103,12 +103,12 @@ def _live_inputs(state: JobState, vertex: str) -> list[str]:
     The list is empty while one of them has an end that is not reached, and if the vertex is no longer part of the job.
     """
     graph, left_out = state.graph(), state.dropped.get(vertex, ())
-    of_vertex = next((one for one in graph.vertices if one.uid == vertex), None)
-    if of_vertex is None:
+    graph_vertex = next((candidate for candidate in graph.vertices if candidate.uid == vertex), None)
+    if graph_vertex is None:
         return []
     edges = [edge for edge in graph.inputs(vertex) if edge.uid not in left_out]
-    sources = [uid for uid in of_vertex.sources if uid not in left_out]
-    ends = {*of_vertex.bounded_sources, *(edge.producer for edge in edges if graph.vertex(edge.producer).bounded)}
+    sources = [uid for uid in graph_vertex.sources if uid not in left_out]
+    ends = {*graph_vertex.bounded_sources, *(edge.producer for edge in edges if graph.vertex(edge.producer).bounded)}
     inputs = [*sources, *(edge.producer for edge in edges)]
     return [] if ends.intersection(inputs) else inputs
 
@@ -147,7 +147,7 @@ def shown_times(state: JobState) -> Iterator[str]:
     marks = state.watermarks()
     for vertex, times in state.times().items():
         at = shown_time(marks[vertex]) if vertex in marks else "the start"
-        yield f"{vertex} at {at} ({', '.join(_shown_source(*one) for one in times.items())})"
+        yield f"{vertex} at {at} ({', '.join(_shown_source(*source) for source in times.items())})"
 
 
 def _shown_source(uid: str, times: SourceTimes) -> str:

@@ -75,4 +75,4 @@ def is_for_good(code: int | None, told: str) -> bool:
         code: exit code of the driver's process.
         told: kind of its last status line.
     """
-    return any(code == known and told in kinds for known, kinds in _FOR_GOOD.items())
+    return any(code == exit_code and told in kinds for exit_code, kinds in _FOR_GOOD.items())

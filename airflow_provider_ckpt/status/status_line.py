@@ -116,8 +116,8 @@ class StatusLine:
     @property
     def traceback(self) -> str | None:
         """Return the traceback of the user's own code, or None if other code failed."""
-        found = self.data.get("traceback")
-        return found if isinstance(found, str) and found else None
+        traceback = self.data.get("traceback")
+        return traceback if isinstance(traceback, str) and traceback else None
 
     @property
     def frames(self) -> str:
@@ -133,8 +133,8 @@ class StatusLine:
 
         The last line of a failed run has it.
         """
-        found = self.data.get(TRACES)
-        return found if isinstance(found, str) and found else None
+        path = self.data.get(TRACES)
+        return path if isinstance(path, str) and path else None
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": str(self.kind), "message": self.message, **self.data}
@@ -145,8 +145,8 @@ class StatusLine:
 
     def redacted(self, redact: Callable[[str], str]) -> StatusLine:
         """Return the line with ``redact`` applied to its texts. Names, kinds, ids and counts are no secrets."""
-        shown = {name: value if name in _IDENTITIES else _each_text(value, redact) for name, value in self.data.items()}
-        return replace(self, message=redact(self.message), data=shown)
+        data = {name: value if name in _IDENTITIES else _each_text(value, redact) for name, value in self.data.items()}
+        return replace(self, message=redact(self.message), data=data)
 
 
 def take_token(environ: MutableMapping[str, str]) -> str:
@@ -233,9 +233,9 @@ def _each_text(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {name: _each_text(each, redact) for name, each in value.items()}
+        return {name: _each_text(item, redact) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_each_text(each, redact) for each in value]
+        return [_each_text(item, redact) for item in value]
     return value
 
 

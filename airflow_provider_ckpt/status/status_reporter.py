@@ -123,16 +123,16 @@ class StatusReporter:
         kind = _ENDED.get(status, LineKind.FAILED)
         late = state.late_rows()
         dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
-        dropped += "".join(f"; {one}" for one in all_unfit_rows(unfit_rows(state)))
+        dropped += "".join(f"; {text}" for text in all_unfit_rows(unfit_rows(state)))
         malformed = _malformed(state.malformed_rows())
         dropped += f"; malformed rows since the job began: {malformed}" if malformed else ""
-        short = not_read_whole(state)
-        changed = f"; {'; '.join(short)}" if short else ""
+        unread_files = not_read_whole(state)
+        unread_text = f"; {'; '.join(unread_files)}" if unread_files else ""
         abandoned = (
             f"; files given up since the job began: {len(state.forgotten_files)}" if state.forgotten_files else ""
         )
-        left = self._left(state, status) + abandoned
-        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{left}{dropped}{changed}"
+        remainder = self._left(state, status) + abandoned
+        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{remainder}{dropped}{unread_text}"
         self.say(kind, message, state, status=status, terminal=status is JobStatus.FAILED)
 
     def _left(self, state: JobState, status: JobStatus) -> str:
@@ -141,14 +141,14 @@ class StatusReporter:
             return ""
         bounded = {uid for vertex in state.graph().vertices for uid in vertex.bounded_sources}
         unread = sorted(bounded - set(state.finished_operators())) if status is JobStatus.STOPPED else []
-        left = [f"not read to the end: {', '.join(unread)}; the next run reads the rest"] if unread else []
+        texts = [f"not read to the end: {', '.join(unread)}; the next run reads the rest"] if unread else []
         if state.has_unreleased:
-            left.append(f"checkpoint {state.last_completed} is not released in every sink")
+            texts.append(f"checkpoint {state.last_completed} is not released in every sink")
         if self._rows == 0 and not state.driver_since:
-            left.append(f"this run released no row: {why_no_row(state, self._batches, self._completed)}")
+            texts.append(f"this run released no row: {why_no_row(state, self._batches, self._completed)}")
         else:
-            left += map(str, open_windows(state))
-        return "".join(f"; {one}" for one in left)
+            texts += map(str, open_windows(state))
+        return "".join(f"; {text}" for text in texts)
 
     def event(self, event: Event, state: JobState) -> None:
         if isinstance(event, CheckpointCompleted):
@@ -167,8 +167,8 @@ class StatusReporter:
         elif isinstance(event, SourceDropped):
             left_out = f"finished source {_producer(event.uid, state) or event.uid} is left out of the running query"
             self.say(LineKind.SOURCE_DROPPED, left_out, state)
-        elif told := _describe(event):
-            kind, message = told
+        elif described := _describe(event):
+            kind, message = described
             self.say(kind, message, state)
 
     def _released(self, event: CheckpointReleased, state: JobState) -> None:
@@ -179,7 +179,7 @@ class StatusReporter:
         late = self._late_since(state, event.checkpoint) + self._unfit_since(state, event.checkpoint)
         late += self._malformed_since(state, event.checkpoint)
         waiting = held_windows(state, event.at)
-        held = "".join(f"; {one.shown(event.at)}" for one in waiting)
+        held = "".join(f"; {query.shown(event.at)}" for query in waiting)
         self._warn_of_clock(state, event.at)
         counts_all = len(rows) == len(event.sinks)
         self._rows = self._rows + sum(rows) if self._rows is not None and counts_all else None
@@ -233,11 +233,11 @@ class StatusReporter:
 
     def _released_in_one(self, event: SinkReleased, state: JobState) -> None:
         """Report a sink's release if another sink lags. Otherwise the line about the checkpoint follows."""
-        others, rows = len(state.unreleased) > 1, int(event.counts.get("rows", 0))
+        is_ahead, rows = len(state.unreleased) > 1, int(event.counts.get("rows", 0))
         text = f"{event.sink} released {counted(rows, 'row')}, up to checkpoint {event.checkpoint}"
         last = f"only up to checkpoint {state.last_released}" if state.last_released else "no checkpoint so far"
         behind = f"; another sink has released {last}"
-        self.say(LineKind.RELEASED, f"{text}{behind}", state, quiet=not (others and rows))
+        self.say(LineKind.RELEASED, f"{text}{behind}", state, quiet=not (is_ahead and rows))
 
 
 _ENDED = {JobStatus.FINISHED: LineKind.FINISHED, JobStatus.STOPPED: LineKind.STOPPED}
@@ -255,7 +255,9 @@ def _name(done: CheckpointCompleted) -> str:
 
 def _progress(state: JobState) -> str:
     """Return the progress of the sources with splits that have some left."""
-    return "".join(f"; {one.source}: {one.done} of {one.total} splits" for one in state.split_progress() if one.open)
+    return "".join(
+        f"; {source.source}: {source.done} of {source.total} splits" for source in state.split_progress() if source.open
+    )
 
 
 def _counts(rows: Mapping[str, int]) -> str:
@@ -302,25 +304,25 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
         after = f"restarts in {event.delay:g} s ({event.number} of {event.limit}), the others continue"
         return LineKind.SUBTASK_RESTARTING, f"{event.subtask} {after}: {event.cause}"
     if isinstance(event, Reconfigured):
-        changed = [f"{uid}: {shown(one)}" for uid, one in sorted(event.settings.items())]
+        changed = [f"{uid}: {shown(settings)}" for uid, settings in sorted(event.settings.items())]
         rescaled = {} if event.graph is None else event.graph.rescaled
         changed += [f"{uid} will be read by {count}" for uid, count in rescaled.items()]
         asked = "" if event.by is None else f", asked for by {event.by},"
-        told = f"reconfiguration {event.number}{asked} is decided; from here on {'; '.join(changed)}"
-        return LineKind.RECONFIGURED, told
+        message = f"reconfiguration {event.number}{asked} is decided; from here on {'; '.join(changed)}"
+        return LineKind.RECONFIGURED, message
     if isinstance(event, ReconfigurationEnded):
-        what = f"reconfiguration {event.number}" if event.number else "the reconfiguration"
-        return LineKind.RECONFIGURED, f"{what}: {event.outcome}"
+        subject = f"reconfiguration {event.number}" if event.number else "the reconfiguration"
+        return LineKind.RECONFIGURED, f"{subject}: {event.outcome}"
     if isinstance(event, FilesForgotten):
-        named = ", ".join(event.files[:5])
+        files = ", ".join(event.files[:5])
         return (
             LineKind.WARNING,
-            f"gave up {counted(len(event.files), 'file')}, whose rows are not in the output: {named}",
+            f"gave up {counted(len(event.files), 'file')}, whose rows are not in the output: {files}",
         )
     if isinstance(event, SourceFilesChanged):
         return LineKind.CHANGED_FILES, f"source {event.uid}: {changed_files(event)}. {WAY_OUT}"
     if isinstance(event, LateFilesFound):
-        which = "which the job read" if event.read else "which the job does not read"
+        outcome = "which the job read" if event.read else "which the job does not read"
         found = f"found {counted(event.total, 'file')} in {event.uid} that came after it was frozen"
-        return LineKind.LATE_FILES, f"{found}, {which}: {', '.join(event.paths[:5])}"
+        return LineKind.LATE_FILES, f"{found}, {outcome}: {', '.join(event.paths[:5])}"
     return None

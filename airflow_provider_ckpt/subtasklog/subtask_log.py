@@ -162,9 +162,9 @@ class SubtaskLog:
         """
         with self._lock:
             self._settle()  # before the fold is read, because it lags the log if the last barrier was written
-            known = self.state.barriers.get((epoch, checkpoint))
-            if known is not None:
-                return known
+            existing = self.state.barriers.get((epoch, checkpoint))
+            if existing is not None:
+                return existing
             snapshot = self.state.snapshot_at(self.position)
             self._append(Barrier(epoch, checkpoint, snapshot))
             return snapshot

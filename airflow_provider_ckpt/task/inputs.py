@@ -75,9 +75,11 @@ class BoundedInput:
 
         Raises SourceFilesGoneError if one is not.
         """
-        gone = sorted(self.remaining - set(existing))
-        if gone:
-            raise SourceFilesGoneError(uid=self.uid, count=len(gone), path=self.shown.get(gone[0], gone[0]))
+        missing_files = sorted(self.remaining - set(existing))
+        if missing_files:
+            raise SourceFilesGoneError(
+                uid=self.uid, count=len(missing_files), path=self.shown.get(missing_files[0], missing_files[0])
+            )
 
 
 class Inputs:
@@ -227,9 +229,11 @@ def past_inputs(edges: Iterable[EdgeInput], last: Batch | None) -> dict[str, Pas
     for edge in edges:
         channels.setdefault(edge.edge.uid, []).append(edge)
     return {
-        uid: PastFiles(log_offset(last.offsets.get(uid)), tuple(edge.feed.folder for edge in of_edge), _named(of_edge))
-        for uid, of_edge in channels.items()
-        if all(map(_is_read_on, of_edge))
+        uid: PastFiles(
+            log_offset(last.offsets.get(uid)), tuple(edge.feed.folder for edge in channel_edges), _named(channel_edges)
+        )
+        for uid, channel_edges in channels.items()
+        if all(map(_is_read_on, channel_edges))
     }
 
 

@@ -68,50 +68,50 @@ class ReadFiles:
 
     def due(self, now: float) -> dict[str, list[str]]:
         """Return the paths to compare now, by source; at most ``TOGETHER``. Each is due again after a longer pause."""
-        found: dict[str, list[str]] = {}
-        left = TOGETHER
+        due_paths: dict[str, list[str]] = {}
+        remaining = TOGETHER
         for uid, source in self._sources.items():
-            for key in [key for key, one in source.watched.items() if one.due <= now][:left]:
-                found.setdefault(uid, []).append(source.read[key].path)
-                left -= 1
+            for key in [key for key, file in source.watched.items() if file.due <= now][:remaining]:
+                due_paths.setdefault(uid, []).append(source.read[key].path)
+                remaining -= 1
                 watched = source.watched[key]
                 watched.pause *= 2
                 watched.due = now + watched.pause
                 if watched.pause > LAST_LOOK:
                     del source.watched[key]
-        watched_files = (one for source in self._sources.values() for one in source.watched.values())
-        self._next_due = min((watched_file.due for watched_file in watched_files), default=math.inf)
-        return found
+        watched_files = (file for source in self._sources.values() for file in source.watched.values())
+        self._next_due = min((file.due for file in watched_files), default=math.inf)
+        return due_paths
 
     def settles_at(self, uids: Collection[str]) -> float:
         """Return when the first comparison of every watched file of ``uids`` is due; 0 if none waits for its first."""
         sources = [source for uid, source in self._sources.items() if uid in uids]
-        first = [one.due for source in sources for one in source.watched.values() if one.pause == FIRST_LOOK]
-        return max(first, default=0.0)
+        due_times = [file.due for source in sources for file in source.watched.values() if file.pause == FIRST_LOOK]
+        return max(due_times, default=0.0)
 
     def changed(
-        self, uid: str, there: Iterable[FileStatus], planned: Mapping[str, int] | None = None
+        self, uid: str, current: Iterable[FileStatus], planned: Mapping[str, int] | None = None
     ) -> list[ChangedFile]:
         """Compare files with their status when they were read, and return those that changed since their last report.
 
         Args:
             uid: the source.
-            there: the current status of files. Files that were not read are ignored.
+            current: the current status of files. Files that were not read are ignored.
             planned: normal path -> modification time, for files that earlier drivers have read.
         """
         source = self._sources.setdefault(uid, _Source())
-        found = []
-        for file in there:
+        changed_files = []
+        for file in current:
             key = key_of(file.path)
             read = source.reported.get(key) or source.read.get(key)
             if read is None:
                 if planned is not None and planned.get(key, file.modified) != file.modified:
                     source.reported[key] = file
-                    found.append(ChangedFile(shown_path(file.path), None, file.size))
+                    changed_files.append(ChangedFile(shown_path(file.path), None, file.size))
             elif (read.size, read.modified) != (file.size, file.modified):
                 source.reported[key] = file
-                found.append(ChangedFile(shown_path(file.path), read.size, file.size))
-        return found
+                changed_files.append(ChangedFile(shown_path(file.path), read.size, file.size))
+        return changed_files
 
 
 def key_of(path: str) -> str:

@@ -82,17 +82,17 @@ class Restarts:
             self._end(command.subtask, before)
             if self._closing.wait(command.delay):
                 return
-            task_of_next = self._factory.begin(command.subtask, attempt, command.plan)
+            next_task = self._factory.begin(command.subtask, attempt, command.plan)
         except BaseException as error:
             self._factory.failed(command.subtask, attempt, error)
             return
-        world = (command.epoch, command.subtask, attempt)
-        if task_of_next is None:
-            self._post(SubtaskOpened(*world))
-            self._post(SubtaskDone(*world))
+        identity = (command.epoch, command.subtask, attempt)
+        if next_task is None:
+            self._post(SubtaskOpened(*identity))
+            self._post(SubtaskDone(*identity))
             return
-        self._made[command.subtask] = task_of_next
-        self._post(SubtaskOpened(*world))
+        self._made[command.subtask] = next_task
+        self._post(SubtaskOpened(*identity))
 
     def _end(self, subtask: SubtaskId, tasks: tuple[Task, ...]) -> None:
         try:

@@ -52,11 +52,11 @@ class AssignedSplits:
 
     def keep_first(self, keep: int) -> tuple[str, ...]:
         """Forget all splits after the first ``keep`` and return them. They may be assigned again."""
-        given = tuple(itertools.islice(self._queue, keep, None))
-        for split in given:
+        surplus = tuple(itertools.islice(self._queue, keep, None))
+        for split in surplus:
             self._queue.pop()
             self._known.discard(split)
-        return given
+        return surplus
 
     @property
     def is_exhausted(self) -> bool:
@@ -129,8 +129,8 @@ class SplitReading(BoundedReading):
         Other subtasks may have time for them.
         """
         with self.publication.lock:
-            given = self._assigned.keep_first(AHEAD * together)
-            self.publication.post(SplitsReturned(*self.publication.task_id, given, together))
+            surplus = self._assigned.keep_first(AHEAD * together)
+            self.publication.post(SplitsReturned(*self.publication.task_id, surplus, together))
 
     def end_if_exhausted(self) -> None:
         """Call :meth:`end` if no split is left and no further one will come."""

@@ -55,8 +55,8 @@ class JobDeleted(JournalEvent):
     at: Instant
 
     def apply(self, state: Deletion) -> None:
-        left = type(state)(**{name: getattr(state, name) for name in _STAYS})
-        if left.deletion is not None:
-            left.deletion = replace(left.deletion, attempts=())
-        left.status = JobStatus.DELETED
-        state.__dict__.update(left.__dict__)
+        remaining = type(state)(**{name: getattr(state, name) for name in _STAYS})
+        if remaining.deletion is not None:
+            remaining.deletion = replace(remaining.deletion, attempts=())
+        remaining.status = JobStatus.DELETED
+        state.__dict__.update(remaining.__dict__)

@@ -151,7 +151,7 @@ class SubtasksAdded(JournalEvent):
 
     def apply(self, state: Epochs) -> None:
         if state.plan is not None:
-            waiting = tuple(one for one in state.plan.waiting if one not in self.subtasks)
+            waiting = tuple(subtask for subtask in state.plan.waiting if subtask not in self.subtasks)
             state.plan = replace(state.plan, waiting=waiting)
 
 
@@ -173,8 +173,8 @@ class Restored(JournalEvent):
 
     def apply(self, state: Epochs) -> None:
         # A checkpoint that is no longer remembered ends no source here, because the subtasks' logs decide (R11).
-        done = None if self.anew else state.checkpoints.get(self.checkpoint)
-        snapshots = done.subtasks if done else {}
+        checkpoint = None if self.anew else state.checkpoints.get(self.checkpoint)
+        snapshots = checkpoint.subtasks if checkpoint else {}
         state.ended = {}
         for subtask, snapshot in snapshots.items():
             batch = -1 if snapshot.batch_id is None else snapshot.batch_id

@@ -209,7 +209,7 @@ JOURNAL = (
     Mutant(
         "request-of-another-epoch",
         "R22",
-        "pending_requests.mine",
+        "pending_requests.current",
         "if request is not None and first <= request.epoch <= epoch]",
         "if request is not None]",
         ("tests/journal/test_requests.py",),

@@ -902,7 +902,7 @@ _FORGOTTEN = (
         "forgotten-by-a-stale-log",
         "R7",
         "past_inputs",
-        "        if all(map(_is_read_on, of_edge))\n",
+        "        if all(map(_is_read_on, channel_edges))\n",
         "",
         _PAST,
         "files that a remote producer published meanwhile count as forgotten, and are read again",
