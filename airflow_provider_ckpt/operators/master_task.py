@@ -223,7 +223,7 @@ class MasterTaskOperator(GroupTaskOperator):
                 )
             hopeless = watch.look()
             if hopeless is not None:
-                host.give_up(hopeless)
+                host.end_early(hopeless)
         run.writer.flush()
         self._judge(run, code, host.abandoned, run.writer.last)
 

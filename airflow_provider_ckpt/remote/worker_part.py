@@ -77,7 +77,7 @@ class WorkerPart:
         finished = frozenset(attempt for attempt in attempts if attempt in state.finished)
         return cls(state.deployment, attempts, plans, frozenset(widths), restarts, feeds, finished)
 
-    def joined_by(self, storage: Storage, state: JobState) -> WorkerPart:
+    def with_added_subtasks(self, storage: Storage, state: JobState) -> WorkerPart:
         """Return the part with the subtasks that a rescale has added to it. Raises as :meth:`of`."""
         added = [subtask for subtask in state.together(self.attempts) if subtask not in self.attempts]
         added_part = WorkerPart.of(storage, state, added)

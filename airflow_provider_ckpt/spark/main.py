@@ -167,7 +167,7 @@ def main(argv: list[str] | None = None) -> int:
         options = RunOptions.from_json(json.loads(arguments.options))
         location = Location(options.root, read_storage_options(os.environ))
         chosen = {"poll": arguments.poll, "silence": arguments.silence, "lost_after": arguments.lost_after}
-        timing = Timing.of(options.root).with_chosen(chosen, lambda name: f"--{name}")
+        timing = Timing.of(options.root).with_overrides(chosen, lambda name: f"--{name}")
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
         tell(StatusLine(code.line_kind, str(error)))

@@ -190,7 +190,7 @@ class RunAttempt:
         outcome = deployment.run()
         if outcome.status is JobStatus.STOPPED:
             post_run(self._status, journal.state, "comparing files", lambda: self._note_changed(journal, deployment))
-        self._see_to_the_rest(journal, taken, frozen, deployment.late_files(), outcome)
+        self._finish_run(journal, taken, frozen, deployment.late_files(), outcome)
         if outcome.upgrade is not None:
             version = deployment.version(outcome.upgrade)
             message = (
@@ -312,7 +312,7 @@ class RunAttempt:
             self._status.event(event, journal.state)
         journal.flush()
 
-    def _see_to_the_rest(
+    def _finish_run(
         self,
         journal: OwnedJournal,
         taken: takeover.TakenOver,

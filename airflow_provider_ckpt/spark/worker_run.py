@@ -186,7 +186,7 @@ class WorkerRun:
                 journal.refresh,
                 self.timing,
                 only_begun=self.only_begun,
-                is_well=lambda: not is_gone(),
+                is_healthy=lambda: not is_gone(),
             )
             asked.tells(standby)
             text = f"this worker stands by for {', '.join(subtasks)} of job {job_id}"
@@ -226,8 +226,8 @@ class WorkerRun:
             ),
             journal.refresh,
             functools.partial(check_owned, logs),
-            lambda part, state: part.joined_by(storage, state),
-            look_interval=self.timing.poll,
+            lambda part, state: part.with_added_subtasks(storage, state),
+            poll_interval=self.timing.poll,
             silence=self.timing.silence,
             make_nonce=new_nonce,
         )

@@ -188,9 +188,9 @@ class JobMasterTrigger(BaseTrigger):
         try:
             await in_thread(host.start, root=self.root)  # in a thread, because it waits until the new thread has begun
             while not await _within(ended, WATCH):
-                hopeless = await in_thread(watch.look, root=self.root) if host.has_vacancies else None
+                hopeless = await in_thread(watch.look, root=self.root) if host.has_unassigned else None
                 if hopeless is not None:
-                    host.give_up(hopeless)
+                    host.end_early(hopeless)
         except Exception:
             host.abandon()
             raise
@@ -224,7 +224,7 @@ class JobMasterTrigger(BaseTrigger):
         self.log.info("Job %s has another JobMaster. If it is in another triggerer, this one stands by", self.job_id)
         while True:
             try:
-                owner, state = await in_thread(watch.look, root=self.root)
+                owner, state = await in_thread(watch.poll, root=self.root)
                 if owner is Owner.OVER:
                     return MasterVerdict.of_state(state)
                 if owner is Owner.OTHER:

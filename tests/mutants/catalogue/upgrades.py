@@ -115,7 +115,7 @@ UPGRADES = (
     Mutant(
         "evicted-driver-taken-for-a-stopped-one",
         "R22",
-        "RunAttempt._see_to_the_rest.forget.keep",
+        "RunAttempt._finish_run.forget.keep",
         "keep = outcome.status is not JobStatus.FINISHED\n",
         "keep = False\n",
         (f"{_SPARK}test_who_asks_the_driver_to_leave_between_two_versions_is_heard",),
