@@ -96,18 +96,18 @@ def collect_garbage(
     # before the jobs, because an error here would lose the results of the jobs
     strange = tuple(_strange(storage, ids)) if job_id is None else ()
     temporary = tuple(_temporary(storage, delete=delete)) if job_id is None else ()
-    jobs = [_of_job(storage, job, sinks_of, delete=delete) for job in ids if job_id in (None, job)]
+    jobs = [_job_garbage(storage, job, sinks_of, delete=delete) for job in ids if job_id in (None, job)]
     return GarbageReport(storage.uri, delete, tuple(jobs), temporary, strange)
 
 
-def _of_job(storage: Storage, job_id: str, sinks_of: SinksOf, *, delete: bool) -> JobGarbage:
-    garbage = _tried(job_id, lambda: find_garbage(storage, job_id, sinks_of))
+def _job_garbage(storage: Storage, job_id: str, sinks_of: SinksOf, *, delete: bool) -> JobGarbage:
+    garbage = _guarded(job_id, lambda: find_garbage(storage, job_id, sinks_of))
     if not delete or not garbage.garbage:
         return garbage
-    return _tried(job_id, lambda: GarbageRemoval(storage, garbage, sinks_of).run())
+    return _guarded(job_id, lambda: GarbageRemoval(storage, garbage, sinks_of).run())
 
 
-def _tried(job_id: str, act: Callable[[], JobGarbage]) -> JobGarbage:
+def _guarded(job_id: str, act: Callable[[], JobGarbage]) -> JobGarbage:
     try:
         return act()
     except CkptError as error:
@@ -128,10 +128,10 @@ def _strange(storage: Storage, ids: list[str]) -> Iterator[StrangeFolder]:
     for name in storage.list(""):
         if name in ids or name == ROOT_MARKER:
             continue
-        yield StrangeFolder(name, _what_is_strange(storage, name))
+        yield StrangeFolder(name, _describe_strange(storage, name))
 
 
-def _what_is_strange(storage: Storage, name: str) -> str:
+def _describe_strange(storage: Storage, name: str) -> str:
     try:
         if is_job_id(name) and not storage.exists(name) and {*PARTS, JOURNAL}.intersection(storage.list(name)):
             return "it has no journal: the rest of a first start that was interrupted, or a job that lost its journal"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.client.errors import JobWaitTimeoutError
 from airflow_provider_ckpt.client.job_answer import JobAnswer, advice
-from airflow_provider_ckpt.client.job_view import JobView, Root, opened
+from airflow_provider_ckpt.client.job_view import JobView, Root, as_storage
 from airflow_provider_ckpt.errors import RequestFailedError, RequestFailure, RequestRefusedError, RequestUnansweredError
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.job.loading.loading import parts_of
@@ -49,7 +49,7 @@ def list_jobs(root: Root, *, deleted: bool = False) -> list[JobState]:
 
     Raises NoRootError, ForeignRootError, NewerFormatError and the storage's errors.
     """
-    states = journals.list_jobs(read_root(opened(root)))
+    states = journals.list_jobs(read_root(as_storage(root)))
     return [state for state in states if deleted or state.status is not JobStatus.DELETED]
 
 
@@ -260,7 +260,7 @@ class JobClient(JobView):
         def is_answered(state: JobState) -> bool:
             nonlocal last_seen
             last_seen, outcome = state, state.outcomes.get(request.name)
-            if outcome is None and not _is_for(request, state):
+            if outcome is None and not _is_accepted(request, state):
                 if is_decided(state, request):
                     return True
                 raise RequestUnansweredError(
@@ -277,7 +277,7 @@ class JobClient(JobView):
         try:
             return JobAnswer(request, self.wait(is_answered, timeout))
         except JobWaitTimeoutError:
-            raise _late(request, last_seen, timeout) from None
+            raise _timeout_error(request, last_seen, timeout) from None
 
     # ---- without a driver
 
@@ -380,7 +380,7 @@ class JobClient(JobView):
         return state.epoch
 
 
-def _is_for(request: JobRequest, state: JobState) -> bool:
+def _is_accepted(request: JobRequest, state: JobState) -> bool:
     """Return True if the current driver or JobMaster accepts the request.
 
     It does if it was asked itself, or if its predecessor was, in the same deployment or in the same driver before an
@@ -390,7 +390,7 @@ def _is_for(request: JobRequest, state: JobState) -> bool:
     return state.epoch == request.epoch or bool(since and request.epoch >= since)
 
 
-def _late(request: JobRequest, state: JobState, seconds: float | None) -> RequestFailedError:
+def _timeout_error(request: JobRequest, state: JobState, seconds: float | None) -> RequestFailedError:
     """Return the error of a request that was not carried out within ``seconds``."""
     data = {"job_id": state.job_id, "request": request.name, "seconds": seconds}
     if request.ends_job:

@@ -59,12 +59,12 @@ def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]
     return selected
 
 
-def as_it_is(state: JobState) -> JobState:
+def copied_state(state: JobState) -> JobState:
     """Return a copy, because a journal changes the state that it has returned when it reads new entries."""
-    return JobState(**{field.name: _copied(getattr(state, field.name)) for field in fields(state)})
+    return JobState(**{field.name: _copy(getattr(state, field.name)) for field in fields(state)})
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: dict(item) if isinstance(item, dict) else item for name, item in value.items()}
     return value.copy() if isinstance(value, list | set) else value
@@ -117,7 +117,7 @@ class JobView:
                 return JobState(self.job_id)
             self._journal = journals.Journal(root, self.job_id)
         journal = self._journal
-        return as_it_is(journal.reread() if has_ended(journal.state) else journal.refresh())
+        return copied_state(journal.reread() if has_ended(journal.state) else journal.refresh())
 
     def state(self) -> JobState:
         """Return the current state of a job that was run. ``damage`` describes a damaged journal.
@@ -210,9 +210,9 @@ class JobView:
 
     def _storage(self) -> Storage:
         if self._opened is None:
-            self._opened = opened(self._root)
+            self._opened = as_storage(self._root)
         return self._opened
 
 
-def opened(root: Root) -> Storage:
+def as_storage(root: Root) -> Storage:
     return root if isinstance(root, Storage) else open_storage(root)

@@ -38,7 +38,7 @@ def post_run(status: StatusReporter, state: JobState, what: str, step: Callable[
         log.warning("after the end of job %s: %s", state.job_id, what, exc_info=error)
         reason = kind_and_text(error)
         told = f"the run has ended, but {what} failed: {reason}; the next start tries again"
-        status.say(LineKind.WARNING, told, state)
+        status.report(LineKind.WARNING, told, state)
 
 
 def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:

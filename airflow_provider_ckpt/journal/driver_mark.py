@@ -19,10 +19,10 @@ from airflow_provider_ckpt.storage.nesting import segments
 
 _CREDENTIALS = struct.Struct("3i")
 """Process, user and group: the ``ucred`` of Linux."""
-_PATIENCE = 1.0
-_QUEUE = 128
+_CONNECT_TIMEOUT = 1.0
+_BACKLOG = 128
 """Length of the socket's queue. Connections are never accepted, so each check by a successor takes one place in it."""
-_MOST = 64
+_MAX_MARKS = 64
 """Marks that one process keeps. A driver has one job. In a notebook that ran many jobs the oldest marks are closed."""
 
 _marks: dict[str, socket.socket] = {}
@@ -50,12 +50,12 @@ def mark(worker: Worker, root: str, job_id: str) -> None:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(name)
-            listener.listen(_QUEUE)
+            listener.listen(_BACKLOG)
         except OSError:
             listener.close()
         else:
             _marks[name] = listener
-        while len(_marks) > _MOST:
+        while len(_marks) > _MAX_MARKS:
             _marks.pop(next(iter(_marks))).close()
 
 
@@ -64,7 +64,7 @@ def is_marked(worker: Worker, root: str, job_id: str) -> bool:
     if sys.platform != "linux":
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
-        caller.settimeout(_PATIENCE)
+        caller.settimeout(_CONNECT_TIMEOUT)
         try:
             caller.connect(_name(worker, root, job_id))
             credentials = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)

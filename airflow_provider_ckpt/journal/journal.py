@@ -70,7 +70,7 @@ class Journal:
             storage,
             journal_path(job_id),
             format="journal",
-            keep=_takes_over,
+            keep=_is_claim,
             parse=decode_all,
             skip_kept=True,  # kept claims, one for each driver that ever ran, are in the snapshot after them
             watchful=True,
@@ -223,7 +223,7 @@ class Journal:
         Raises the errors of :meth:`flush`, and ValueError for a number that JSON does not have. Nothing is written
         then.
         """
-        self._refuse()
+        self._check_writable()
         event = cleaned(event)
         text = encode(event)
         event.apply(self._state)
@@ -239,14 +239,14 @@ class Journal:
 
         Raises FencedError or JournalUnwritableError. Every later call raises the same error again.
         """
-        self._refuse()
+        self._check_writable()
         if self._buffer:
             texts, self._buffer, self._buffered, self._due = self._buffer, [], 0, None
             self._append(texts)
 
     def tick(self) -> None:
         """Flush the buffer if it has waited for ``flush_interval``. The owner's loop calls this regularly."""
-        self._refuse()
+        self._check_writable()
         if self._due is not None and self._clock() >= self._due:
             self.flush()
 
@@ -255,7 +255,7 @@ class Journal:
 
         Raises FencedError, which names that driver.
         """
-        self._refuse()
+        self._check_writable()
         if self._log.is_overtaken():
             raise self._fence(self._epoch or 0)
 
@@ -289,7 +289,7 @@ class Journal:
             raise self._broken from error
         self._broken = None
 
-    def _refuse(self) -> None:
+    def _check_writable(self) -> None:
         if self._broken is not None:
             raise self._broken
         if self._epoch is None:
@@ -341,7 +341,7 @@ def _may_be_job(storage: Storage, name: str) -> bool:
         return True
 
 
-def _takes_over(entry: Entry) -> bool:
+def _is_claim(entry: Entry) -> bool:
     return any(event["type"] == EpochClaimed.__name__ for event in entry.body["events"])
 
 

@@ -44,9 +44,9 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.~-]{0,199}")
 _LATEST = 253_402_300_800.0
 """Epoch seconds: the end of the year 9999."""
 _LAST_EPOCH = 2**63 - 1
-_SHOWN = 300
+_MAX_PROBLEM = 300
 """Characters that are kept of a problem."""
-_OF_THE_FORM = ("format", "version", "kind", CHECKSUM)
+_ENVELOPE_KEYS = ("format", "version", "kind", CHECKSUM)
 """Keys of a file that are no fields of the request."""
 
 
@@ -99,18 +99,18 @@ def request_names(storage: Storage, job_id: str) -> list[str]:
     return [entry.removesuffix(".json") for entry in listed if entry.endswith(".json")]
 
 
-def forget_requests(storage: Storage, job_id: str, epoch: int, *, keep_leaves: bool = False) -> None:
+def forget_requests(storage: Storage, job_id: str, epoch: int, *, keep_leave_requests: bool = False) -> None:
     """Delete the requests for drivers before ``epoch``. No driver takes them any longer, and their authors read the
     journal.
 
     The driver of ``epoch`` calls this once it owns the job.
 
     Args:
-        keep_leaves: True for a driver that ends. It keeps requests to leave, because they show until the next driver
-            comes why this one has left.
+        keep_leave_requests: True for a driver that ends. It keeps requests to leave, because they show until the next
+            driver comes why this one has left.
     """
     for request in _requests_before(storage, job_id, epoch):
-        if not (keep_leaves and asks_to_leave(request)):
+        if not (keep_leave_requests and asks_to_leave(request)):
             storage.delete(request_path(job_id, request.name))
 
 
@@ -160,31 +160,31 @@ def read_request(storage: Storage, job_id: str, name: str, epoch: int) -> JobReq
         return _invalid(name, epoch, str(error))
     except (MalformedDocumentError, StorageDeniedError, StorageFailedError) as error:
         return _unreadable(name, epoch, str(error))
-    return _understood(name, body, epoch)
+    return _parse_request(name, body, epoch)
 
 
 def _unreadable(name: str, epoch: int, problem: str) -> InvalidRequest:
-    return InvalidRequest(_shortened(problem), is_unreadable=True, name=name, epoch=epoch)
+    return InvalidRequest(_shorten(problem), is_unreadable=True, name=name, epoch=epoch)
 
 
 def _invalid(name: str, epoch: int, problem: str, at: float = 0.0) -> InvalidRequest:
-    return InvalidRequest(_shortened(problem), name=name, epoch=epoch, at=at)
+    return InvalidRequest(_shorten(problem), name=name, epoch=epoch, at=at)
 
 
-def _shortened(problem: str) -> str:
+def _shorten(problem: str) -> str:
     """Shorten a problem, because the author of a file decides how long its values are, and the journal keeps the
     problem."""
-    return problem if len(problem) <= _SHOWN else f"{problem[: _SHOWN - 1]}…"
+    return problem if len(problem) <= _MAX_PROBLEM else f"{problem[: _MAX_PROBLEM - 1]}…"
 
 
-def _understood(name: str, body: Mapping[str, Any], reader_epoch: int) -> JobRequest:
+def _parse_request(name: str, body: Mapping[str, Any], reader_epoch: int) -> JobRequest:
     kind: Any = body.get("kind")
     epoch_value: Any = body.get("epoch")
     at_value: Any = body.get("at")
     if not isinstance(kind, str) or kind not in REQUESTS or not _is_epoch(epoch_value) or not _is_time(at_value):
         return _invalid(name, reader_epoch, f"kind {kind!r}, epoch {epoch_value!r}, at {at_value!r}")
     try:
-        fields = {key: value for key, value in body.items() if key not in _OF_THE_FORM}
+        fields = {key: value for key, value in body.items() if key not in _ENVELOPE_KEYS}
         request: JobRequest = replace(reader(REQUESTS[kind])(fields), name=name)
         problem = request.value_problem()
     except UnknownFormError as error:

@@ -81,7 +81,7 @@ def _keys() -> Iterator[_Key]:
     for state_field in sorted(recorded_fields, key=lambda state_field: order.get(state_field.name, len(order))):
         hint = hints[state_field.name]
         kind = _remembered(hint)
-        write, read = (to_json, reader(hint)) if kind is None else _of_events(state_field, hint, kind, events)
+        write, read = (to_json, reader(hint)) if kind is None else _event_codec(state_field, hint, kind, events)
         yield _Key(state_field.name, write, read, state_field.metadata == OMIT_EMPTY)
 
 
@@ -91,7 +91,7 @@ def _remembered(hint: Any) -> type[JournalEvent] | None:
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, JournalEvent)), None)
 
 
-def _of_events(
+def _event_codec(
     state_field: Field[Any], hint: Any, kind: type[JournalEvent], events: Tagged[JournalEvent]
 ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Return the writer and the reader of a field with events.

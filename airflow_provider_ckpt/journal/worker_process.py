@@ -14,7 +14,7 @@ from airflow_provider_ckpt.journal.driver_mark import is_marked
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.processes import boot_id, pid_namespace, process_started
 
-_DYING = 30.0
+_KILL_TIMEOUT = 30.0
 """Seconds to wait for a killed process to end, because a process that hangs in the kernel may stay for ever."""
 
 
@@ -95,7 +95,7 @@ def end_worker(
         return "left"
     except PermissionError:
         return "unreachable"
-    deadline = clock() + _DYING
+    deadline = clock() + _KILL_TIMEOUT
     while is_alive(worker) is not False:
         if clock() >= deadline:
             return "unreachable"

@@ -31,7 +31,7 @@ TRAINING = [sys.executable, "-m", "airflow_provider_ckpt.spark.archive_training"
 LONGEST = 600.0
 """Seconds that the training, or the trial of an archive, may take."""
 ROOT = 0
-_UNQUOTED = re.compile(r"""[^"'\\:,%*]+""")
+_NEEDS_NO_QUOTES = re.compile(r"""[^"'\\:,%*]+""")
 """Paths that need no quoting in spark-submit and in the JVM's options."""
 
 
@@ -97,7 +97,7 @@ def archive_folder(environ: Mapping[str, str]) -> Path | None:
         folder = Path(setting or parent / "airflow-provider-ckpt" / "class-archives").expanduser().resolve()
     except (OSError, RuntimeError):  # a user without a home, or circular links
         return None
-    return folder if _UNQUOTED.fullmatch(str(folder)) else None
+    return folder if _NEEDS_NO_QUOTES.fullmatch(str(folder)) else None
 
 
 def _java_release(environ: Mapping[str, str]) -> str:
@@ -177,7 +177,7 @@ def _run(archive: ClassArchive, command: list[str], options: str) -> str:
     options = f"{options} {os.environ.get(SUBMIT, '')}".strip()
     environ = {**os.environ, "SPARK_HOME": str(archive.spark.folder), SUBMIT: options}
     try:
-        ended = subprocess.run(
+        completed = subprocess.run(
             command,
             env=environ,
             stdin=subprocess.DEVNULL,
@@ -189,7 +189,7 @@ def _run(archive: ClassArchive, command: list[str], options: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ArchiveNotMadeError(problem=str(error)) from error
-    if ended.returncode:
-        problem = f"{' '.join(command)} failed ({ended.returncode}): {ended.stdout[-500:].strip()}"
+    if completed.returncode:
+        problem = f"{' '.join(command)} failed ({completed.returncode}): {completed.stdout[-500:].strip()}"
         raise ArchiveNotMadeError(problem=problem)
-    return ended.stdout[-500:].strip()
+    return completed.stdout[-500:].strip()

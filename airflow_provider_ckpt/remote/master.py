@@ -110,13 +110,13 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
         on_master(master)
         return ExitCode.of_run(master.run().status)
     except AbandonedError as error:
-        status.say(LineKind.WARNING, str(error))
+        status.report(LineKind.WARNING, str(error))
         return ExitCode.of_error(error)
     except Exception as error:
         code = ExitCode.of_error(error)
         terminal = isinstance(error, CkptError) and not error.retryable
         message = str(error) if isinstance(error, CkptError) else kind_and_text(error)
-        status.say(code.line_kind, message, terminal=terminal)
+        status.report(code.line_kind, message, terminal=terminal)
         return code
 
 
@@ -288,7 +288,7 @@ class Master:
         flags = [part for subtask in subtasks for part in ("--subtask", subtask)]
         worker = run_command("worker", self._job_id, self._storage.uri, options.job or JOB_FILE, *flags)
         message = vacancy_message(subtasks, options.checkpoint_timeout, is_batch=state.is_batch, worker=worker)
-        self._status.say(LineKind.WAITING, message, state, subtasks=subtasks)
+        self._status.report(LineKind.WAITING, message, state, subtasks=subtasks)
 
     def _finish_run(self, journal: OwnedJournal, outcome: Outcome) -> None:
         state, job_id, storage = journal.state, self._job_id, self._storage

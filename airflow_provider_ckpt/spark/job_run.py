@@ -194,9 +194,9 @@ def finish_again(run: LoadedRun, state: JobState) -> Outcome:
                 f"no run has checked whether files came late to {uid}; the files that it had to read are listed in "
                 f"{where}"
             )
-            reporter.say(LineKind.WARNING, told, state)
+            reporter.report(LineKind.WARNING, told, state)
 
     post_run(reporter, state, "checking whether late files were reported", look_back)
     post_run(reporter, state, "deleting what the job no longer needs", clean)
-    reporter.say(LineKind.FINISHED, f"job {job_id} has FINISHED already; nothing runs again", state)
+    reporter.report(LineKind.FINISHED, f"job {job_id} has FINISHED already; nothing runs again", state)
     return Outcome(JobStatus.FINISHED)

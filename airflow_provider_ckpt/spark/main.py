@@ -94,20 +94,20 @@ def _ended(request: RunRequest, work: Work) -> ExitCode:
         return _started(request, work)
     except OvertakenError as error:
         code = ExitCode.of_error(error)
-        request.reporter(_application()).say(code.line_kind, str(error))
+        request.reporter(_application()).report(code.line_kind, str(error))
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
-        reporter.say(code.line_kind, str(error), traceback=_user_traceback(error))
+        reporter.report(code.line_kind, str(error), traceback=_user_traceback(error))
     except CkptError as error:
         code = ExitCode.of_error(error)
-        reporter.say(code.line_kind, str(error), terminal=not error.retryable)
+        reporter.report(code.line_kind, str(error), terminal=not error.retryable)
     except Exception as error:  # from Spark or a sink; the supervisor of this driver needs the cause
         code = ExitCode.of_error(error)
-        reporter.say(code.line_kind, find_cause(error).message, terminal=False, traceback=_traceback(error))
+        reporter.report(code.line_kind, find_cause(error).message, terminal=False, traceback=_traceback(error))
     except SystemExit as error:  # from a sink, for example; with 0 the job would seem to have finished
         code = ExitCode.FAILED
         told = f"a call of sys.exit({error.code!r}) ended the driver before the end of the job"
-        reporter.say(code.line_kind, told, terminal=False, traceback=_traceback(error))
+        reporter.report(code.line_kind, told, terminal=False, traceback=_traceback(error))
     return code
 
 

@@ -196,7 +196,7 @@ class RunAttempt:
             message = (
                 f"job {job_id} is at savepoint {journal.state.last_completed}, and resumes as {version.options.job}"
             )
-            self._status.say(LineKind.RECONFIGURED, message, journal.state)
+            self._status.report(LineKind.RECONFIGURED, message, journal.state)
             answer = RequestOutcome.completed(f"the job runs as {version.options.job}")
             upgraded = Upgraded(self._since(taken), taken.epoch, outcome.ran, outcome.upgrade, answer)
             return Ended(outcome, version, upgraded, journal)
@@ -222,7 +222,7 @@ class RunAttempt:
         record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, public, rescaled, settings, code)
         self._status.started(journal.state, taken.before, taken.resumed, **prepared.places())
         for other in prepared.logic.changed:
-            self._status.say(LineKind.WARNING, str(other), journal.state)
+            self._status.report(LineKind.WARNING, str(other), journal.state)
         given = not_as_given(before, journal.state.settings)
         parts = keeps_state_partitions(plan, prepared.spark, options, journal.state.settings, self._storage.uri)
         fewer = suggests_fewer_partitions(plan, prepared.spark, options.conf, prepared.base.state)
@@ -245,7 +245,7 @@ class RunAttempt:
         )
         if prepared.anew is not None:
             why = f"no checkpoint has completed, and {prepared.anew}"
-            self._status.say(LineKind.ANEW, f"job {options.job_id} starts from scratch; {why}", journal.state)
+            self._status.report(LineKind.ANEW, f"job {options.job_id} starts from scratch; {why}", journal.state)
 
     def _forget_files(self, journal: OwnedJournal) -> None:
         if self._forgotten:
@@ -336,7 +336,7 @@ class RunAttempt:
 
         def forget() -> None:  # clients read the answers in the journal, not in the request files
             keep = outcome.status is not JobStatus.FINISHED
-            forget_requests(self._storage, job_id, taken.epoch + 1, keep_leaves=keep)
+            forget_requests(self._storage, job_id, taken.epoch + 1, keep_leave_requests=keep)
 
         post_run(self._status, journal.state, "naming late files", tell_of_late_files)
         if outcome.upgrade is None:
@@ -348,8 +348,8 @@ class RunAttempt:
     def _tell_prepared(self, state: JobState) -> None:
         subtasks = [str(one) for one in sorted(state.unfinished_assignable())]
         message = f"job {self._options.job_id} is prepared for a JobMaster and workers: {', '.join(subtasks)}"
-        self._status.say(LineKind.PREPARED, message, state, subtasks=subtasks)
+        self._status.report(LineKind.PREPARED, message, state, subtasks=subtasks)
 
     def _warn(self, messages: Iterable[str], state: JobState) -> None:
         for message in messages:
-            self._status.say(LineKind.WARNING, message, state)
+            self._status.report(LineKind.WARNING, message, state)

@@ -72,7 +72,7 @@ def told_failed(status: StatusReporter, state: JobState, failure: SubtaskFailed)
     more: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
     if failure.result_is_lost:
         more[RUN_OVER] = True
-    status.say(LineKind.FAILED, message, state, terminal=False, **more)
+    status.report(LineKind.FAILED, message, state, terminal=False, **more)
     return ExitCode.FAILED
 
 
@@ -80,20 +80,20 @@ def told(
     status: StatusReporter, state: JobState, job_id: str, end: WorkerEnd, job_status: JobStatus | None
 ) -> ExitCode:
     if end is WorkerEnd.DONE:
-        status.say(LineKind.FINISHED, f"the subtasks of this worker have finished (job {job_id})", state)
+        status.report(LineKind.FINISHED, f"the subtasks of this worker have finished (job {job_id})", state)
         return ExitCode.FINISHED
     if end is WorkerEnd.JOB_OVER and job_status is not None:
         code = ExitCode.of_run(job_status)
         kind = LineKind.STOPPED if code is ExitCode.FINISHED else LineKind.FAILED
         resumes = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}
         text = f"job {job_id} is {job_status}: this worker leaves"
-        status.say(kind, text, state, terminal=job_status.is_terminal, **resumes)
+        status.report(kind, text, state, terminal=job_status.is_terminal, **resumes)
         return code
     message = f"this worker leaves, {end.value}; another worker resumes its subtasks (job {job_id})"
     kind, more = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}
     if end is WorkerEnd.NO_MASTER:
         more[NO_MASTER] = True  # another attempt is useless until a JobMaster runs
-    status.say(kind, message, state, terminal=False, **more)
+    status.report(kind, message, state, terminal=False, **more)
     return ExitCode.FAILED
 
 
@@ -136,12 +136,12 @@ class WorkerRun:
         reporter, job_id = run.request.reporter(), run.options.job_id
         state = self._await_plan(run.journal, reporter)
         if state.status is JobStatus.FINISHED:
-            reporter.say(LineKind.FINISHED, f"job {job_id} has FINISHED already; nothing is left to run", state)
+            reporter.report(LineKind.FINISHED, f"job {job_id} has FINISHED already; nothing is left to run", state)
             return ExitCode.FINISHED
         if self.deployment and state.deployment != self.deployment:
             return told_late(reporter, state, self.deployment)
         if not state.deployment:
-            reporter.say(LineKind.FAILED, f"job {job_id} is not prepared for workers", state, terminal=False)
+            reporter.report(LineKind.FAILED, f"job {job_id} is not prepared for workers", state, terminal=False)
             return ExitCode.FAILED
         subtasks = chosen(state, self.asked)
         prepared = prepare_again(run, state, subtasks)
@@ -161,7 +161,7 @@ class WorkerRun:
             ):
                 return state
             if not is_told:
-                reporter.say(LineKind.WAITING, f"waiting for job {journal.job_id} to be prepared for workers", state)
+                reporter.report(LineKind.WAITING, f"waiting for job {journal.job_id} to be prepared for workers", state)
                 is_told = True
             self.sleep(self.timing.poll)
             waited += self.timing.poll
@@ -172,7 +172,7 @@ class WorkerRun:
         deployment, status = journal.state.deployment, prepared.run.request.reporter(prepared.application)
 
         def say_warm(seconds: float) -> None:
-            status.say(LineKind.WAITING, f"Spark is warm, after {seconds:.1f} s", warm=True)
+            status.report(LineKind.WAITING, f"Spark is warm, after {seconds:.1f} s", warm=True)
 
         begin_warm_up(prepared.spark, say_warm, stateful=bool(prepared.plan.stateful()))
         asked = _AskedToLeave()
@@ -190,7 +190,7 @@ class WorkerRun:
             )
             asked.tells(standby)
             text = f"this worker stands by for {', '.join(subtasks)} of job {job_id}"
-            status.say(LineKind.WAITING, text, journal.state, subtasks=list(subtasks))
+            status.report(LineKind.WAITING, text, journal.state, subtasks=list(subtasks))
             found = standby.wait()
             if found is WorkerEnd.JOB_OVER:
                 return told_late(status, journal.state, deployment)
@@ -199,7 +199,7 @@ class WorkerRun:
             try:
                 code = self._run(prepared, found, asked.tells)
             except SubtaskTakenError as error:  # another worker on standby, or a restarted one, was first
-                status.say(LineKind.WARNING, str(error), journal.state)
+                status.report(LineKind.WARNING, str(error), journal.state)
                 continue
             if code is not ExitCode.FINISHED or journal.state.deployment != deployment:
                 return code
@@ -239,9 +239,9 @@ class WorkerRun:
             factory = SparkTaskFactory(context, prepared, state, frozen, splits, logs, log_of, batch_thread)
             gateway = SparkGateway(context, {}, Restarts(factory, worker.post, worker.new_nonce))
             text = f"this worker runs {', '.join(subtasks)} of job {job_id}"
-            status.say(LineKind.STARTED, text, state, subtasks=list(subtasks), **prepared.places())
+            status.report(LineKind.STARTED, text, state, subtasks=list(subtasks), **prepared.places())
             for other in prepared.logic.changed:
-                status.say(LineKind.WARNING, str(other), state)
+                status.report(LineKind.WARNING, str(other), state)
             end = worker.run(gateway)
             if end is WorkerEnd.FAILED and worker.failure is not None:
                 return told_failed(status, journal.state, worker.failure)

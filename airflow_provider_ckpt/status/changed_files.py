@@ -23,7 +23,7 @@ def _more(count: int) -> str:
     return f"{counted(count, 'more file')} changed after {'it' if count == 1 else 'they'} {were(count)} read"
 
 
-def not_read_whole(state: JobState) -> list[str]:
+def partly_read_sources(state: JobState) -> list[str]:
     """Return a phrase for each source with files that changed after they were read, since the job began."""
     return [
         f"files of {uid} that changed after they were read: {counts['files']}, "

@@ -46,16 +46,18 @@ def new_unfit_rows(before: Unfit, now: Unfit) -> str:
     for _, reason in _REASONS:
         new = sum(rows for key, rows in more.items() if key[0] == reason and rows > 0)
         if new:
-            texts.append(f"; {counted(new, 'more row')} came {reason} (since the job began: {_of(reason, now)})")
+            texts.append(f"; {counted(new, 'more row')} came {reason} (since the job began: {_counts_of(reason, now)})")
     return "".join(texts)
 
 
 def all_unfit_rows(rows: Unfit) -> list[str]:
     """Return one text for each reason, such as ``rows before 1970: 3 of live in counts``."""
-    return [f"rows {reason}: {_of(reason, rows)}" for _, reason in _REASONS if any(key[0] == reason for key in rows)]
+    return [
+        f"rows {reason}: {_counts_of(reason, rows)}" for _, reason in _REASONS if any(key[0] == reason for key in rows)
+    ]
 
 
-def _of(reason: str, rows: Unfit) -> str:
+def _counts_of(reason: str, rows: Unfit) -> str:
     return ", ".join(f"{count} of {key[1]} in {key[2]}" for key, count in rows.items() if key[0] == reason)
 
 
@@ -72,7 +74,9 @@ class HeldWindows:
     last_row_at: float | None
 
     def shown(self, now: float) -> str:
-        since = "has had no row" if self.last_row_at is None else f"has had no row for {_long(now - self.last_row_at)}"
+        since = (
+            "has had no row" if self.last_row_at is None else f"has had no row for {_duration(now - self.last_row_at)}"
+        )
         at = "" if self.watermark is None else f" at {shown_time(self.watermark)}"
         return f"the windows of {self.vertex} wait{at}, because source {self.source} {since}"
 
@@ -164,7 +168,7 @@ def shown_time(milliseconds: int) -> str:
     return at.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def _long(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     minutes = int(seconds // 60)
     return f"{int(seconds)} s" if minutes < 2 else f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
 

@@ -47,20 +47,20 @@ def open_windows(state: JobState, held: Iterable[HeldWindows] = ()) -> list[Open
 
     The window of the newest row is open, because the watermark never passes that row while the query runs.
     """
-    marks, running = state.watermarks(), _going(state) - {query.vertex for query in held}
+    marks, running = state.watermarks(), _running_vertices(state) - {query.vertex for query in held}
     windows = []
     for vertex, times in state.times().items():
         newest = max((time.newest for time in times.values() if time.newest is not None), default=None)
         mark = marks.get(vertex)
         is_closed = mark is not None and mark >= MAX_WATERMARK
         if newest is not None and vertex in running and not is_closed and _has_windows(state, vertex):
-            unread = _unread(state, vertex)
-            awaited = () if mark or unread else _awaited(state, vertex)
+            unread = _unread_inputs(state, vertex)
+            awaited = () if mark or unread else _awaited_inputs(state, vertex)
             windows.append(OpenWindows(vertex, mark, newest, unread, awaited))
     return windows
 
 
-def _going(state: JobState) -> set[str]:
+def _running_vertices(state: JobState) -> set[str]:
     """Return the vertices with a subtask that is not at its end."""
     done = state.checkpoints.get(state.last_completed)
     return (
@@ -78,18 +78,18 @@ def _has_windows(state: JobState, vertex: str) -> bool:
     return any(kept.kind == "Aggregate" for kept in query.kept)
 
 
-def _unread(state: JobState, vertex: str) -> tuple[str, ...]:
+def _unread_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
     """Return the bounded inputs that hold the watermark of the query at its start."""
     ended = {*state.dropped.get(vertex, ()), *state.ended.get(vertex, ())}
-    return tuple(producer for uid, producer in _holding(state, vertex).items() if uid not in ended)
+    return tuple(producer for uid, producer in _holding_inputs(state, vertex).items() if uid not in ended)
 
 
-def _awaited(state: JobState, vertex: str) -> tuple[str, ...]:
+def _awaited_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
     """Return the live inputs of a query that was last read with an input that held its watermark.
 
     Empty if the query has had a batch since, or if no input ever held the watermark.
     """
-    dropped, holding = state.dropped.get(vertex, {}), _holding(state, vertex)
+    dropped, holding = state.dropped.get(vertex, {}), _holding_inputs(state, vertex)
     done = state.checkpoints.get(state.last_completed)
     batches = (
         [snapshot.batch_id for subtask, snapshot in done.subtasks.items() if subtask.vertex == vertex] if done else []
@@ -102,7 +102,7 @@ def _awaited(state: JobState, vertex: str) -> tuple[str, ...]:
     return (*live, *(edge.producer for edge in graph.inputs(vertex) if not graph.vertex(edge.producer).bounded))
 
 
-def _holding(state: JobState, vertex: str) -> dict[str, str]:
+def _holding_inputs(state: JobState, vertex: str) -> dict[str, str]:
     """Return the bounded inputs that hold the watermark of the query while they are read: uid -> producer."""
     graph, recorded = state.graph(), state.definition
     graph_vertex = next((candidate for candidate in graph.vertices if candidate.uid == vertex), None)

@@ -14,7 +14,7 @@ _SHOWN = 5
 _LINES = 50
 
 
-def told_of(event: JobReconciled) -> str:
+def recovery_summary(event: JobReconciled) -> str:
     """Return the recovery in one sentence."""
     if not event.reset and not any(_kept(event)):
         return "the runs before finished no part of the job; it runs from the start"

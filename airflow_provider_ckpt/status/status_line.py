@@ -23,7 +23,7 @@ from airflow_provider_ckpt.printable import printable
 
 TOKEN_VARIABLE = "CKPT_STATUS_TOKEN"
 """Environment variable of a driver. Spark hides settings with such a name in its UI and its event log."""
-_LOOKS_LIKE_ONE = re.compile(r"(?:^|\s)CKPT (?:\S+ )?\{")
+_STATUS_LIKE = re.compile(r"(?:^|\s)CKPT (?:\S+ )?\{")
 _IDENTITIES = frozenset({"job_id", "application_id", "status", "driver_before", "finished_operators", "subtasks"})
 """Fields with names. They hold no secret, even if a secret is the same word."""
 
@@ -189,7 +189,7 @@ class StatusReader:
                 return line.redacted(lambda part: printable(self._redact(part)))
             except RecursionError:
                 problem = "its data are nested too deep"
-        if problem is None and _LOOKS_LIKE_ONE.search(text):
+        if problem is None and _STATUS_LIKE.search(text):
             problem = "it lacks the token of this submission, so the driver did not print it"
         if problem is not None and not self._has_warned:
             self._has_warned = True

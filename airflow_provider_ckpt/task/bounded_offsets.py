@@ -21,7 +21,7 @@ LONGEST_PAUSE = 600.0
 class BoundedWait:
     """The check times of one source."""
 
-    _left: object = None
+    _unread: object = None
     _pause: float = 0.0
     _due_at: float = 0.0
 
@@ -35,8 +35,8 @@ class BoundedWait:
             unread: the input that is not read, or a false value if there is none.
             now: current time.
         """
-        if unread != self._left:
-            self._left, self._pause, self._due_at = unread, FIRST_CHECK, now + FIRST_CHECK
+        if unread != self._unread:
+            self._unread, self._pause, self._due_at = unread, FIRST_CHECK, now + FIRST_CHECK
         if not unread or now < self._due_at:
             return False
         self._pause = min(2 * self._pause, LONGEST_PAUSE)

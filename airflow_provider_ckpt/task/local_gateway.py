@@ -80,7 +80,7 @@ class LocalGateway:
             self._restart(command)
             return
         task = self._tasks.get(command.subtask)
-        if task is None or not self._is_meant(task, command):
+        if task is None or not self._is_addressed_to(task, command):
             return  # it finished meanwhile, and its SubtaskDone in the inbox leads to a new plan
         self._guard(task, lambda: self._carry_out(task, command))
 
@@ -122,7 +122,7 @@ class LocalGateway:
         self._crashed.append(task)
         self._on_crash(task, error)
 
-    def _is_meant(self, task: Task, command: Command) -> bool:
+    def _is_addressed_to(self, task: Task, command: Command) -> bool:
         return command.epoch == self._epoch and command.attempt == task.attempt
 
     def begun(self, subtask: SubtaskId, attempt: AttemptId) -> None:
@@ -131,7 +131,7 @@ class LocalGateway:
         The previous task is stopped. The gateway waits for its end only when the run ends, because it may hang and is
         fenced.
         """
-        task = self._restarts.made(subtask, attempt)
+        task = self._restarts.created_task(subtask, attempt)
         if task is None:
             return
         previous = self._tasks.get(subtask)

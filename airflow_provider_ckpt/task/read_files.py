@@ -15,10 +15,10 @@ YOUNG = 120.0
 
 Older files are compared at the end only.
 """
-FIRST_LOOK = 3.0
-"""Seconds from reading a young file to the first comparison. The next pauses double, up to ``LAST_LOOK``."""
-LAST_LOOK = 60.0
-TOGETHER = 100
+FIRST_COMPARISON = 3.0
+"""Seconds from reading a young file to the first comparison. The next pauses double, up to ``LAST_COMPARISON``."""
+LAST_COMPARISON = 60.0
+MOST_COMPARED = 100
 """Files that are compared at a time while the query runs."""
 MOST_WATCHED = 1_000
 """Most young files of a source that wait for a comparison while the query runs. Others are compared at the end only."""
@@ -29,7 +29,7 @@ KEPT = 100_000
 @dataclass
 class _Watched:
     due: float
-    pause: float = FIRST_LOOK
+    pause: float = FIRST_COMPARISON
 
 
 @dataclass
@@ -56,8 +56,8 @@ class ReadFiles:
             key = key_of(file.path)
             source.read[key] = file
             if file.modified > (wall - YOUNG) * 1000 and len(source.watched) < MOST_WATCHED:
-                source.watched[key] = _Watched(now + FIRST_LOOK)
-                self._next_due = min(self._next_due, now + FIRST_LOOK)
+                source.watched[key] = _Watched(now + FIRST_COMPARISON)
+                self._next_due = min(self._next_due, now + FIRST_COMPARISON)
         for key in list(islice(source.read, max(0, len(source.read) - KEPT))):
             del source.read[key]
             source.watched.pop(key, None)
@@ -67,9 +67,12 @@ class ReadFiles:
         return now >= self._next_due
 
     def due(self, now: float) -> dict[str, list[str]]:
-        """Return the paths to compare now, by source; at most ``TOGETHER``. Each is due again after a longer pause."""
+        """Return the paths to compare now, by source; at most ``MOST_COMPARED``.
+
+        Each is due again after a longer pause.
+        """
         due_paths: dict[str, list[str]] = {}
-        remaining = TOGETHER
+        remaining = MOST_COMPARED
         for uid, source in self._sources.items():
             for key in [key for key, file in source.watched.items() if file.due <= now][:remaining]:
                 due_paths.setdefault(uid, []).append(source.read[key].path)
@@ -77,7 +80,7 @@ class ReadFiles:
                 watched = source.watched[key]
                 watched.pause *= 2
                 watched.due = now + watched.pause
-                if watched.pause > LAST_LOOK:
+                if watched.pause > LAST_COMPARISON:
                     del source.watched[key]
         watched_files = (file for source in self._sources.values() for file in source.watched.values())
         self._next_due = min((file.due for file in watched_files), default=math.inf)
@@ -86,7 +89,9 @@ class ReadFiles:
     def settles_at(self, uids: Collection[str]) -> float:
         """Return when the first comparison of every watched file of ``uids`` is due; 0 if none waits for its first."""
         sources = [source for uid, source in self._sources.items() if uid in uids]
-        due_times = [file.due for source in sources for file in source.watched.values() if file.pause == FIRST_LOOK]
+        due_times = [
+            file.due for source in sources for file in source.watched.values() if file.pause == FIRST_COMPARISON
+        ]
         return max(due_times, default=0.0)
 
     def changed(

@@ -49,7 +49,7 @@ class PlayedMasters:
         self.is_told = threading.Event()
         self.is_abandoned = threading.Event()
 
-    def give_up(self, cause: str) -> None:
+    def end_early(self, cause: str) -> None:
         self.abandoned.append(cause)
         self.is_told.set()
 

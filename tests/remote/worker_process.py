@@ -74,7 +74,7 @@ class LaterRestarts(Restarts):
     waiting: list[tuple[RestartSubtask, tuple[Task, ...]]]
 
     def begin(self, command: RestartSubtask, before: Iterable[Task]) -> None:
-        self.waiting.append((command, (*self._left.pop(command.subtask, ()), *before)))
+        self.waiting.append((command, (*self._unstopped.pop(command.subtask, ()), *before)))
 
     def carry_out(self, number: int) -> None:
         self._run(*self.waiting.pop(number))

@@ -36,7 +36,7 @@ class DeletionBegun(JournalEvent):
         state.status, state.cause = JobStatus.DELETING, None
 
 
-_STAYS = (
+_KEPT_FIELDS = (
     *("job_id", "epoch", "attempt", "last_triggered", "last_completed", "completed_count", "aborted_count"),
     *("last_released", "releases", "deletion", "damage", "position"),
 )
@@ -55,7 +55,7 @@ class JobDeleted(JournalEvent):
     at: Instant
 
     def apply(self, state: Deletion) -> None:
-        remaining = type(state)(**{name: getattr(state, name) for name in _STAYS})
+        remaining = type(state)(**{name: getattr(state, name) for name in _KEPT_FIELDS})
         if remaining.deletion is not None:
             remaining.deletion = replace(remaining.deletion, attempts=())
         remaining.status = JobStatus.DELETED

@@ -9,8 +9,8 @@ from airflow_provider_ckpt.journal.kinds.checkpoints import Checkpoints
 from airflow_provider_ckpt.journal.kinds.deletion import Deletion
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reconciled
-from airflow_provider_ckpt.journal.kinds.requests import forget_answered, take_again
-from airflow_provider_ckpt.journal.kinds.splits import forget_assigned, give_up_splits, rewind_splits
+from airflow_provider_ckpt.journal.kinds.requests import forget_answered, requeue_taken
+from airflow_provider_ckpt.journal.kinds.splits import drop_splits, release_assigned, rewind_splits
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import SubtaskId
@@ -73,11 +73,11 @@ class EpochClaimed(JournalEvent):
         state.driver_since = (state.driver_since or self.upgrades) if self.upgrades else 0
         state.deployment = self.deployment
         if self.deployment:
-            take_again(state)
+            requeue_taken(state)
         else:
             state.prepared_by = state.running_since = None
             state.taken.clear()  # their authors learn that the driver was overtaken
-            forget_assigned(state)
+            release_assigned(state)
             if not self.upgrades:  # an upgraded driver must not take a request again that it has answered
                 forget_answered(state)
         resumes = self.deployment and state.running_since is not None  # the workers continue to publish
@@ -118,7 +118,7 @@ class PlanRecorded(JournalEvent):
             for uid in after - before:
                 state.introduced[uid] = (state.epoch, state.last_completed)
             for uid in before - after:
-                _give_up(state, uid)
+                _drop_operator(state, uid)
         state.plan = self
 
 
@@ -190,11 +190,11 @@ class Restored(JournalEvent):
         state.restored, state.restored_epoch = self.checkpoint, state.epoch
 
 
-def _give_up(state: Epochs, uid: str) -> None:
+def _drop_operator(state: Epochs, uid: str) -> None:
     """Drop all decisions about an operator. An operator that comes back under its uid is a new one."""
     state.abandoned.add(uid)
     state.frozen.pop(uid, None)
-    give_up_splits(state, uid)
+    drop_splits(state, uid)
     for uids in (*state.ended.values(), *state.dropped.values()):
         uids.pop(uid, None)
     state.ended.pop(uid, None)

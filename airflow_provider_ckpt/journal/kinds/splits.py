@@ -89,7 +89,7 @@ def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
     return covered
 
 
-def forget_assigned(state: Splits) -> None:
+def release_assigned(state: Splits) -> None:
     """Take back all assigned splits, because another driver has taken the job over."""
     state.splits_assigned.clear()
 
@@ -102,6 +102,6 @@ def rewind_splits(state: Splits, checkpoint: int) -> None:
         state.splits_done[source] = covered_splits(state, source, checkpoint)
 
 
-def give_up_splits(state: Splits, source: str) -> None:
+def drop_splits(state: Splits, source: str) -> None:
     for part in (state.splits_assigned, state.splits_done, state.splits_covered):
         part.pop(source, None)

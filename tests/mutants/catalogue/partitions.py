@@ -167,7 +167,7 @@ _SUBTASK_LOG = (
     Mutant(
         "fenced-only-once",
         "R3",
-        "SubtaskLog._read_on",
+        "SubtaskLog._read_new",
         "            self._broken = LogFencedError(log=self.path, attempt=record.attempt, epoch=record.epoch)\n"
         "            raise self._broken",
         "            raise LogFencedError(log=self.path, attempt=record.attempt, epoch=record.epoch)",
@@ -547,7 +547,7 @@ _WHAT_IS_NEEDED = (
     Mutant(
         "reader-elsewhere-forgets-nothing",
         "R7",
-        "TailingLogReader._read_on",
+        "TailingLogReader._read_new",
         "        self._records = without_forgotten(self._records, self._head, kept)\n",
         "        pass\n",
         _TRUNCATION,

@@ -340,7 +340,7 @@ REMOTE = (
     Mutant(
         "remote-stop-dies-with-its-taker",
         "W20",
-        "take_again",
+        "requeue_taken",
         "    state.answered -= state.taken\n",
         "",
         ("tests/journal/test_deployment.py::test_w20_what_a_jobmaster_has_taken_and_not_come_to_the_next_one_takes",),

@@ -203,7 +203,7 @@ class StreamingRunnerFactory:
         return {key: uids[0] for key, uids in strict.items() if uids}
 
     def _add_channels(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
-        """Add channels to ``inputs`` that the plan has and they lack. See :meth:`Inputs.read_also`."""
+        """Add channels to ``inputs`` that the plan has and they lack. See :meth:`Inputs.add_edges`."""
         siblings = {edge.edge.uid: edge for edge in inputs.edges.values() if edge.edge.uid not in plan.without}
         new: dict[str, EdgeInput] = {}
         for channel in self._channels(subtask, plan):
@@ -212,7 +212,7 @@ class StreamingRunnerFactory:
                 partition = partition_path(self._context.job_id, channel.producer.vertex, channel.producer.number)
                 log = self._log_for(channel)
                 new[channel.key] = EdgeInput(channel.edge, log, sibling.feed.beside(partition), source=sibling.source)
-        inputs.read_also(new)
+        inputs.add_edges(new)
 
     def _log_for(self, channel: Channel) -> LogReader:
         return EdgeLog(self._log_of(channel.producer), layout_of(channel.edge.folder))
