@@ -45,7 +45,7 @@ HOUSEKEEPING = 1.0
 class WorkerEnd(Enum):
     DONE = "its subtasks have finished"
     JOB_OVER = "the run is over"
-    ASKED = "it was asked to leave"
+    ASKED = "it was asked to stop"
     NO_MASTER = "no JobMaster gives a sign of life"
     SPARK_LOST = "its Spark is gone"
     FAILED = "one of its subtasks has failed"

@@ -68,7 +68,7 @@ def told_failed(status: StatusReporter, state: JobState, failure: SubtaskFailed)
     The JobMaster also gets the failure, and decides whether a retry may help. A lost result that the subtask reads ends
     the whole run, and is not the fault of this worker.
     """
-    message = f"{failure.subtask} failed, and this worker leaves with it: {failure.cause}"
+    message = f"{failure.subtask} failed, so this worker stops: {failure.cause}"
     more: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
     if failure.result_is_lost:
         more[RUN_OVER] = True
@@ -86,10 +86,10 @@ def told(
         code = ExitCode.of_run(job_status)
         kind = LineKind.STOPPED if code is ExitCode.FINISHED else LineKind.FAILED
         resumes = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}
-        text = f"job {job_id} is {job_status}: this worker leaves"
+        text = f"job {job_id} is {job_status}, so this worker stops"
         status.report(kind, text, state, terminal=job_status.is_terminal, **resumes)
         return code
-    message = f"this worker leaves, {end.value}; another worker resumes its subtasks (job {job_id})"
+    message = f"this worker stops, because {end.value}. Another worker resumes its subtasks (job {job_id})"
     kind, more = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}
     if end is WorkerEnd.NO_MASTER:
         more[NO_MASTER] = True  # another attempt is useless until a JobMaster runs
