@@ -79,9 +79,7 @@ def collect_garbage(
     options can reach. That of other sinks stays, and the report names the sinks.
 
     Args:
-        root: The checkpoint root.
         job_id: The only job to examine; None examines all.
-        delete: True to delete the garbage.
 
     Raises NoRootError, ForeignRootError, NoSuchJobError, InvalidJobIdError, BadOptionError (``delete`` is not a bool),
     and the storage's errors before the first job.

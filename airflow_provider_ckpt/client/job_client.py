@@ -44,7 +44,6 @@ def list_jobs(root: Root, *, deleted: bool = False) -> list[JobState]:
     """Return the state of every job under the root, by id. An unreadable journal is described in ``damage``.
 
     Args:
-        root: The checkpoint root.
         deleted: True to include DELETED jobs, of which little is left.
 
     Raises NoRootError, ForeignRootError, NewerFormatError and the storage's errors.
@@ -119,10 +118,6 @@ class JobClient(JobView):
 
         Only the consumers of the source pause, for a moment. Later runs keep the number until the job declares another
         one.
-
-        Args:
-            uid: The source.
-            parallelism: The new number of subtasks.
 
         Raises as :meth:`stop`, and RequestFailedError (NOT_RESCALABLE).
         """
@@ -249,7 +244,6 @@ class JobClient(JobView):
         continues. For a change it also ends when the change is applied.
 
         Args:
-            request: The request.
             timeout: Seconds to wait; None waits without limit.
 
         Raises RequestFailedError: NOT_ENDED, NOT_RESCALED, NOT_RECONFIGURED or NOT_UPGRADED after the timeout, and
@@ -290,7 +284,6 @@ class JobClient(JobView):
         (:meth:`Reconfiguration.take_back`), and state can be repartitioned.
 
         Args:
-            changes: The changes by operator.
             driver_is_gone: As for :meth:`release`.
 
         Raises as :meth:`state`, JobDeletedError, and RequestFailedError: STILL_RUNNING, or NOT_FOR_NEXT_RUN for any

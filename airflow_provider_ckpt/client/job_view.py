@@ -34,7 +34,6 @@ def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]
     Before the job is planned each name is taken as a subtask, because nothing can be checked.
 
     Args:
-        state: The job's state.
         names: Subtasks, or vertices with all of their subtasks.
 
     Raises InvalidInputError for a name that the job does not have, or that has no partition because no subtask reads

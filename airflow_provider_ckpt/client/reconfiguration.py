@@ -20,7 +20,6 @@ class AffectedVertex:
     """A query that a reconfiguration would pause.
 
     Args:
-        vertex: The query.
         before: Current settings that would change, by name. A missing name has the declared value.
         after: New settings by name; None means the declared value. ``logic`` of a requested operator may be the same as
             before, because its file is read again.
@@ -38,9 +37,7 @@ class RescaledSource:
     """A source with splits that another number of subtasks would read.
 
     Args:
-        source: The source.
         before: The current number of subtasks; None if unknown.
-        after: The new number of subtasks.
         consumers: The queries that would pause to read the new subtasks, if there are more subtasks than before.
     """
 

@@ -37,8 +37,6 @@ def mark(worker: Worker, root: str, job_id: str) -> None:
 
     Args:
         worker: This process, as its claim names it.
-        root: URI of the root.
-        job_id: Id of the job.
     """
     if sys.platform != "linux" or worker.pid != os.getpid() or worker.started is None:
         return

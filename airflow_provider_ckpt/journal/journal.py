@@ -50,8 +50,6 @@ class Journal:
     ``flush_interval`` limit how many events without decisions can be lost (FLIP-383).
 
     Args:
-        storage: Storage of the checkpoint root.
-        buffer_bytes: Size of the write buffer.
         flush_interval: Seconds for which an event may wait in the buffer.
         clock: Function that returns seconds and never goes back.
     """
@@ -189,7 +187,6 @@ class Journal:
 
         Args:
             attempt: The caller's name for this try.
-            worker: The process of this driver.
             now: Epoch seconds.
             admit: Function that gets the state before the claim. If it raises, nothing is written.
             releases_only: True if the caller runs nothing. See :class:`EpochClaimed`.

@@ -69,11 +69,8 @@ def end_worker(
 
     Args:
         worker: Process that the journal names. The entry may be forged.
-        root: URI of the root with the journal.
-        job_id: Job of the journal.
         grace: Seconds to wait.
         clock: Function that returns seconds and never goes back.
-        sleep: Function that sleeps for some seconds.
     """
     alive = is_alive(worker)
     if alive is None:

@@ -41,8 +41,6 @@ class ClassArchive:
 
     Args:
         folder: The folder of archives, without links.
-        java: The version of Java.
-        spark: The installation of Spark.
         stem: The file's name without its size and suffix.
     """
 
@@ -70,7 +68,6 @@ def class_archive(environ: Mapping[str, str], submit: str | None = None) -> Clas
     Return None if archives are switched off, or if there is no Spark, or no Java that has archives.
 
     Args:
-        environ: The environment of the drivers.
         submit: The spark-submit that starts them; None for PySpark's own.
     """
     folder, release, spark = archive_folder(environ), _java_release(environ), find_spark(environ, submit)

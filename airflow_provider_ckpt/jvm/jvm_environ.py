@@ -30,7 +30,6 @@ def jvm_environ(environ: Mapping[str, str], given: Iterable[str] = (), submit: s
     """Return the variables to add to ``environ``.
 
     Args:
-        environ: The environment of the spark-submit.
         given: Other texts with JVM options of the user, such as Spark's settings.
         submit: The spark-submit to call; None for PySpark's own.
     """

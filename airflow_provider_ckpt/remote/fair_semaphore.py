@@ -21,7 +21,6 @@ class FairSemaphore:
     ``max_turn`` although nothing hangs. They must still not begin together.
 
     Args:
-        count: The most pieces of work at once.
         max_turn: Seconds after which a piece of work no longer counts.
         clock: Returns seconds that never decrease.
     """

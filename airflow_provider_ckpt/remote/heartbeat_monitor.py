@@ -29,7 +29,6 @@ class HeartbeatMonitor:
         """Record the beat that a successful poll has read.
 
         Args:
-            beat: The current beat of the process.
             now: Seconds of this process's clock.
         """
         if self._observed_at is not None and beat != self._beat:

@@ -44,7 +44,6 @@ class Outbox:
     """The content of one process's outbox.
 
     Args:
-        process: The process that writes it.
         beat: A number that grows with each write.
         read: Sender → number of its last message that this process has read.
         left: Why the process has stopped writing; None while it writes.

@@ -71,9 +71,6 @@ class RemoteJob:
     Args:
         job: The job's sinks. None takes the sinks from the journal, which is possible for some kinds of sinks (see
             :func:`~..sinks.file.journaled_sinks.recorded_job`).
-        options: The options of the run.
-        location: The checkpoint root.
-        timing: The poll intervals and timeouts.
         turns: Entered while the JobMaster works, if many of them share a process that has other work. Nothing may kill
             that process.
     """
@@ -96,8 +93,6 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
     """Run the job to its end, with the workers that come. Report every failure through ``on_status``.
 
     Args:
-        remote: The job.
-        on_status: Receives the status lines.
         on_master: Receives the JobMaster before it begins, so that the caller can end it early.
     """
     status = StatusReporter(on_status, remote.options.job_id, None, remote.location.for_display())
@@ -124,10 +119,7 @@ class Master:
     """A JobMaster that takes over a prepared job and runs it. Call :meth:`run` once.
 
     Args:
-        remote: The job.
-        storage: The checkpoint root.
         journal: The job's journal, not yet claimed.
-        status: Writes the status lines.
     """
 
     def __init__(self, remote: RemoteJob, storage: Storage, journal: Journal, status: StatusReporter) -> None:

@@ -59,7 +59,6 @@ class RemoteGateway:
     replaces one by the other in every message.
 
     Args:
-        mailbox: The mailbox of the JobMaster.
         epoch: The epoch of the JobMaster.
         deployment: The epoch of the workers.
         post: Puts a report into the JobMaster's inbox.

@@ -50,18 +50,13 @@ class Standby:
     """The wait for a subtask that no worker runs. Call :meth:`wait` once.
 
     Args:
-        storage: The checkpoint root.
-        job_id: The job.
-        deployment: The deployment to wait in.
         subtasks: The subtasks that this worker can run.
         read_state: Returns the current state of the journal.
-        timing: The poll interval and timeouts.
         only_begun: True to leave a subtask that no worker has begun in this deployment to the worker that is still to
             come.
         is_healthy: Returns True if this process could run the subtasks.
         is_process_alive: Returns whether a process is alive, or None if this host cannot see it.
         clock: Returns seconds that never decrease.
-        sleep: Sleeps for so many seconds.
     """
 
     def __init__(

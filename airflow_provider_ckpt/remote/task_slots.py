@@ -76,7 +76,6 @@ class TaskSlots:
     """All attempts of one worker.
 
     Args:
-        part: The subtasks that this worker must run.
         report_to_master: Sends a report to the current JobMaster, if there is one.
     """
 
@@ -114,7 +113,6 @@ class TaskSlots:
 
         Args:
             part: The new part, which also has all previous subtasks.
-            gateway: The tasks of this worker.
         """
         self._not_begun += sorted(part.attempts.keys() - self._part.attempts.keys())
         self._part = part
@@ -141,8 +139,6 @@ class TaskSlots:
         """Record a task's report and pass it to the JobMaster.
 
         Args:
-            report: The report.
-            gateway: The tasks of this worker.
             is_ending: True if this worker is ending. It then begins no further subtask, because its replacement will.
         """
         running = self._running.get(report.subtask)

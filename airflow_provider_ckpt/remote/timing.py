@@ -39,11 +39,7 @@ class Timing:
 
     @classmethod
     def of(cls, root: str) -> Timing:
-        """Return the default timing for a root. A local root is polled more often because its polls are cheap.
-
-        Args:
-            root: The URI of the root.
-        """
+        """Return the default timing for a root. A local root is polled more often because its polls are cheap."""
         is_local = root.startswith("file:") or "://" not in root
         return cls(LOCAL_POLL if is_local else REMOTE_POLL)
 

@@ -19,7 +19,6 @@ class UnassignedSubtasks:
     """The unfinished subtasks and their workers. At first no subtask has one.
 
     Args:
-        subtasks: The unfinished subtasks.
         report: Called by :meth:`check`, in its thread, with the subtasks that have had no worker for a while. All other
             methods may be called from any thread.
         now: Seconds of a clock that never goes back.
@@ -69,7 +68,6 @@ def vacancy_message(subtasks: Iterable[SubtaskId], timeout: float, *, is_batch: 
     """Describe subtasks without a worker.
 
     Args:
-        subtasks: The subtasks.
         timeout: The checkpoint timeout in seconds.
         is_batch: True in batch mode, where a subtask that ends makes room for another one.
         worker: The command that runs the subtasks.

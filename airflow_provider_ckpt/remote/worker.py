@@ -64,15 +64,11 @@ class Worker:
     publish them any longer (W13).
 
     Args:
-        job_id: The job.
-        part: The subtasks to run.
-        mailbox: The mailbox of this worker.
         read_state: Returns the current state of the journal.
         check_owned: Raises LogFencedError if a later attempt has opened the log of a subtask that runs here.
         extend_part: See :meth:`WorkerPart.with_added_subtasks`.
         poll_interval: Seconds between two polls of the JobMaster's outbox.
         silence: Seconds without a sign of any JobMaster after which the worker leaves (W7).
-        make_nonce: Returns the nonce of a new attempt.
         clock: Returns seconds that never decrease.
     """
 

@@ -57,12 +57,6 @@ class WorkerPart:
     ) -> WorkerPart:
         """Read the part of the given subtasks from a job that is prepared for workers.
 
-        Args:
-            storage: The checkpoint root.
-            state: The state of the job's journal.
-            subtasks: The subtasks of the worker.
-            restarts: True if the JobMaster restarts failed subtasks in this worker.
-
         Raises DeploymentOverError if the job was prepared again since. An attempt here would then belong to that
         deployment (W20).
         """

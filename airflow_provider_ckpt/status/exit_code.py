@@ -70,9 +70,5 @@ def is_for_good(code: int | None, line_kind: str) -> bool:
 
     The exit code and the last status line must agree, because a JVM without memory ends itself with code 3, too, and is
     worth a retry.
-
-    Args:
-        code: exit code of the driver's process.
-        line_kind: kind of its last status line.
     """
     return any(code == exit_code and line_kind in kinds for exit_code, kinds in _FOR_GOOD.items())

@@ -15,7 +15,6 @@ class OpenWindows:
     """A query whose newest rows lie in windows that are not closed.
 
     Attributes:
-        vertex: the query.
         watermark: its watermark in epoch milliseconds.
         newest: event time of its newest row in epoch milliseconds.
         unread: inputs whose end the windows wait for.

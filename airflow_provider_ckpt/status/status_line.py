@@ -172,7 +172,6 @@ class StatusReader:
     """Reader of a driver's output.
 
     Args:
-        token: the token that the driver was given.
         warn: gets one warning about lines that look like status lines but are not.
         redact: hides secrets in each line.
     """

@@ -26,7 +26,6 @@ class TraceFile:
     """A file for stack traces that only its owner can read. The first text creates it.
 
     Attributes:
-        path: path of the file.
         secrets: texts that are removed from all output.
     """
 

@@ -64,9 +64,7 @@ class InputGate:
     """The gate of one consumer.
 
     Args:
-        edges: The inputs.
         epoch: The epoch of the running coordinator.
-        aligned: True to align barriers.
         aligned_timeout: Seconds after which the gate becomes unaligned; None waits for ever.
         one_by_one: Edges that are fed one batch at a time.
     """

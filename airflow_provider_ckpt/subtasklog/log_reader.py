@@ -129,7 +129,6 @@ class EdgeLog:
     consumer starts after all of them. It passes them like batches without data.
 
     Args:
-        log: The log of the producer.
         since: The layout of the producer's partition in which the edge was added.
     """
 
@@ -168,7 +167,6 @@ class CurrentLog:
 
     Args:
         logs: Subtask → the log of its current attempt. Each new attempt replaces it.
-        subtask: The subtask.
     """
 
     def __init__(self, logs: Mapping[SubtaskId, SubtaskLog], subtask: SubtaskId) -> None:

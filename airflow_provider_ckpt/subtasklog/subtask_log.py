@@ -99,7 +99,6 @@ class SubtaskLog:
         state is the one that this attempt continues from.
 
         Args:
-            attempt: The new attempt.
             continues_at: See :class:`Open`.
             lost: Entries that are void. They also void the ends of the log, because the lost input must be read again.
             supervised: The supervisor's try, if it counts its tries.

@@ -33,7 +33,6 @@ class BoundedWait:
 
         Args:
             unread: the input that is not read, or a false value if there is none.
-            now: current time.
         """
         if unread != self._unread:
             self._unread, self._pause, self._due_at = unread, FIRST_CHECK, now + FIRST_CHECK

@@ -43,7 +43,6 @@ class LocalGateway:
     parallel, because each costs a sync of the disk or a request, and the checkpoint waits for all of them.
 
     Args:
-        epoch: the epoch of the driver.
         tasks: unfinished subtask -> its task.
         on_crash: is called with a task and its error, from any thread.
         restarts: creates the next attempts of failed tasks.

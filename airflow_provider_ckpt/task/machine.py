@@ -58,7 +58,6 @@ class TaskMachine:
         """Create a machine in phase CREATED.
 
         Args:
-            task_id: the id of the task.
             ends: sources and edges whose end shows in published batches. Any other source is read until a drain, or
                 until its query ends by itself.
         """
@@ -83,7 +82,6 @@ class TaskMachine:
         """Start with ``plan``.
 
         Args:
-            plan: the plan to run.
             end_of_data: the end of data in the tail of the log, which decides that nothing more is read (R11).
             final_batch_planned: an earlier attempt has planned the batch at the maximal watermark, so only the end is
                 left (R12).
@@ -119,7 +117,6 @@ class TaskMachine:
         A query that ends by itself needs no further action.
 
         Args:
-            progress: the progress of published batches.
             at_once: end the unbounded sources without further reading.
         """
         self._draining, self._at_once = True, self._at_once or at_once
@@ -138,7 +135,6 @@ class TaskMachine:
             reads: its sources and edges.
             ends_by_itself: the query reads what its inputs have when it starts, and then ends by itself. Every edge
                 must have shown its end before.
-            progress: the progress of published batches.
         """
         if self.phase is not TaskPhase.STARTING:
             return []

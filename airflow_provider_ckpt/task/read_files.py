@@ -100,7 +100,6 @@ class ReadFiles:
         """Compare files with their status when they were read, and return those that changed since their last report.
 
         Args:
-            uid: the source.
             current: the current status of files. Files that were not read are ignored.
             planned: normal path -> modification time, for files that earlier drivers have read.
         """

@@ -44,9 +44,7 @@ class Restarts:
     attempt begins (``coordinator.failover``), because Spark may never end a query.
 
     Args:
-        factory: creates tasks.
         post: posts to the JobMaster's inbox.
-        new_nonce: returns the nonce of a new attempt.
     """
 
     def __init__(self, factory: TaskFactory, post: Callable[[Report], None], new_nonce: Callable[[], str]) -> None:

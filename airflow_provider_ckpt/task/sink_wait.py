@@ -25,7 +25,6 @@ class SinkWait:
         check_fenced: raises if a later driver or attempt owns the job. It is called before each further try (R8).
         report: takes the seconds and the error, after 1, 2, 4, 8, ... failures.
         clock: returns a monotonic time in seconds.
-        sleep: waits for some seconds.
     """
 
     def __init__(
