@@ -101,7 +101,7 @@ def _workers(state: JobState) -> str | None:
 
 
 def _with_those_beside(state: JobState, subtask: SubtaskId) -> str:
-    beside = state.together((subtask,))[1:]
+    beside = state.with_colocated((subtask,))[1:]
     return f"{subtask} (with {', '.join(beside)})" if beside else subtask
 
 

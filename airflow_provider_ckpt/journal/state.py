@@ -284,14 +284,14 @@ class JobState(Reconfigurations):
         """See :class:`PlanRecorded`."""
         return {} if self.plan is None else self.plan.hosts
 
-    def together(self, subtasks: Iterable[SubtaskId]) -> tuple[SubtaskId, ...]:
+    def with_colocated(self, subtasks: Iterable[SubtaskId]) -> tuple[SubtaskId, ...]:
         """Return ``subtasks`` and the subtasks that a rescale has placed with them. Added subtasks that must not begin
         yet are left out."""
         given, waiting = tuple(subtasks), () if self.plan is None else self.plan.waiting
         guests = [guest for guest, host in sorted(self.hosts.items()) if host in given and guest not in given]
         return (*given, *(guest for guest in guests if guest not in waiting))
 
-    def named(self, name: str) -> tuple[SubtaskId, ...]:
+    def resolve(self, name: str) -> tuple[SubtaskId, ...]:
         """Return the subtasks that a process runs if it is started for ``name``.
 
         They are the subtasks that ``name`` means (:meth:`JobGraph.named`), and those that a rescale has placed with
@@ -299,7 +299,7 @@ class JobState(Reconfigurations):
         """
         if self.plan is None:
             return ()
-        return self.together(subtask for subtask in self.graph().named(name) if subtask not in self.plan.waiting)
+        return self.with_colocated(subtask for subtask in self.graph().named(name) if subtask not in self.plan.waiting)
 
     def assignable(self) -> tuple[SubtaskId, ...]:
         """Return the subtasks that need a process of their own: all except those that a rescale has placed with another
@@ -310,7 +310,7 @@ class JobState(Reconfigurations):
         """Return the subtasks of :meth:`assignable` that still need their process: they, or subtasks placed with them,
         are not finished."""
         return tuple(
-            subtask for subtask in self.assignable() if not self.finished.issuperset(self.together((subtask,)))
+            subtask for subtask in self.assignable() if not self.finished.issuperset(self.with_colocated((subtask,)))
         )
 
     @property

@@ -136,7 +136,7 @@ class Standby:
         state = self._read_state()
         self._next_check = self._clock() + HOUSEKEEPING
         self._finished, self._hosts = frozenset(state.finished), state.hosts
-        self._subtasks = state.together(self._subtasks)
+        self._subtasks = state.with_colocated(self._subtasks)
         if state.deployment != self._deployment:
             return WorkerEnd.JOB_OVER
         return WorkerEnd.DONE if self._finished.issuperset(self._subtasks) else None

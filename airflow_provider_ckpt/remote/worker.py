@@ -243,7 +243,7 @@ class Worker:
         Raises DeploymentOverError if another deployment has the job.
         """
         deployment = self._part.deployment
-        if state.deployment == deployment and len(state.together(self._part.attempts)) > len(self._part.attempts):
+        if state.deployment == deployment and len(state.with_colocated(self._part.attempts)) > len(self._part.attempts):
             # before the end is decided, because a subtask that was just added is not done
             self._check_attempts()  # a worker that has taken over these subtasks also runs the new one
             self._part = self._extend_part(self._part, state)

@@ -73,7 +73,7 @@ class WorkerPart:
 
     def with_added_subtasks(self, storage: Storage, state: JobState) -> WorkerPart:
         """Return the part with the subtasks that a rescale has added to it. Raises as :meth:`of`."""
-        added = [subtask for subtask in state.together(self.attempts) if subtask not in self.attempts]
+        added = [subtask for subtask in state.with_colocated(self.attempts) if subtask not in self.attempts]
         added_part = WorkerPart.of(storage, state, added)
         return replace(
             self, attempts={**self.attempts, **added_part.attempts}, plans={**self.plans, **added_part.plans}

@@ -295,9 +295,9 @@ def chosen(state: JobState, asked: Collection[str]) -> tuple[SubtaskId, ...]:
                 subtask=name,
                 host=host,
             )
-        if not state.named(name):
+        if not state.resolve(name):
             raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(state.assignable()))
-    return tuple(dict.fromkeys(subtask for name in asked for subtask in state.named(name)))
+    return tuple(dict.fromkeys(subtask for name in asked for subtask in state.resolve(name)))
 
 
 def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskId]) -> PreparedRun:

@@ -312,7 +312,7 @@ def test_what_is_left_beside_a_subtask_that_has_finished_is_taken_with_that(room
     again = Reconfigured(1, {}, 2.0, GraphChange(WIDER.rescaled({"a": 3}), {"a": 3}, {SubtaskId("a/2"): A}))
     for event in (again, SubtasksAdded((SubtaskId("a/2"),), 3.0)):
         event.apply(room.state)
-    assert room.state.together(found) == (A, GUEST, "a/2")
+    assert room.state.with_colocated(found) == (A, GUEST, "a/2")
 
 
 def begun(room: Room, subtask: SubtaskId, number: int) -> None:

@@ -159,9 +159,9 @@ class WorkerProcess(SimulatedProcess):
     def _chosen(self, state: JobState) -> tuple[SubtaskId, ...]:
         """Choose subtasks like ``spark.worker_run.chosen``, which needs Spark."""
         if not self.cluster.by_vertex:
-            return state.together(self.subtasks)
+            return state.with_colocated(self.subtasks)
         names = dict.fromkeys(one.vertex for one in self.subtasks)
-        return tuple(one for name in names for one in state.named(name))
+        return tuple(one for name in names for one in state.resolve(name))
 
     def _turn(self) -> None:
         """Do one turn of :meth:`Worker.run`."""

@@ -230,7 +230,7 @@ RESCALING = (
     Mutant(
         "rescaled-workers-begin-at-once",
         "R21",
-        "JobState.together",
+        "JobState.with_colocated",
         "(guest for guest in guests if guest not in waiting)",
         "guests",
         _OF_A_WORKER,
@@ -305,7 +305,7 @@ RESCALING = (
     Mutant(
         "rescaled-workers-begun-by-the-vertex",
         "R21",
-        "JobState.named",
+        "JobState.resolve",
         " if subtask not in self.plan.waiting)",
         ")",
         ("tests/journal/test_rescaling.py",),
