@@ -123,4 +123,4 @@ def timing(args: argparse.Namespace) -> Timing:
         InvalidInputError: a value is no duration, or too short.
     """
     chosen = {name: getattr(args, name, None) for name in ("poll", "lost_after", "silence")}
-    return Timing.of(args.root).with_chosen(chosen, lambda name: f"--{name.replace('_', '-')}")
+    return Timing.of(args.root).with_overrides(chosen, lambda name: f"--{name.replace('_', '-')}")

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.printable import one_line
-from airflow_provider_ckpt.status.changed_files import changed_lines, not_read_whole
+from airflow_provider_ckpt.status.changed_files import changed_lines, partly_read_sources
 from airflow_provider_ckpt.status.event_time import all_unfit_rows, held_windows, shown_times, unfit_rows
 from airflow_provider_ckpt.status.open_windows import open_windows
 from airflow_provider_ckpt.status.reconciled import table
@@ -77,7 +77,7 @@ def summary(state: JobState) -> list[tuple[str, object]]:
         ("finished", ", ".join(state.finished_operators()) or "none"),
         ("malformed rows", ", ".join(f"{rows} in {uid}" for uid, rows in state.malformed_rows().items())),
         ("late rows", ", ".join(f"{rows} dropped by {uid}" for uid, rows in state.late_rows().items())),
-        ("changed files", "; ".join(not_read_whole(state))),
+        ("changed files", "; ".join(partly_read_sources(state))),
         ("files given up", ", ".join(state.forgotten_files)),
         ("unfit rows", "; ".join(all_unfit_rows(unfit_rows(state)))),
         ("event time", "; ".join(shown_times(state))),
@@ -101,7 +101,7 @@ def _workers(state: JobState) -> str | None:
 
 
 def _with_colocated(state: JobState, subtask: SubtaskId) -> str:
-    colocated = state.together((subtask,))[1:]
+    colocated = state.with_colocated((subtask,))[1:]
     return f"{subtask} (with {', '.join(colocated)})" if colocated else subtask
 
 

@@ -43,11 +43,11 @@ class GarbageReport:
 
     @property
     def files(self) -> int:
-        return sum(job.files for job in self.jobs) + sum(one.files for one in self.temporary)
+        return sum(job.files for job in self.jobs) + sum(garbage.files for garbage in self.temporary)
 
     @property
     def bytes(self) -> int:
-        return sum(job.bytes for job in self.jobs) + sum(one.bytes for one in self.temporary)
+        return sum(job.bytes for job in self.jobs) + sum(garbage.bytes for garbage in self.temporary)
 
     @property
     def problems(self) -> dict[str, str]:
@@ -64,8 +64,8 @@ class GarbageReport:
             "files": self.files,
             "bytes": self.bytes,
             "jobs": [_job_json(job) for job in self.jobs],
-            "temporary": [_garbage_json(one) for one in self.temporary],
-            "strange": [{"name": one.name, "what": one.what} for one in self.strange],
+            "temporary": [_garbage_json(garbage) for garbage in self.temporary],
+            "strange": [{"name": folder.name, "what": folder.what} for folder in self.strange],
         }
 
 
@@ -79,9 +79,7 @@ def collect_garbage(
     options can reach. That of other sinks stays, and the report names the sinks.
 
     Args:
-        root: The checkpoint root.
         job_id: The only job to examine; None examines all.
-        delete: True to delete the garbage.
 
     Raises NoRootError, ForeignRootError, NoSuchJobError, InvalidJobIdError, BadOptionError (``delete`` is not a bool),
     and the storage's errors before the first job.
@@ -89,25 +87,25 @@ def collect_garbage(
     kinds.FLAG.read(delete, "delete")
     storage = read_root(root if isinstance(root, Storage) else open_storage(root))
     location = Location(root.uri) if isinstance(root, Storage) else Location.of(root)
-    known = job_ids(storage)
-    if job_id is not None and check_job_id(job_id) not in known:
-        raise NoSuchJobError(job_id=job_id, root=storage.uri, known=", ".join(known) or "none")
+    ids = job_ids(storage)
+    if job_id is not None and check_job_id(job_id) not in ids:
+        raise NoSuchJobError(job_id=job_id, root=storage.uri, known=", ".join(ids) or "none")
     sinks_of = sinks_of_job(None, location)
     # before the jobs, because an error here would lose the results of the jobs
-    strange = tuple(_strange(storage, known)) if job_id is None else ()
+    strange = tuple(_strange(storage, ids)) if job_id is None else ()
     temporary = tuple(_temporary(storage, delete=delete)) if job_id is None else ()
-    jobs = [_of_job(storage, one, sinks_of, delete=delete) for one in known if job_id in (None, one)]
+    jobs = [_job_garbage(storage, job, sinks_of, delete=delete) for job in ids if job_id in (None, job)]
     return GarbageReport(storage.uri, delete, tuple(jobs), temporary, strange)
 
 
-def _of_job(storage: Storage, job_id: str, sinks_of: SinksOf, *, delete: bool) -> JobGarbage:
-    found = _tried(job_id, lambda: find_garbage(storage, job_id, sinks_of))
-    if not delete or not found.garbage:
-        return found
-    return _tried(job_id, lambda: GarbageRemoval(storage, found, sinks_of).run())
+def _job_garbage(storage: Storage, job_id: str, sinks_of: SinksOf, *, delete: bool) -> JobGarbage:
+    garbage = _guarded(job_id, lambda: find_garbage(storage, job_id, sinks_of))
+    if not delete or not garbage.garbage:
+        return garbage
+    return _guarded(job_id, lambda: GarbageRemoval(storage, garbage, sinks_of).run())
 
 
-def _tried(job_id: str, act: Callable[[], JobGarbage]) -> JobGarbage:
+def _guarded(job_id: str, act: Callable[[], JobGarbage]) -> JobGarbage:
     try:
         return act()
     except CkptError as error:
@@ -124,14 +122,14 @@ def _temporary(storage: Storage, *, delete: bool) -> Iterator[Garbage]:
         yield Garbage(path, Reason.TEMPORARY, 1, size)
 
 
-def _strange(storage: Storage, known: list[str]) -> Iterator[StrangeFolder]:
+def _strange(storage: Storage, ids: list[str]) -> Iterator[StrangeFolder]:
     for name in storage.list(""):
-        if name in known or name == ROOT_MARKER:
+        if name in ids or name == ROOT_MARKER:
             continue
-        yield StrangeFolder(name, _what_is_strange(storage, name))
+        yield StrangeFolder(name, _describe_strange(storage, name))
 
 
-def _what_is_strange(storage: Storage, name: str) -> str:
+def _describe_strange(storage: Storage, name: str) -> str:
     try:
         if is_job_id(name) and not storage.exists(name) and {*PARTS, JOURNAL}.intersection(storage.list(name)):
             return "it has no journal: the rest of a first start that was interrupted, or a job that lost its journal"
@@ -146,12 +144,18 @@ def _job_json(job: JobGarbage) -> dict[str, Any]:
         "status": job.status,
         "files": job.files,
         "bytes": job.bytes,
-        "garbage": [_garbage_json(one) for one in job.garbage],
+        "garbage": [_garbage_json(garbage) for garbage in job.garbage],
         "skipped": job.skipped,
         "problem": job.problem,
         "left": list(job.left),
     }
 
 
-def _garbage_json(one: Garbage) -> dict[str, Any]:
-    return {"path": one.path, "sink": one.sink, "reason": one.reason, "files": one.files, "bytes": one.bytes}
+def _garbage_json(garbage: Garbage) -> dict[str, Any]:
+    return {
+        "path": garbage.path,
+        "sink": garbage.sink,
+        "reason": garbage.reason,
+        "files": garbage.files,
+        "bytes": garbage.bytes,
+    }

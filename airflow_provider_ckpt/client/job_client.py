@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.client.errors import JobWaitTimeoutError
 from airflow_provider_ckpt.client.job_answer import JobAnswer, advice
-from airflow_provider_ckpt.client.job_view import JobView, Root, opened
+from airflow_provider_ckpt.client.job_view import JobView, Root, as_storage
 from airflow_provider_ckpt.errors import RequestFailedError, RequestFailure, RequestRefusedError, RequestUnansweredError
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.job.loading.loading import parts_of
@@ -44,13 +44,12 @@ def list_jobs(root: Root, *, deleted: bool = False) -> list[JobState]:
     """Return the state of every job under the root, by id. An unreadable journal is described in ``damage``.
 
     Args:
-        root: The checkpoint root.
         deleted: True to include DELETED jobs, of which little is left.
 
     Raises NoRootError, ForeignRootError, NewerFormatError and the storage's errors.
     """
-    found = journals.list_jobs(read_root(opened(root)))
-    return [state for state in found if deleted or state.status is not JobStatus.DELETED]
+    states = journals.list_jobs(read_root(as_storage(root)))
+    return [state for state in states if deleted or state.status is not JobStatus.DELETED]
 
 
 class JobClient(JobView):
@@ -75,8 +74,8 @@ class JobClient(JobView):
 
         Raises as :meth:`stop`.
         """
-        asked = self._running_epoch(request.verb) if epoch is None else epoch
-        return write_request(self._storage(), self.job_id, replace(request, epoch=asked))
+        driver_epoch = self._running_epoch(request.verb) if epoch is None else epoch
+        return write_request(self._storage(), self.job_id, replace(request, epoch=driver_epoch))
 
     def stop(self, *, epoch: int | None = None, leaves: bool = False) -> JobRequest:
         """Request a stop: a savepoint, its release, and the driver's exit. Return at once; the next run resumes
@@ -120,16 +119,12 @@ class JobClient(JobView):
         Only the consumers of the source pause, for a moment. Later runs keep the number until the job declares another
         one.
 
-        Args:
-            uid: The source.
-            parallelism: The new number of subtasks.
-
         Raises as :meth:`stop`, and RequestFailedError (NOT_RESCALABLE).
         """
         state = self.state()
-        known = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
-        if uid not in known or problem_of("parallelism", parallelism):
-            told = ", ".join(known) or "it has none"
+        sources = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
+        if uid not in sources or problem_of("parallelism", parallelism):
+            names = ", ".join(sources) or "it has none"
             raise RequestRefusedError(
                 "job {job_id!r}: {uid!r} cannot be read by {parallelism} subtasks. While a job runs its sources with "
                 "splits can be rescaled, to 1 or more: {known}",
@@ -137,7 +132,7 @@ class JobClient(JobView):
                 job_id=self.job_id,
                 uid=uid,
                 parallelism=parallelism,
-                known=told,
+                known=names,
             )
         return self.send(ReconfigureRequest({uid: VertexSettings(parallelism=parallelism)}))
 
@@ -220,8 +215,8 @@ class JobClient(JobView):
         """
         state = self.state()
         since = state.deployment or state.driver_since or state.epoch
-        asked = pending_requests(self._storage(), self.job_id, state.epoch, state.outcomes, since)
-        return [one for one in asked if one.is_change]
+        requests = pending_requests(self._storage(), self.job_id, state.epoch, state.outcomes, since)
+        return [request for request in requests if request.is_change]
 
     def is_asked_to_leave(self, epoch: int) -> bool:
         """Return True if the driver of ``epoch`` was asked to stop because its process must end
@@ -249,18 +244,17 @@ class JobClient(JobView):
         continues. For a change it also ends when the change is applied.
 
         Args:
-            request: The request.
             timeout: Seconds to wait; None waits without limit.
 
         Raises RequestFailedError: NOT_ENDED, NOT_RESCALED, NOT_RECONFIGURED or NOT_UPGRADED after the timeout, and
         OVERTAKEN if another driver took the job.
         """
-        seen = JobState(self.job_id)
+        last_seen = JobState(self.job_id)
 
         def is_answered(state: JobState) -> bool:
-            nonlocal seen
-            seen, told = state, state.outcomes.get(request.name)
-            if told is None and not _is_for(request, state):
+            nonlocal last_seen
+            last_seen, outcome = state, state.outcomes.get(request.name)
+            if outcome is None and not _is_accepted(request, state):
                 if is_decided(state, request):
                     return True
                 raise RequestUnansweredError(
@@ -272,12 +266,12 @@ class JobClient(JobView):
                     epoch=state.epoch,
                     asked=request.epoch,
                 )
-            return not state.is_held or (told is not None and not (request.ends_job and told.is_carried_out))
+            return not state.is_held or (outcome is not None and not (request.ends_job and outcome.is_carried_out))
 
         try:
             return JobAnswer(request, self.wait(is_answered, timeout))
         except JobWaitTimeoutError:
-            raise _late(request, seen, timeout) from None
+            raise _timeout_error(request, last_seen, timeout) from None
 
     # ---- without a driver
 
@@ -290,7 +284,6 @@ class JobClient(JobView):
         (:meth:`Reconfiguration.take_back`), and state can be repartitioned.
 
         Args:
-            changes: The changes by operator.
             driver_is_gone: As for :meth:`release`.
 
         Raises as :meth:`state`, JobDeletedError, and RequestFailedError: STILL_RUNNING, or NOT_FOR_NEXT_RUN for any
@@ -375,12 +368,12 @@ class JobClient(JobView):
         if not state.is_held:
             raise self._not_running(kind, state, state.status)
         if not state.deployment and is_alive(state.worker) is False:  # else the next JobMaster takes the request (W20)
-            gone = f"{state.status or 'not RUNNING yet'}, but its driver is gone"
-            raise self._not_running(kind, state, gone)
+            status = f"{state.status or 'not RUNNING yet'}, but its driver is gone"
+            raise self._not_running(kind, state, status)
         return state.epoch
 
 
-def _is_for(request: JobRequest, state: JobState) -> bool:
+def _is_accepted(request: JobRequest, state: JobState) -> bool:
     """Return True if the current driver or JobMaster accepts the request.
 
     It does if it was asked itself, or if its predecessor was, in the same deployment or in the same driver before an
@@ -390,9 +383,9 @@ def _is_for(request: JobRequest, state: JobState) -> bool:
     return state.epoch == request.epoch or bool(since and request.epoch >= since)
 
 
-def _late(request: JobRequest, state: JobState, seconds: float | None) -> RequestFailedError:
+def _timeout_error(request: JobRequest, state: JobState, seconds: float | None) -> RequestFailedError:
     """Return the error of a request that was not carried out within ``seconds``."""
-    about = {"job_id": state.job_id, "request": request.name, "seconds": seconds}
+    data = {"job_id": state.job_id, "request": request.name, "seconds": seconds}
     if request.ends_job:
         answer = "has taken" if request.name in state.answered else "has not answered"
         return RequestUnansweredError(
@@ -400,7 +393,7 @@ def _late(request: JobRequest, state: JobState, seconds: float | None) -> Reques
             "epoch {epoch} {answer}; wait longer (`ckpt`: --timeout), or check the driver. If it is gone, the next "
             "run starts from the last completed checkpoint and ignores the request",
             reason=RequestFailure.NOT_ENDED,
-            **about,
+            **data,
             kind=request.kind,
             epoch=request.epoch,
             answer=answer,
@@ -410,7 +403,7 @@ def _late(request: JobRequest, state: JobState, seconds: float | None) -> Reques
             "job {job_id!r} does not run as the other version {seconds:g} s after request {request}; wait longer "
             "(`ckpt`: --timeout), or check the driver",
             reason=RequestFailure.NOT_UPGRADED,
-            **about,
+            **data,
         )
     if isinstance(request, ReconfigureRequest) and (rescale := request.rescale) is not None:
         uid, parallelism = rescale
@@ -418,7 +411,7 @@ def _late(request: JobRequest, state: JobState, seconds: float | None) -> Reques
             "{uid!r} of job {job_id!r} is not read by {parallelism} subtasks {seconds:g} s after request {request}; "
             "wait longer (`ckpt`: --timeout), or check the driver",
             reason=RequestFailure.NOT_RESCALED,
-            **about,
+            **data,
             uid=uid,
             parallelism=parallelism,
         )
@@ -426,5 +419,5 @@ def _late(request: JobRequest, state: JobState, seconds: float | None) -> Reques
         "job {job_id!r} has not applied request {request} after {seconds:g} s; wait longer (`ckpt`: --timeout), or "
         "check the driver",
         reason=RequestFailure.NOT_RECONFIGURED,
-        **about,
+        **data,
     )

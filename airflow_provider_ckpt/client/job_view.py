@@ -34,7 +34,6 @@ def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]
     Before the job is planned each name is taken as a subtask, because nothing can be checked.
 
     Args:
-        state: The job's state.
         names: Subtasks, or vertices with all of their subtasks.
 
     Raises InvalidInputError for a name that the job does not have, or that has no partition because no subtask reads
@@ -43,30 +42,30 @@ def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]
     if state.plan is None:
         return {SubtaskId(name) for name in names}
     graph = state.graph()
-    known = [subtask for vertex in graph.vertices if graph.publishes(vertex.uid) for subtask in vertex.subtasks]
-    found: set[SubtaskId] = set()
+    available = [subtask for vertex in graph.vertices if graph.publishes(vertex.uid) for subtask in vertex.subtasks]
+    selected: set[SubtaskId] = set()
     for name in names:
-        named = {subtask for subtask in known if name in (subtask, subtask.vertex)}
-        if not named:
+        matches = {subtask for subtask in available if name in (subtask, subtask.vertex)}
+        if not matches:
             raise InvalidInputError(
                 "job {job_id!r} has no result partition {name!r}: only a subtask that others read has one. It has: "
                 "{known}",
                 job_id=state.job_id,
                 name=name,
-                known=", ".join(known) or "none",
+                known=", ".join(available) or "none",
             )
-        found |= named
-    return found
+        selected |= matches
+    return selected
 
 
-def as_it_is(state: JobState) -> JobState:
+def copied_state(state: JobState) -> JobState:
     """Return a copy, because a journal changes the state that it has returned when it reads new entries."""
-    return JobState(**{field.name: _copied(getattr(state, field.name)) for field in fields(state)})
+    return JobState(**{field.name: _copy(getattr(state, field.name)) for field in fields(state)})
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: dict(each) if isinstance(each, dict) else each for name, each in value.items()}
+        return {name: dict(item) if isinstance(item, dict) else item for name, item in value.items()}
     return value.copy() if isinstance(value, list | set) else value
 
 
@@ -117,7 +116,7 @@ class JobView:
                 return JobState(self.job_id)
             self._journal = journals.Journal(root, self.job_id)
         journal = self._journal
-        return as_it_is(journal.reread() if has_ended(journal.state) else journal.refresh())
+        return copied_state(journal.reread() if has_ended(journal.state) else journal.refresh())
 
     def state(self) -> JobState:
         """Return the current state of a job that was run. ``damage`` describes a damaged journal.
@@ -155,8 +154,8 @@ class JobView:
         deadline = None if timeout is None else self._clock() + timeout
         while not until(state := self.look()):
             if deadline is not None and self._clock() >= deadline:
-                shown = state.status or "not started"
-                raise JobWaitTimeoutError(job_id=self.job_id, seconds=timeout, status=shown)
+                status = state.status or "not started"
+                raise JobWaitTimeoutError(job_id=self.job_id, seconds=timeout, status=status)
             self._sleep(poll)
         return state
 
@@ -185,11 +184,11 @@ class JobView:
         deadline = self._clock() + timeout
         while True:
             state = self.state()
-            wanted = expected_partitions(state, () if expected is None else expected)
-            found = partitions_with_metrics(read_root(self._storage()), state)
-            are_there = wanted <= {one.subtask for one in found if one.is_finished}
-            if are_there or state.status in _WITHOUT_NEW_RESULTS or self._clock() >= deadline:
-                return found
+            selected = expected_partitions(state, () if expected is None else expected)
+            partitions = partitions_with_metrics(read_root(self._storage()), state)
+            are_finished = selected <= {partition.subtask for partition in partitions if partition.is_finished}
+            if are_finished or state.status in _WITHOUT_NEW_RESULTS or self._clock() >= deadline:
+                return partitions
             self._sleep(poll)
 
     def persisted_result(self, operator: str) -> PersistedResult:
@@ -210,9 +209,9 @@ class JobView:
 
     def _storage(self) -> Storage:
         if self._opened is None:
-            self._opened = opened(self._root)
+            self._opened = as_storage(self._root)
         return self._opened
 
 
-def opened(root: Root) -> Storage:
+def as_storage(root: Root) -> Storage:
     return root if isinstance(root, Storage) else open_storage(root)

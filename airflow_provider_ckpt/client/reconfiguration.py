@@ -20,7 +20,6 @@ class AffectedVertex:
     """A query that a reconfiguration would pause.
 
     Args:
-        vertex: The query.
         before: Current settings that would change, by name. A missing name has the declared value.
         after: New settings by name; None means the declared value. ``logic`` of a requested operator may be the same as
             before, because its file is read again.
@@ -38,9 +37,7 @@ class RescaledSource:
     """A source with splits that another number of subtasks would read.
 
     Args:
-        source: The source.
         before: The current number of subtasks; None if unknown.
-        after: The new number of subtasks.
         consumers: The queries that would pause to read the new subtasks, if there are more subtasks than before.
     """
 
@@ -80,28 +77,35 @@ def preview(state: JobState, changes: Mapping[str, VertexSettings]) -> Reconfigu
     if queries and state.is_batch:
         problem = "the job is in batch mode, and its queries read all there is and end"
         raise NotReconfigurableError(uid=", ".join(queries), problem=problem)
-    found = []
+    affected = []
     for uid, query in queries.items():
-        known = None if state.plan is None else state.plan.definition.vertices.get(uid)
-        if query.state_partitions is not None and known is not None and not known.stateful:
+        definition = None if state.plan is None else state.plan.definition.vertices.get(uid)
+        if query.state_partitions is not None and definition is not None and not definition.stateful:
             raise NotReconfigurableError(uid=uid, problem="it keeps no state that could be repartitioned")
-        parts = None if known is None else known.shuffle_partitions
-        moves = None if query.state_partitions in (None, parts) else (parts, query.state_partitions)
-        found.append(AffectedVertex(uid, *_differences(state.settings, uid, query), moves))
-    scaled = tuple(_rescaled(state, uid, wanted) for uid, wanted in rescales(change).items())
-    stands_still = {*change, *(name for one in scaled for name in one.consumers)}
-    others = tuple(vertex.uid for vertex in state.graph().vertices if vertex.uid not in stands_still)
-    return ReconfigurationPreview(tuple(found), others, scaled)
+        parts = None if definition is None else definition.shuffle_partitions
+        repartition = None if query.state_partitions in (None, parts) else (parts, query.state_partitions)
+        affected.append(AffectedVertex(uid, *_differences(state.settings, uid, query), repartition))
+    rescaled = tuple(_rescaled(state, uid, wanted) for uid, wanted in rescales(change).items())
+    paused = {*change, *(name for source in rescaled for name in source.consumers)}
+    unaffected = tuple(vertex.uid for vertex in state.graph().vertices if vertex.uid not in paused)
+    return ReconfigurationPreview(tuple(affected), unaffected, rescaled)
 
 
 def _differences(settings: Settings, uid: str, change: VertexSettings) -> tuple[dict[str, object], dict[str, object]]:
-    now, then = settings.get(uid, VertexSettings()), merged(settings, {uid: change}).get(uid, VertexSettings())
-    had, has = now.changed_values(), then.changed_values()
-    names = [one for one in {**had, **has} if one not in {"logic", "digests"} and had.get(one) != has.get(one)]
-    before, after = {name: had[name] for name in names if name in had}, {name: has.get(name) for name in names}
+    current, changed = settings.get(uid, VertexSettings()), merged(settings, {uid: change}).get(uid, VertexSettings())
+    current_values, changed_values = current.changed_values(), changed.changed_values()
+    names = [
+        name
+        for name in {**current_values, **changed_values}
+        if name not in {"logic", "digests"} and current_values.get(name) != changed_values.get(name)
+    ]
+    before, after = (
+        {name: current_values[name] for name in names if name in current_values},
+        {name: changed_values.get(name) for name in names},
+    )
     if change.logic:
-        before |= {"logic": {one: now.logic[one] for one in change.logic if one in now.logic}}
-        after |= {"logic": {one: then.logic.get(one) for one in change.logic}}
+        before |= {"logic": {uid: current.logic[uid] for uid in change.logic if uid in current.logic}}
+        after |= {"logic": {uid: changed.logic.get(uid) for uid in change.logic}}
     return before, after
 
 

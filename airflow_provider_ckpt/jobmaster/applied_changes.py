@@ -64,7 +64,7 @@ def unapplied_changes(state: JobState, changes: Changes) -> Changes:
 
 def was_decided(state: JobState, request: JobRequest) -> bool:
     """Return whether the previous JobMaster took ``request`` and also applied it, so that nothing is left to decide."""
-    was_taken = request.name in state.taken_again or request.name == state.reconfigured_for
+    was_taken = request.name in state.retaken or request.name == state.reconfigured_for
     return was_taken and is_decided(state, request)
 
 

@@ -244,7 +244,7 @@ class JobMaster:
             deadline = passed(self._options, self._clock.wall())
             if deadline is not None:
                 message = f"{deadline.option} ({deadline.at.isoformat()}) is over: the run ends with what is there"
-                self._status.say(LineKind.WARNING, message, self._journal.state)
+                self._status.report(LineKind.WARNING, message, self._journal.state)
 
     def _note_counting(self, now: float) -> None:
         """Count the seconds of a run from its first published batch, because Spark may take long to get there.
@@ -286,7 +286,7 @@ class JobMaster:
             return
         if report.traceback is not None:
             message = f"{report.subtask} failed with {report.error}"
-            self._status.say(LineKind.SUBTASK_FAILED, message, self._journal.state, traceback=report.traceback)
+            self._status.report(LineKind.SUBTASK_FAILED, message, self._journal.state, traceback=report.traceback)
         log.error("subtask %s failed\n%s", report.subtask, report.stack_trace or report.cause)
 
     def _log_late_failures(self) -> None:
@@ -342,10 +342,10 @@ class JobMaster:
     def _notice(self, effect: Notice) -> None:
         kind = LineKind.WARNING if effect.is_warning else LineKind.RECONFIGURED
         details = {} if effect.traceback is None else {"traceback": effect.traceback}
-        self._status.say(kind, effect.message, self._journal.state, **details)
+        self._status.report(kind, effect.message, self._journal.state, **details)
 
     def _warn(self, message: str) -> None:
-        self._status.say(LineKind.WARNING, message, self._journal.state)
+        self._status.report(LineKind.WARNING, message, self._journal.state)
 
     def _end(self, effect: EndJob) -> None:
         self._outcome = Outcome(effect.status, effect.cause, effect.upgrade, self._seconds_run(self._clock.now()))

@@ -38,7 +38,7 @@ def post_run(status: StatusReporter, state: JobState, name: str, step: Callable[
         log.warning("after the end of job %s: %s", state.job_id, name, exc_info=error)
         reason = kind_and_text(error)
         message = f"the run has ended, but {name} failed: {reason}; the next start tries again"
-        status.say(LineKind.WARNING, message, state)
+        status.report(LineKind.WARNING, message, state)
 
 
 def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:

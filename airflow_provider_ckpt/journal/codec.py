@@ -40,20 +40,20 @@ def decode(data: Mapping[str, Any], written_by: str = "unknown") -> Event:
     except MalformedDocumentError as error:
         raise DamagedFormError(what=str(error)) from None
     except UnknownFormError as error:
-        what = error.data["what"]
+        problem = error.data["what"]
         kind = data.get("type") if isinstance(data, Mapping) else None
-        if isinstance(kind, str) and _EVENTS.knows(kind) and not what.startswith(kind):
-            what = f"{kind}: {what}"
+        if isinstance(kind, str) and _EVENTS.knows(kind) and not problem.startswith(kind):
+            problem = f"{kind}: {problem}"
         if isinstance(error, DamagedFormError):
-            raise DamagedFormError(what=what) from None
-        raise _unknown(what, written_by) from None
+            raise DamagedFormError(what=problem) from None
+        raise _unknown(problem, written_by) from None
     except NewerFormatError as error:
-        what = f"{data['type']}: {error.data['uri']} is of version {error.data['found']}"
-        raise _unknown(what, written_by) from None
+        problem = f"{data['type']}: {error.data['uri']} is of version {error.data['found']}"
+        raise _unknown(problem, written_by) from None
 
 
-def _unknown(what: str, written_by: str) -> UnknownEventError:
-    return UnknownEventError(where="the journal", what=what, written_by=written_by, release=release())
+def _unknown(problem: str, written_by: str) -> UnknownEventError:
+    return UnknownEventError(where="the journal", what=problem, written_by=written_by, release=release())
 
 
 def decode_all(body: Any) -> list[Event]:

@@ -19,10 +19,10 @@ from airflow_provider_ckpt.storage.nesting import segments
 
 _CREDENTIALS = struct.Struct("3i")
 """Process, user and group: the ``ucred`` of Linux."""
-_PATIENCE = 1.0
-_QUEUE = 128
+_CONNECT_TIMEOUT = 1.0
+_BACKLOG = 128
 """Length of the socket's queue. Connections are never accepted, so each check by a successor takes one place in it."""
-_MOST = 64
+_MAX_MARKS = 64
 """Marks that one process keeps. A driver has one job. In a notebook that ran many jobs the oldest marks are closed."""
 
 _marks: dict[str, socket.socket] = {}
@@ -37,8 +37,6 @@ def mark(worker: Worker, root: str, job_id: str) -> None:
 
     Args:
         worker: This process, as its claim names it.
-        root: URI of the root.
-        job_id: Id of the job.
     """
     if sys.platform != "linux" or worker.pid != os.getpid() or worker.started is None:
         return
@@ -50,12 +48,12 @@ def mark(worker: Worker, root: str, job_id: str) -> None:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(name)
-            listener.listen(_QUEUE)
+            listener.listen(_BACKLOG)
         except OSError:
             listener.close()
         else:
             _marks[name] = listener
-        while len(_marks) > _MOST:
+        while len(_marks) > _MAX_MARKS:
             _marks.pop(next(iter(_marks))).close()
 
 
@@ -64,7 +62,7 @@ def is_marked(worker: Worker, root: str, job_id: str) -> bool:
     if sys.platform != "linux":
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
-        caller.settimeout(_PATIENCE)
+        caller.settimeout(_CONNECT_TIMEOUT)
         try:
             caller.connect(_name(worker, root, job_id))
             credentials = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -76,5 +74,5 @@ def is_marked(worker: Worker, root: str, job_id: str) -> bool:
 
 def _name(worker: Worker, root: str, job_id: str) -> str:
     """Return the name of the socket. It begins with a null byte, so that it is no file."""
-    said = "\0".join(["/".join(segments(root)), job_id, str(worker.pid), str(worker.started)])
-    return f"\0airflow-provider-ckpt/{hashlib.sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    identity = "\0".join(["/".join(segments(root)), job_id, str(worker.pid), str(worker.started)])
+    return f"\0airflow-provider-ckpt/{hashlib.sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

@@ -50,8 +50,6 @@ class Journal:
     ``flush_interval`` limit how many events without decisions can be lost (FLIP-383).
 
     Args:
-        storage: Storage of the checkpoint root.
-        buffer_bytes: Size of the write buffer.
         flush_interval: Seconds for which an event may wait in the buffer.
         clock: Function that returns seconds and never goes back.
     """
@@ -70,7 +68,7 @@ class Journal:
             storage,
             journal_path(job_id),
             format="journal",
-            keep=_takes_over,
+            keep=_is_claim,
             parse=decode_all,
             skip_kept=True,  # kept claims, one for each driver that ever ran, are in the snapshot after them
             watchful=True,
@@ -189,7 +187,6 @@ class Journal:
 
         Args:
             attempt: The caller's name for this try.
-            worker: The process of this driver.
             now: Epoch seconds.
             admit: Function that gets the state before the claim. If it raises, nothing is written.
             releases_only: True if the caller runs nothing. See :class:`EpochClaimed`.
@@ -205,7 +202,7 @@ class Journal:
                 raise CorruptJournalError(job_id=self.job_id, reason="; ".join(self._state.damage))
             admit(self._state)
             event = EpochClaimed(self._state.epoch + 1, attempt, worker, now, releases_only, deployment, upgrades)
-            before = self._state.worker if self._state.epoch else None
+            predecessor = self._state.worker if self._state.epoch else None
             try:
                 self._log.take_over(json.loads(_body([encode(event)])))
             except LostRaceError as lost:
@@ -214,7 +211,7 @@ class Journal:
                     raise self._fence(event.epoch) from None
                 continue  # another writer was faster, or the claimed number had been truncated meanwhile
             event.apply(self._state)
-            self._epoch, self.predecessor = event.epoch, before
+            self._epoch, self.predecessor = event.epoch, predecessor
             return event.epoch
 
     def write(self, event: Event) -> None:
@@ -223,7 +220,7 @@ class Journal:
         Raises the errors of :meth:`flush`, and ValueError for a number that JSON does not have. Nothing is written
         then.
         """
-        self._refuse()
+        self._check_writable()
         event = cleaned(event)
         text = encode(event)
         event.apply(self._state)
@@ -239,14 +236,14 @@ class Journal:
 
         Raises FencedError or JournalUnwritableError. Every later call raises the same error again.
         """
-        self._refuse()
+        self._check_writable()
         if self._buffer:
             texts, self._buffer, self._buffered, self._due = self._buffer, [], 0, None
             self._append(texts)
 
     def tick(self) -> None:
         """Flush the buffer if it has waited for ``flush_interval``. The owner's loop calls this regularly."""
-        self._refuse()
+        self._check_writable()
         if self._due is not None and self._clock() >= self._due:
             self.flush()
 
@@ -255,7 +252,7 @@ class Journal:
 
         Raises FencedError, which names that driver.
         """
-        self._refuse()
+        self._check_writable()
         if self._log.is_overtaken():
             raise self._fence(self._epoch or 0)
 
@@ -289,7 +286,7 @@ class Journal:
             raise self._broken from error
         self._broken = None
 
-    def _refuse(self) -> None:
+    def _check_writable(self) -> None:
         if self._broken is not None:
             raise self._broken
         if self._epoch is None:
@@ -299,16 +296,16 @@ class Journal:
             )
 
     def _fence(self, own_epoch: int) -> FencedError:
-        reader = JobState(self.job_id)
+        successor = JobState(self.job_id)
         try:
-            reader = self.replay()
+            successor = self.replay()
         except CkptError as error:
-            reader.attempt = f"unknown: {error}"
+            successor.attempt = f"unknown: {error}"
         self._broken = FencedError(
             job_id=self.job_id,
-            epoch=reader.epoch,
-            attempt=reader.attempt,
-            worker=str(reader.worker),
+            epoch=successor.epoch,
+            attempt=successor.attempt,
+            worker=str(successor.worker),
             own_epoch=own_epoch,
         )
         return self._broken
@@ -341,7 +338,7 @@ def _may_be_job(storage: Storage, name: str) -> bool:
         return True
 
 
-def _takes_over(entry: Entry) -> bool:
+def _is_claim(entry: Entry) -> bool:
     return any(event["type"] == EpochClaimed.__name__ for event in entry.body["events"])
 
 
@@ -355,9 +352,9 @@ _TEXTS = ("cause", "reason", "why")
 
 def cleaned(event: Event) -> Event:
     """Return the event without secrets of this driver, passwords in URIs and colours in its texts."""
-    given = {name: text for name in _TEXTS if isinstance(text := getattr(event, name, None), str)}
-    shown = {name: without_colours(redact_given(text)) for name, text in given.items()}
-    if shown == given:
+    texts = {name: text for name in _TEXTS if isinstance(text := getattr(event, name, None), str)}
+    cleaned_texts = {name: without_colours(redact_given(text)) for name, text in texts.items()}
+    if cleaned_texts == texts:
         return event
-    changed: Event = replace(event, **shown)  # type: ignore[arg-type]
+    changed: Event = replace(event, **cleaned_texts)  # type: ignore[arg-type]
     return changed

@@ -44,9 +44,9 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.~-]{0,199}")
 _LATEST = 253_402_300_800.0
 """Epoch seconds: the end of the year 9999."""
 _LAST_EPOCH = 2**63 - 1
-_SHOWN = 300
+_MAX_PROBLEM = 300
 """Characters that are kept of a problem."""
-_OF_THE_FORM = ("format", "version", "kind", CHECKSUM)
+_ENVELOPE_KEYS = ("format", "version", "kind", CHECKSUM)
 """Keys of a file that are no fields of the request."""
 
 
@@ -78,12 +78,12 @@ def pending_requests(
         since: First epoch whose requests are also returned. Such requests were for an earlier JobMaster of the same
             deployment (W20), or for the same driver before an upgrade.
     """
-    found = [
+    requests = [
         read_request(storage, job_id, name, epoch) for name in request_names(storage, job_id) if name not in answered
     ]
     first = epoch if since is None else since
-    mine = [request for request in found if request is not None and first <= request.epoch <= epoch]
-    return in_order(mine)
+    current = [request for request in requests if request is not None and first <= request.epoch <= epoch]
+    return in_order(current)
 
 
 def in_order(requests: Iterable[JobRequest]) -> list[JobRequest]:
@@ -99,18 +99,18 @@ def request_names(storage: Storage, job_id: str) -> list[str]:
     return [entry.removesuffix(".json") for entry in listed if entry.endswith(".json")]
 
 
-def forget_requests(storage: Storage, job_id: str, epoch: int, *, keep_leaves: bool = False) -> None:
+def forget_requests(storage: Storage, job_id: str, epoch: int, *, keep_leave_requests: bool = False) -> None:
     """Delete the requests for drivers before ``epoch``. No driver takes them any longer, and their authors read the
     journal.
 
     The driver of ``epoch`` calls this once it owns the job.
 
     Args:
-        keep_leaves: True for a driver that ends. It keeps requests to leave, because they show until the next driver
-            comes why this one has left.
+        keep_leave_requests: True for a driver that ends. It keeps requests to leave, because they show until the next
+            driver comes why this one has left.
     """
     for request in _requests_before(storage, job_id, epoch):
-        if not (keep_leaves and asks_to_exit(request)):
+        if not (keep_leave_requests and asks_to_exit(request)):
             storage.delete(request_path(job_id, request.name))
 
 
@@ -121,8 +121,8 @@ def requests_before(storage: Storage, job_id: str, epoch: int) -> list[str]:
 
 
 def _requests_before(storage: Storage, job_id: str, epoch: int) -> list[JobRequest]:
-    found = [read_request(storage, job_id, name, epoch) for name in request_names(storage, job_id)]
-    return [request for request in found if request is not None and request.epoch < epoch]
+    requests = [read_request(storage, job_id, name, epoch) for name in request_names(storage, job_id)]
+    return [request for request in requests if request is not None and request.epoch < epoch]
 
 
 def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
@@ -131,14 +131,12 @@ def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
     Their author's process was about to end, and now wants the job to continue. A request that a driver has taken is
     still carried out.
     """
-    asked = [
-        pending_request
-        for pending_request in pending_requests(storage, job_id, epoch, (), since=0)
-        if asks_to_exit(pending_request)
+    leave_requests = [
+        request for request in pending_requests(storage, job_id, epoch, (), since=0) if asks_to_exit(request)
     ]
-    for request in asked:
+    for request in leave_requests:
         storage.delete(request_path(job_id, request.name))
-    return len(asked)
+    return len(leave_requests)
 
 
 def read_request(storage: Storage, job_id: str, name: str, epoch: int) -> JobRequest | None:
@@ -162,36 +160,36 @@ def read_request(storage: Storage, job_id: str, name: str, epoch: int) -> JobReq
         return _invalid(name, epoch, str(error))
     except (MalformedDocumentError, StorageDeniedError, StorageFailedError) as error:
         return _unreadable(name, epoch, str(error))
-    return _understood(name, body, epoch)
+    return _parse_request(name, body, epoch)
 
 
 def _unreadable(name: str, epoch: int, problem: str) -> InvalidRequest:
-    return InvalidRequest(_shortened(problem), is_unreadable=True, name=name, epoch=epoch)
+    return InvalidRequest(_shorten(problem), is_unreadable=True, name=name, epoch=epoch)
 
 
 def _invalid(name: str, epoch: int, problem: str, at: float = 0.0) -> InvalidRequest:
-    return InvalidRequest(_shortened(problem), name=name, epoch=epoch, at=at)
+    return InvalidRequest(_shorten(problem), name=name, epoch=epoch, at=at)
 
 
-def _shortened(problem: str) -> str:
+def _shorten(problem: str) -> str:
     """Shorten a problem, because the author of a file decides how long its values are, and the journal keeps the
     problem."""
-    return problem if len(problem) <= _SHOWN else f"{problem[: _SHOWN - 1]}…"
+    return problem if len(problem) <= _MAX_PROBLEM else f"{problem[: _MAX_PROBLEM - 1]}…"
 
 
-def _understood(name: str, body: Mapping[str, Any], epoch: int) -> JobRequest:
+def _parse_request(name: str, body: Mapping[str, Any], reader_epoch: int) -> JobRequest:
     kind: Any = body.get("kind")
-    wanted: Any = body.get("epoch")
-    at: Any = body.get("at")
-    if not isinstance(kind, str) or kind not in REQUESTS or not _is_epoch(wanted) or not _is_time(at):
-        return _invalid(name, epoch, f"kind {kind!r}, epoch {wanted!r}, at {at!r}")
+    epoch_value: Any = body.get("epoch")
+    at_value: Any = body.get("at")
+    if not isinstance(kind, str) or kind not in REQUESTS or not _is_epoch(epoch_value) or not _is_time(at_value):
+        return _invalid(name, reader_epoch, f"kind {kind!r}, epoch {epoch_value!r}, at {at_value!r}")
     try:
-        fields = {key: value for key, value in body.items() if key not in _OF_THE_FORM}
+        fields = {key: value for key, value in body.items() if key not in _ENVELOPE_KEYS}
         request: JobRequest = replace(reader(REQUESTS[kind])(fields), name=name)
         problem = request.value_problem()
     except UnknownFormError as error:
         problem = error.data["what"]
-    return request if problem is None else _invalid(name, wanted, problem, at)
+    return request if problem is None else _invalid(name, epoch_value, problem, at_value)
 
 
 def _is_epoch(value: Any) -> bool:

@@ -91,8 +91,8 @@ class JobState(Reconfigurations):
         and has come back since.
         """
         last = self.checkpoints.get(self.last_completed)
-        anew = self.anew_epoch and (self.anew_epoch, self.last_completed) == (self.restored_epoch, self.restored)
-        if last is None or anew:
+        restarted = self.anew_epoch and (self.anew_epoch, self.last_completed) == (self.restored_epoch, self.restored)
+        if last is None or restarted:
             return {}
         return {
             subtask: snapshot
@@ -102,14 +102,14 @@ class JobState(Reconfigurations):
 
     def finished_operators(self) -> list[str]:
         """Return the sorted uids of ended sources, and of all operators of vertices without unfinished subtasks."""
-        found = {uid for uids in (*self.ended.values(), *self.dropped.values()) for uid in uids}
+        finished = {uid for uids in (*self.ended.values(), *self.dropped.values()) for uid in uids}
         graph = self.graph()
         for vertex in graph.vertices:
             if self.finished.issuperset(vertex.subtasks):
-                found |= {*vertex.operators, *vertex.sinks}
+                finished |= {*vertex.operators, *vertex.sinks}
         operators = set(graph.operators)
         # The journal also records ended input edges, which are no operators.
-        return sorted(found & operators if operators else found)
+        return sorted(finished & operators if operators else finished)
 
     def split_progress(self) -> list[SplitProgress]:
         """Return the progress of every source with splits, as far as it is journaled.
@@ -117,21 +117,21 @@ class JobState(Reconfigurations):
         A source at its end has read all splits. Its last splits may be in the logs alone, if the driver died before it
         had journaled them.
         """
-        found = []
-        for vertex in [one for one in self.graph().vertices if one.splits]:
+        progress = []
+        for vertex in [vertex for vertex in self.graph().vertices if vertex.splits]:
             uid = vertex.uid
             done, frozen = size(self.splits_done.get(uid, ())), self.frozen.get(uid)
             total = done if frozen is None else frozen.count
             if self.end_of_data.issuperset(vertex.subtasks):
-                found.append(SplitProgress(uid, total, total, 0))
+                progress.append(SplitProgress(uid, total, total, 0))
                 continue
             assigned: Ranges = ()
-            for of_subtask in self.splits_assigned.get(uid, {}).values():
-                assigned = union(assigned, of_subtask)
+            for splits in self.splits_assigned.get(uid, {}).values():
+                assigned = union(assigned, splits)
             # assigned splits that are done count as done
-            open_ones = size(union(assigned, self.splits_done.get(uid, ()))) - done
-            found.append(SplitProgress(uid, total, done, open_ones))
-        return found
+            assigned_open = size(union(assigned, self.splits_done.get(uid, ()))) - done
+            progress.append(SplitProgress(uid, total, done, assigned_open))
+        return progress
 
     @property
     def unreleased(self) -> tuple[int, ...]:
@@ -170,14 +170,14 @@ class JobState(Reconfigurations):
         done = self.checkpoints.get(checkpoint)
         if done is None or not self.has_event_time:
             return None
-        timed = self._with_event_time()
-        going = [
-            subtask.watermark
-            for name, subtask in done.subtasks.items()
-            if name.vertex in timed and not subtask.finished
+        timed_vertices = self._with_event_time()
+        watermarks = [
+            snapshot.watermark
+            for subtask_id, snapshot in done.subtasks.items()
+            if subtask_id.vertex in timed_vertices and not snapshot.finished
         ]
-        known = [one for one in going if one is not None]
-        return min(known, default=MAX_WATERMARK) if len(known) == len(going) else None
+        known_watermarks = [watermark for watermark in watermarks if watermark is not None]
+        return min(known_watermarks, default=MAX_WATERMARK) if len(known_watermarks) == len(watermarks) else None
 
     def late_rows(self, checkpoint: int | None = None) -> dict[str, int]:
         """Return the rows that queries have dropped as late, by vertex, up to a remembered checkpoint.
@@ -196,7 +196,11 @@ class JobState(Reconfigurations):
         recorded = self.definition
         vertices = {} if recorded is None else recorded.vertices
         ended = {subtask.vertex for subtask in self.end_of_data}
-        return sorted(uid for uid, one in vertices.items() if uid not in ended and any(k.has_timers for k in one.kept))
+        return sorted(
+            uid
+            for uid, vertex in vertices.items()
+            if uid not in ended and any(state.has_timers for state in vertex.kept)
+        )
 
     def changed_file_count(self) -> int:
         """Return how many files changed after they were read; a file that changed twice counts twice."""
@@ -215,12 +219,12 @@ class JobState(Reconfigurations):
         """
         done = self.checkpoints.get(self.last_completed if checkpoint is None else checkpoint)
         producers = {edge.uid: edge.producer for edge in self.graph().edges}
-        found: dict[str, dict[str, SourceTimes]] = {}
+        times_by_vertex: dict[str, dict[str, SourceTimes]] = {}
         for subtask, snapshot in {} if done is None else sorted(done.subtasks.items()):
             if snapshot.times:
-                named = {producers.get(uid, uid): times for uid, times in snapshot.times.items()}
-                found[subtask.vertex] = combined(found.get(subtask.vertex, {}), named)
-        return found
+                times_by_source = {producers.get(uid, uid): times for uid, times in snapshot.times.items()}
+                times_by_vertex[subtask.vertex] = combined(times_by_vertex.get(subtask.vertex, {}), times_by_source)
+        return times_by_vertex
 
     def unfit_rows(self, checkpoint: int | None = None) -> int:
         """Return how many rows had an event time that their query cannot use, up to a remembered checkpoint."""
@@ -232,12 +236,19 @@ class JobState(Reconfigurations):
         A query that is at its end is left out.
         """
         done = self.checkpoints.get(self.last_completed)
-        going = (
-            [(one.vertex, shot.watermark) for one, shot in done.subtasks.items() if not shot.finished] if done else []
+        marks = (
+            [
+                (subtask.vertex, snapshot.watermark)
+                for subtask, snapshot in done.subtasks.items()
+                if not snapshot.finished
+            ]
+            if done
+            else []
         )
-        known = [(vertex, watermark) for vertex, watermark in going if watermark is not None]
+        known_marks = [(vertex, watermark) for vertex, watermark in marks if watermark is not None]
         return {
-            vertex: min(mark for uid, mark in known if uid == vertex) for vertex in sorted({uid for uid, _ in known})
+            vertex: min(mark for uid, mark in known_marks if uid == vertex)
+            for vertex in sorted({uid for uid, _ in known_marks})
         }
 
     def malformed_rows(self, checkpoint: int | None = None) -> dict[str, int]:
@@ -273,14 +284,14 @@ class JobState(Reconfigurations):
         """See :class:`PlanRecorded`."""
         return {} if self.plan is None else self.plan.hosts
 
-    def together(self, subtasks: Iterable[SubtaskId]) -> tuple[SubtaskId, ...]:
+    def with_colocated(self, subtasks: Iterable[SubtaskId]) -> tuple[SubtaskId, ...]:
         """Return ``subtasks`` and the subtasks that a rescale has placed with them. Added subtasks that must not begin
         yet are left out."""
-        asked, waiting = tuple(subtasks), () if self.plan is None else self.plan.waiting
-        beside = [guest for guest, host in sorted(self.hosts.items()) if host in asked and guest not in asked]
-        return (*asked, *(one for one in beside if one not in waiting))
+        given, waiting = tuple(subtasks), () if self.plan is None else self.plan.waiting
+        guests = [guest for guest, host in sorted(self.hosts.items()) if host in given and guest not in given]
+        return (*given, *(guest for guest in guests if guest not in waiting))
 
-    def named(self, name: str) -> tuple[SubtaskId, ...]:
+    def resolve(self, name: str) -> tuple[SubtaskId, ...]:
         """Return the subtasks that a process runs if it is started for ``name``.
 
         They are the subtasks that ``name`` means (:meth:`JobGraph.named`), and those that a rescale has placed with
@@ -288,7 +299,9 @@ class JobState(Reconfigurations):
         """
         if self.plan is None:
             return ()
-        return self.together(one for one in self.graph().subtasks_named(name) if one not in self.plan.waiting)
+        return self.with_colocated(
+            subtask for subtask in self.graph().subtasks_named(name) if subtask not in self.plan.waiting
+        )
 
     def assignable(self) -> tuple[SubtaskId, ...]:
         """Return the subtasks that need a process of their own: all except those that a rescale has placed with another
@@ -298,7 +311,9 @@ class JobState(Reconfigurations):
     def unfinished_assignable(self) -> tuple[SubtaskId, ...]:
         """Return the subtasks of :meth:`assignable` that still need their process: they, or subtasks placed with them,
         are not finished."""
-        return tuple(one for one in self.assignable() if not self.finished.issuperset(self.together((one,))))
+        return tuple(
+            subtask for subtask in self.assignable() if not self.finished.issuperset(self.with_colocated((subtask,)))
+        )
 
     @property
     def settings(self) -> Settings:

@@ -64,23 +64,25 @@ def state_from_json(data: Mapping[str, Any]) -> JobState:
         raise MalformedDocumentError(uri="the state of a job", what=_KIND, reason=f"it is {shown(data)}")
     where = f"the state of job {shown(data.get('job_id'))}"
     check_format(dict(data), _KIND, _VERSION, uri=where)
-    found = [key for key in _KEYS if key.name in data or not key.omit_empty]
+    keys = [key for key in _KEYS if key.name in data or not key.omit_empty]
     try:
-        return JobState(**{key.name: read_field(data, key.name, key.read) for key in found})
+        return JobState(**{key.name: read_field(data, key.name, key.read) for key in keys})
     except DamagedFormError as error:
         raise MalformedDocumentError(uri=where, what=_KIND, reason=error.data["what"]) from error
 
 
 def _keys() -> Iterator[_Key]:
     hints = typing.get_type_hints(JobState, include_extras=True)
-    recorded = [one for one in fields(JobState) if one.metadata != UNRECORDED]
-    events: Tagged[JournalEvent] = Tagged(kind for one in recorded if (kind := _remembered(hints[one.name])))
+    recorded_fields = [state_field for state_field in fields(JobState) if state_field.metadata != UNRECORDED]
+    events: Tagged[JournalEvent] = Tagged(
+        kind for state_field in recorded_fields if (kind := _remembered(hints[state_field.name]))
+    )
     order = {name: place for place, name in enumerate(_FIRST_KEYS)}
-    for one in sorted(recorded, key=lambda one: order.get(one.name, len(order))):
-        hint = hints[one.name]
+    for state_field in sorted(recorded_fields, key=lambda state_field: order.get(state_field.name, len(order))):
+        hint = hints[state_field.name]
         kind = _remembered(hint)
-        write, read = (to_json, reader(hint)) if kind is None else _of_events(one, hint, kind, events)
-        yield _Key(one.name, write, read, one.metadata == OMIT_EMPTY)
+        write, read = (to_json, reader(hint)) if kind is None else _event_codec(state_field, hint, kind, events)
+        yield _Key(state_field.name, write, read, state_field.metadata == OMIT_EMPTY)
 
 
 def _remembered(hint: Any) -> type[JournalEvent] | None:
@@ -89,8 +91,8 @@ def _remembered(hint: Any) -> type[JournalEvent] | None:
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, JournalEvent)), None)
 
 
-def _of_events(
-    one: Field[Any], hint: Any, kind: type[JournalEvent], events: Tagged[JournalEvent]
+def _event_codec(
+    state_field: Field[Any], hint: Any, kind: type[JournalEvent], events: Tagged[JournalEvent]
 ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Return the writer and the reader of a field with events.
 
@@ -99,23 +101,23 @@ def _of_events(
     """
 
     def event(data: Any) -> JournalEvent:
-        found = events.from_json(data)
-        if not isinstance(found, kind):
+        decoded = events.from_json(data)
+        if not isinstance(decoded, kind):
             raise DamagedFormError(what=f"an event of type {data['type']!r}")
-        return found
+        return decoded
 
-    def several(data: Any) -> list[JournalEvent]:
+    def event_list(data: Any) -> list[JournalEvent]:
         return [event(item) for item in reader(list[Any])(data)]
 
     origin = typing.get_origin(hint)
     if origin is dict:
-        name = one.metadata[LISTED_BY]
+        name = state_field.metadata[LISTED_BY]
         return (
             lambda value: [events.to_json(item) for item in value.values()],
-            lambda data: {getattr(item, name): item for item in several(data)},
+            lambda data: {getattr(item, name): item for item in event_list(data)},
         )
     if origin is list:
-        return lambda value: [events.to_json(item) for item in value], several
+        return lambda value: [events.to_json(item) for item in value], event_list
     return (
         lambda value: None if value is None else events.to_json(value),
         lambda data: None if data is None else event(data),

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.journal.driver_mark import is_marked
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.processes import boot_id, pid_namespace, process_started
 
-_DYING = 30.0
+_KILL_TIMEOUT = 30.0
 """Seconds to wait for a killed process to end, because a process that hangs in the kernel may stay for ever."""
 
 
@@ -69,11 +69,8 @@ def end_worker(
 
     Args:
         worker: Process that the journal names. The entry may be forged.
-        root: URI of the root with the journal.
-        job_id: Job of the journal.
         grace: Seconds to wait.
         clock: Function that returns seconds and never goes back.
-        sleep: Function that sleeps for some seconds.
     """
     alive = is_alive(worker)
     if alive is None:
@@ -95,7 +92,7 @@ def end_worker(
         return "left"
     except PermissionError:
         return "unreachable"
-    deadline = clock() + _DYING
+    deadline = clock() + _KILL_TIMEOUT
     while is_alive(worker) is not False:
         if clock() >= deadline:
             return "unreachable"

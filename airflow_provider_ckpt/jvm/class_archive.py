@@ -31,7 +31,7 @@ TRAINING = [sys.executable, "-m", "airflow_provider_ckpt.spark.archive_training"
 LONGEST = 600.0
 """Seconds that the training, or the trial of an archive, may take."""
 ROOT = 0
-_UNQUOTED = re.compile(r"""[^"'\\:,%*]+""")
+_NEEDS_NO_QUOTES = re.compile(r"""[^"'\\:,%*]+""")
 """Paths that need no quoting in spark-submit and in the JVM's options."""
 
 
@@ -41,8 +41,6 @@ class ClassArchive:
 
     Args:
         folder: The folder of archives, without links.
-        java: The version of Java.
-        spark: The installation of Spark.
         stem: The file's name without its size and suffix.
     """
 
@@ -70,7 +68,6 @@ def class_archive(environ: Mapping[str, str], submit: str | None = None) -> Clas
     Return None if archives are switched off, or if there is no Spark, or no Java that has archives.
 
     Args:
-        environ: The environment of the drivers.
         submit: The spark-submit that starts them; None for PySpark's own.
     """
     folder, release, spark = archive_folder(environ), _java_release(environ), find_spark(environ, submit)
@@ -89,15 +86,15 @@ def archive_folder(environ: Mapping[str, str]) -> Path | None:
 
     Return None if archives are switched off, if the user has no cache folder, or if its path would need quoting.
     """
-    given, cache = environ.get(VARIABLE, ""), environ.get("XDG_CACHE_HOME", "")
-    if given == OFF:
+    setting, cache = environ.get(VARIABLE, ""), environ.get("XDG_CACHE_HOME", "")
+    if setting == OFF:
         return None
     try:
         parent = Path(cache) if os.path.isabs(cache) else Path("~/.cache")
-        folder = Path(given or parent / "airflow-provider-ckpt" / "class-archives").expanduser().resolve()
+        folder = Path(setting or parent / "airflow-provider-ckpt" / "class-archives").expanduser().resolve()
     except (OSError, RuntimeError):  # a user without a home, or circular links
         return None
-    return folder if _UNQUOTED.fullmatch(str(folder)) else None
+    return folder if _NEEDS_NO_QUOTES.fullmatch(str(folder)) else None
 
 
 def _java_release(environ: Mapping[str, str]) -> str:
@@ -123,16 +120,16 @@ def check_owner(path: Path, folder: Path) -> None:
 
     Raises ForeignArchiveError, and OSError for a missing path.
     """
-    for place in (path, folder, *folder.parents):
-        found, forbidden = place.lstat(), 0o022
-        if place in folder.parents:
-            is_own_group = found.st_gid in (ROOT, os.getegid())
-            forbidden = 0 if found.st_mode & stat.S_ISVTX else 0o002 if is_own_group else 0o022
-        if found.st_uid not in (ROOT, os.geteuid()):
-            raise ForeignArchiveError(path=place, problem=f"belongs to another user (uid {found.st_uid})")
-        if found.st_mode & forbidden:
-            mode = stat.filemode(found.st_mode)
-            raise ForeignArchiveError(path=place, problem=f"may be written to by others ({mode})")
+    for part in (path, folder, *folder.parents):
+        status, forbidden = part.lstat(), 0o022
+        if part in folder.parents:
+            is_own_group = status.st_gid in (ROOT, os.getegid())
+            forbidden = 0 if status.st_mode & stat.S_ISVTX else 0o002 if is_own_group else 0o022
+        if status.st_uid not in (ROOT, os.geteuid()):
+            raise ForeignArchiveError(path=part, problem=f"belongs to another user (uid {status.st_uid})")
+        if status.st_mode & forbidden:
+            mode = stat.filemode(status.st_mode)
+            raise ForeignArchiveError(path=part, problem=f"may be written to by others ({mode})")
 
 
 def make(archive: ClassArchive) -> Path:
@@ -177,7 +174,7 @@ def _run(archive: ClassArchive, command: list[str], options: str) -> str:
     options = f"{options} {os.environ.get(SUBMIT, '')}".strip()
     environ = {**os.environ, "SPARK_HOME": str(archive.spark.folder), SUBMIT: options}
     try:
-        ended = subprocess.run(
+        completed = subprocess.run(
             command,
             env=environ,
             stdin=subprocess.DEVNULL,
@@ -189,7 +186,7 @@ def _run(archive: ClassArchive, command: list[str], options: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ArchiveNotMadeError(problem=str(error)) from error
-    if ended.returncode:
-        problem = f"{' '.join(command)} failed ({ended.returncode}): {ended.stdout[-500:].strip()}"
+    if completed.returncode:
+        problem = f"{' '.join(command)} failed ({completed.returncode}): {completed.stdout[-500:].strip()}"
         raise ArchiveNotMadeError(problem=problem)
-    return ended.stdout[-500:].strip()
+    return completed.stdout[-500:].strip()

@@ -15,12 +15,12 @@ from airflow_provider_ckpt.jvm.errors import ForeignArchiveError
 log = logging.getLogger(__name__)
 
 LAUNCHER = "SPARK_LAUNCHER_OPTS"
-_QUICK = "-XX:TieredStopAtLevel=1"
+_QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 """An option for the JVM that builds spark-submit's command line. Its optimizing compiler took half a second."""
-_USERS = re.compile(r"-Xshare|-XX:[+-]?(\w*SharedArchive|ArchiveClasses|AOT)")
+_USER_OPTIONS = re.compile(r"-Xshare|-XX:[+-]?(\w*SharedArchive|ArchiveClasses|AOT)")
 """Options of a user who controls class sharing. They are kept, and some keep a JVM from starting besides ours."""
 _READ_BY_JVMS = (SUBMIT, "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
-_VERIFIED = "-XX:+VerifySharedSpaces"
+_VERIFY = "-XX:+VerifySharedSpaces"
 """An option that makes the JVM check the archive's checksums. Without it an archive that a disk has damaged crashes
 every driver (SIGSEGV).
 """
@@ -30,12 +30,11 @@ def jvm_environ(environ: Mapping[str, str], given: Iterable[str] = (), submit: s
     """Return the variables to add to ``environ``.
 
     Args:
-        environ: The environment of the spark-submit.
         given: Other texts with JVM options of the user, such as Spark's settings.
         submit: The spark-submit to call; None for PySpark's own.
     """
-    added = {} if LAUNCHER in environ else {LAUNCHER: _QUICK}
-    if not any(map(_USERS.search, [*(environ.get(name, "") for name in _READ_BY_JVMS), *given])):
+    added = {} if LAUNCHER in environ else {LAUNCHER: _QUICK_COMPILER}
+    if not any(map(_USER_OPTIONS.search, [*(environ.get(name, "") for name in _READ_BY_JVMS), *given])):
         options = _archive_options(environ, submit)
         if options:
             # in front, because the last of repeated options wins, and that must be the user's
@@ -62,4 +61,4 @@ def _archive_options(environ: Mapping[str, str], submit: str | None) -> list[str
         return []
     # Java 24 renamed the log's tag, and an unknown tag keeps a JVM from starting
     tags = ["cds", "aot"] if int(re.split(r"\D", archive.java)[0]) >= 24 else ["cds"]
-    return [*(f"-Xlog:{tag}*=off" for tag in tags), _VERIFIED, f'"-XX:SharedArchiveFile={path}"']
+    return [*(f"-Xlog:{tag}*=off" for tag in tags), _VERIFY, f'"-XX:SharedArchiveFile={path}"']

@@ -41,7 +41,6 @@ def find_spark(environ: Mapping[str, str], submit: str | None = None) -> SparkHo
     the archive.
 
     Args:
-        environ: The environment of the drivers.
         submit: A spark-submit, or None for PySpark's own.
     """
     program = shutil.which(submit, path=environ.get("PATH")) if submit else None

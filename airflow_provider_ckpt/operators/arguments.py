@@ -64,7 +64,7 @@ def check_timing(given: Mapping[str, Duration | None]) -> None:
     Raises:
         InvalidInputError: a value is no duration, or too short for the processes of the group.
     """
-    Timing(LOCAL_POLL).with_chosen(given)
+    Timing(LOCAL_POLL).with_overrides(given)
 
 
 def param_lines() -> str:

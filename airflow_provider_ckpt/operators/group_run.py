@@ -122,5 +122,5 @@ def may_run_again(state: JobState) -> bool:
 
 
 def subtasks_of(state: JobState, name: str) -> tuple[SubtaskId, ...]:
-    """Return the subtasks that a task runs, see :meth:`JobState.named`."""
-    return state.named(name)
+    """Return the subtasks that a task runs, see :meth:`JobState.resolve`."""
+    return state.resolve(name)

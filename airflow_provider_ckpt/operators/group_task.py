@@ -105,7 +105,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         Raises:
             InvalidInputError: a time that was possible when the Dag was read is too short for this root.
         """
-        return Timing.of(run.pointer.root).with_chosen(self._chosen)
+        return Timing.of(run.pointer.root).with_overrides(self._chosen)
 
     @staticmethod
     def _read_state(run: TaskRun) -> JobState:

@@ -231,7 +231,7 @@ class MasterTaskOperator(GroupTaskOperator):
                 )
             cause = watch.check()
             if cause is not None:
-                host.give_up(cause)
+                host.end_early(cause)
         run.writer.flush()
         self._judge(run, code, host.abandoned, run.writer.last)
 

@@ -7,27 +7,26 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-PATIENCE = 1.0
+MAX_TURN = 1.0
 """Seconds after which a turn no longer counts, so that a storage that hangs delays only its own job."""
 
 
 class FairSemaphore:
     """A context that is entered for each piece of work, from any thread, but never within itself.
 
-    At most ``count`` pieces of work run at once, first come, first served. Work that has taken ``patience`` seconds no
+    At most ``count`` pieces of work run at once, first come, first served. Work that has taken ``max_turn`` seconds no
     longer counts.
 
     The limit is on the work, not on the wait. If hundreds of JobMasters begin at once, the last ones wait longer than
-    ``patience`` although nothing hangs. They must still not begin together.
+    ``max_turn`` although nothing hangs. They must still not begin together.
 
     Args:
-        count: The most pieces of work at once.
-        patience: Seconds after which a piece of work no longer counts.
+        max_turn: Seconds after which a piece of work no longer counts.
         clock: Returns seconds that never decrease.
     """
 
-    def __init__(self, count: int, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
-        self._count, self._patience, self._clock = count, patience, clock
+    def __init__(self, count: int, max_turn: float = MAX_TURN, clock: Callable[[], float] = time.monotonic) -> None:
+        self._count, self._max_turn, self._clock = count, max_turn, clock
         self._lock = threading.Lock()
         self._working: dict[int, float] = {}
         """Thread → the time of the clock at which its turn no longer counts."""
@@ -35,16 +34,16 @@ class FairSemaphore:
         """An event for each waiting thread. Only the first is woken, because hundreds would all wake in vain."""
 
     def __enter__(self) -> None:
-        me = threading.Event()
+        event = threading.Event()
         with self._lock:
-            self._waiting.append(me)
+            self._waiting.append(event)
         try:
-            while not self._begins(me):
-                me.wait(self._wait_of(me))
+            while not self._try_begin(event):
+                event.wait(self._wait_seconds(event))
         except BaseException:  # otherwise the threads after this one would wait for ever
             with self._lock:
-                if me in self._waiting:
-                    self._waiting.remove(me)
+                if event in self._waiting:
+                    self._waiting.remove(event)
                 self._wake_first()
             raise
 
@@ -53,25 +52,25 @@ class FairSemaphore:
             del self._working[threading.get_ident()]
             self._wake_first()
 
-    def _begins(self, me: threading.Event) -> bool:
+    def _try_begin(self, event: threading.Event) -> bool:
         with self._lock:
-            me.clear()
-            if self._waiting[0] is not me or len(self._counted()) >= self._count:
+            event.clear()
+            if self._waiting[0] is not event or len(self._turn_ends()) >= self._count:
                 return False
             self._waiting.popleft()
-            self._working[threading.get_ident()] = self._clock() + self._patience
+            self._working[threading.get_ident()] = self._clock() + self._max_turn
             self._wake_first()
             return True
 
-    def _wait_of(self, me: threading.Event) -> float | None:
+    def _wait_seconds(self, event: threading.Event) -> float | None:
         """Return the seconds until a turn no longer counts; None if other threads are first."""
         with self._lock:
-            counted = self._counted()
-            if self._waiting[0] is not me:
+            turn_ends = self._turn_ends()
+            if self._waiting[0] is not event:
                 return None
-            return max(0.0, counted[-self._count] - self._clock()) if len(counted) >= self._count else 0.0
+            return max(0.0, turn_ends[-self._count] - self._clock()) if len(turn_ends) >= self._count else 0.0
 
-    def _counted(self) -> list[float]:
+    def _turn_ends(self) -> list[float]:
         now = self._clock()
         return sorted(ends for ends in self._working.values() if ends > now)
 

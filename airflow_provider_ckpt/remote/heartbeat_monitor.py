@@ -10,35 +10,34 @@ class HeartbeatMonitor:
     process is not considered lost for it.
     """
 
-    def __init__(self, limit: float, longest_look: float, first_limit: float | None = None) -> None:
+    def __init__(self, limit: float, longest_gap: float, first_limit: float | None = None) -> None:
         """Start without any observation.
 
         Args:
             limit: Seconds without a new beat after which the process counts as lost.
-            longest_look: The most seconds that count between two polls.
+            longest_gap: The most seconds that count between two polls.
             first_limit: The limit until a first change of the beat was seen, if it differs from ``limit``.
         """
-        self.limit, self._longest = limit if first_limit is None else first_limit, longest_look
+        self.limit, self._longest_gap = limit if first_limit is None else first_limit, longest_gap
         self._next_limit = limit
         self._beat: object = None
-        self._looked_at: float | None = None
+        self._observed_at: float | None = None
         self.silent = 0.0
         """Counted seconds since the last change of the beat."""
 
-    def see(self, beat: object, now: float) -> None:
+    def observe(self, beat: object, now: float) -> None:
         """Record the beat that a successful poll has read.
 
         Args:
-            beat: The current beat of the process.
             now: Seconds of this process's clock.
         """
-        if self._looked_at is not None and beat != self._beat:
+        if self._observed_at is not None and beat != self._beat:
             self.limit = self._next_limit
-        if beat != self._beat or self._looked_at is None:
+        if beat != self._beat or self._observed_at is None:
             self._beat, self.silent = beat, 0.0
         else:
-            self.silent += min(now - self._looked_at, self._longest)
-        self._looked_at = now
+            self.silent += min(now - self._observed_at, self._longest_gap)
+        self._observed_at = now
 
     @property
     def is_lost(self) -> bool:

@@ -47,7 +47,7 @@ class LeaderMonitor:
         self._clock = clock
         self._liveness = HeartbeatMonitor(lost_after, 4 * interval)
 
-    def look(self) -> tuple[Owner, JobState]:
+    def poll(self) -> tuple[Owner, JobState]:
         """Read the journal and the JobMaster's outbox, and return the job's owner and state.
 
         Raises the storage's errors, and the errors of a damaged journal.
@@ -59,7 +59,7 @@ class LeaderMonitor:
             return Owner.OTHER, state
         outbox = read_master(self._storage, state)
         has_left = outbox is not None and outbox.left is not None
-        self._liveness.see((state.epoch, 0 if outbox is None else outbox.beat), self._clock())
+        self._liveness.observe((state.epoch, 0 if outbox is None else outbox.beat), self._clock())
         return Owner.NOBODY if has_left or self._liveness.is_lost else Owner.TWIN, state
 
 

@@ -44,7 +44,6 @@ class Outbox:
     """The content of one process's outbox.
 
     Args:
-        process: The process that writes it.
         beat: A number that grows with each write.
         read: Sender → number of its last message that this process has read.
         left: Why the process has stopped writing; None while it writes.
@@ -59,15 +58,15 @@ class Outbox:
     subtasks: frozenset[SubtaskId] = frozenset()
     """The subtasks that a worker runs; they never change. Empty for a JobMaster."""
 
-    def behind(self, receiver: str, number: int) -> Iterable[tuple[int, Message]]:
+    def after(self, receiver: str, number: int) -> Iterable[tuple[int, Message]]:
         """Return the messages for ``receiver`` with numbers above ``number``."""
-        return [one for one in self.messages.get(receiver, ()) if one[0] > number]
+        return [numbered for numbered in self.messages.get(receiver, ()) if numbered[0] > number]
 
 
 def write_outbox(storage: Storage, path: str, outbox: Outbox) -> None:
     messages = {
-        receiver: [{"number": number, "message": wire.to_json(message)} for number, message in several]
-        for receiver, several in outbox.messages.items()
+        receiver: [{"number": number, "message": wire.to_json(message)} for number, message in numbered]
+        for receiver, numbered in outbox.messages.items()
     }
     document = encode_document(
         KIND,
@@ -94,11 +93,11 @@ def read_outbox(storage: Storage, path: str) -> Outbox | None:
     uri = storage.full_uri(path)
     with refused_as(lambda problem: MalformedDocumentError(uri=uri, what=KIND, reason=problem)):
         body = decode_document(data, KIND, VERSION, uri=uri)
-        given = read_field(body, "messages", reader(Mapping[str, list[Mapping[str, Any]]]))
+        queues = read_field(body, "messages", reader(Mapping[str, list[Mapping[str, Any]]]))
         return Outbox(
             read_field(body, "process", reader(Worker)),
             read_field(body, "beat", reader(Count)),
-            {receiver: tuple(map(_numbered, several)) for receiver, several in given.items()},
+            {receiver: tuple(map(_numbered, queue)) for receiver, queue in queues.items()},
             read_field(body, "read", reader(Mapping[str, Count])),
             read_field(body, "left", reader(str | None)),
             read_field(body, "subtasks", reader(frozenset[SubtaskId])),
@@ -118,7 +117,7 @@ def master_name(epoch: int) -> str:
 
 
 def worker_name(nonce: str) -> str:
-    """Return the name of a worker's outbox before any JobMaster has the job (see :meth:`Mailbox.speak_to`)."""
+    """Return the name of a worker's outbox before any JobMaster has the job (see :meth:`Mailbox.follow_master`)."""
     return f"worker-{nonce}"
 
 
@@ -158,15 +157,15 @@ class Mailbox:
         self._left: str | None = None
         self._is_changed, self._due = True, 0.0
 
-    def speak_to(self, epoch: int) -> None:
+    def follow_master(self, epoch: int) -> None:
         """Continue under a new name, because the JobMaster of ``epoch`` has taken over the job.
 
         The new name did not exist before that JobMaster claimed the job. A previous JobMaster that still deletes a
         worker's outbox after its last fence check therefore deletes nothing that its successors need. Messages and read
         positions of previous JobMasters are discarded, because a worker may outlive many of them.
         """
-        for of_others in (self._queues, self._posted, self._read):
-            of_others.clear()
+        for by_peer in (self._queues, self._posted, self._read):
+            by_peer.clear()
         if self._beat:
             self._former.append(self.name)
         self.name = f"{self._own_name}-{epoch:04d}"
@@ -183,12 +182,12 @@ class Mailbox:
         self._queues.pop(receiver, None)
         self._is_changed = True
 
-    def bury(self, sender: str) -> None:
+    def delete_outbox(self, sender: str) -> None:
         """Delete the outbox of a sender that has probably stopped, after all its messages were read.
 
         Without this every later poll would read the outboxes of all dead workers. A sender that is alive after all
         writes its outbox again with its next beat. The calling JobMaster must have checked that it still owns the job
-        after it read the outbox. A message to a later JobMaster is under a later name (:meth:`speak_to`).
+        after it read the outbox. A message to a later JobMaster is under a later name (:meth:`follow_master`).
         """
         self.forget(sender)
         self._read.pop(sender, None)
@@ -211,8 +210,8 @@ class Mailbox:
         outbox = read_outbox(self._storage, f"{self._folder}/{sender}.json")
         if outbox is None:
             return None, []
-        self._acknowledged(sender, outbox.read.get(self.name, 0))
-        new = list(outbox.behind(self.name, self._read.get(sender, 0)))
+        self._drop_acknowledged(sender, outbox.read.get(self.name, 0))
+        new = list(outbox.after(self.name, self._read.get(sender, 0)))
         if new:
             self._read[sender] = new[-1][0]
             self._is_changed = True
@@ -241,16 +240,16 @@ class Mailbox:
         write_outbox(self._storage, f"{self._folder}/{self.name}.json", outbox)
         self._is_changed, self._due = False, self._clock() + BEAT
 
-    def waiting(self, receiver: str) -> int:
+    def unread_count(self, receiver: str) -> int:
         """Return the number of messages that ``receiver`` has not acknowledged."""
         return len(self._queues.get(receiver, ()))
 
-    def is_heard(self, receiver: str) -> bool:
+    def is_acknowledged(self, receiver: str) -> bool:
         """Return True if ``receiver`` has acknowledged every message posted to it."""
         return not self._queues.get(receiver)
 
-    def _acknowledged(self, receiver: str, number: int) -> None:
+    def _drop_acknowledged(self, receiver: str, number: int) -> None:
         queue = self._queues.get(receiver)
         if queue and queue[0][0] <= number:
-            self._queues[receiver] = [one for one in queue if one[0] > number]
+            self._queues[receiver] = [numbered for numbered in queue if numbered[0] > number]
             self._is_changed = True

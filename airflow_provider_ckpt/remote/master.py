@@ -47,7 +47,7 @@ from airflow_provider_ckpt.remote.errors import NotPlannedError
 from airflow_provider_ckpt.remote.mailbox import Mailbox, master_name
 from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway
 from airflow_provider_ckpt.remote.timing import Timing
-from airflow_provider_ckpt.remote.unassigned_subtasks import UnassignedSubtasks, told_of_vacant
+from airflow_provider_ckpt.remote.unassigned_subtasks import UnassignedSubtasks, vacancy_message
 from airflow_provider_ckpt.sinks.binding import bind_sinks, output_folders
 from airflow_provider_ckpt.sinks.file.journaled_sinks import recorded_job
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
@@ -71,9 +71,6 @@ class RemoteJob:
     Args:
         job: The job's sinks. None takes the sinks from the journal, which is possible for some kinds of sinks (see
             :func:`~..sinks.file.journaled_sinks.recorded_job`).
-        options: The options of the run.
-        location: The checkpoint root.
-        timing: The poll intervals and timeouts.
         turns: Entered while the JobMaster works, if many of them share a process that has other work. Nothing may kill
             that process.
     """
@@ -96,8 +93,6 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
     """Run the job to its end, with the workers that come. Report every failure through ``on_status``.
 
     Args:
-        remote: The job.
-        on_status: Receives the status lines.
         on_master: Receives the JobMaster before it begins, so that the caller can end it early.
     """
     status = StatusReporter(on_status, remote.options.job_id, None, remote.location.for_display())
@@ -110,13 +105,13 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
         on_master(master)
         return ExitCode.of_run(master.run().status)
     except AbandonedError as error:
-        status.say(LineKind.WARNING, str(error))
+        status.report(LineKind.WARNING, str(error))
         return ExitCode.of_error(error)
     except Exception as error:
         code = ExitCode.of_error(error)
         terminal = isinstance(error, CkptError) and not error.retryable
         message = str(error) if isinstance(error, CkptError) else kind_and_text(error)
-        status.say(code.line_kind, message, terminal=terminal)
+        status.report(code.line_kind, message, terminal=terminal)
         return code
 
 
@@ -124,10 +119,7 @@ class Master:
     """A JobMaster that takes over a prepared job and runs it. Call :meth:`run` once.
 
     Args:
-        remote: The job.
-        storage: The checkpoint root.
         journal: The job's journal, not yet claimed.
-        status: Writes the status lines.
     """
 
     def __init__(self, remote: RemoteJob, storage: Storage, journal: Journal, status: StatusReporter) -> None:
@@ -136,11 +128,11 @@ class Master:
         self._job: HasSinks | None = remote.job
         self._sinks: Mapping[str, BoundSink] = {}
         self._inbox = Inbox()
-        self._vacancies: UnassignedSubtasks | None = None
-        self._runs: JobMaster | None = None
+        self._unassigned: UnassignedSubtasks | None = None
+        self._job_master: JobMaster | None = None
         self._abandoned = threading.Event()
 
-    def give_up(self, cause: str) -> None:
+    def end_early(self, cause: str) -> None:
         """End the run as RESTARTING because some subtask gets no worker any longer; any thread.
 
         Completed checkpoints are released first.
@@ -153,13 +145,13 @@ class Master:
         The effect is that of a kill of the process: the workers continue, and the next JobMaster takes over.
         """
         self._abandoned.set()
-        if self._runs is not None:
-            self._runs.abandon()
+        if self._job_master is not None:
+            self._job_master.abandon()
 
     @property
-    def has_vacancies(self) -> bool:
+    def has_unassigned(self) -> bool:
         """True if some subtask has no worker, as far as is known; any thread."""
-        return self._vacancies is None or self._vacancies.is_any
+        return self._unassigned is None or self._unassigned.has_any
 
     def run(self) -> Outcome:
         """Run the job to its end, with the workers that come.
@@ -169,10 +161,10 @@ class Master:
         with self._remote.turns or nullcontext():
             self._refuse_abandoned()
             journal = self.take_over()
-            self._runs = self.make(journal)
+            self._job_master = self.make(journal)
             self._refuse_abandoned()
-        outcome = self._runs.run()
-        self._see_to_the_rest(journal, outcome)
+        outcome = self._job_master.run()
+        self._finish_run(journal, outcome)
         return outcome
 
     def _refuse_abandoned(self) -> None:
@@ -197,12 +189,12 @@ class Master:
                 raise self._not_planned("that of a newer deployment")
 
         attempt = self._remote.options.attempt or new_nonce()
-        taken = takeover.claim(self._journal, attempt, self._remote.process, admit, deployment=deployment)
+        takeover_result = takeover.claim(self._journal, attempt, self._remote.process, admit, deployment=deployment)
         journal = OwnedJournal(self._journal)
         assert self._job is not None
         outputs = output_folders(self._job, self._remote.location)
         self._status.started(
-            journal.state, taken.predecessor, resumed=journal.state.last_completed > 0, outputs=outputs
+            journal.state, takeover_result.predecessor, resumed=journal.state.last_completed > 0, outputs=outputs
         )
         return journal
 
@@ -264,33 +256,33 @@ class Master:
         state, timing = journal.state, self._remote.timing
         name = master_name(state.epoch)
         unfinished = [subtask for subtask in state.graph().subtasks if subtask not in state.finished]
-        tell = functools.partial(self._tell_vacant, journal)
-        self._vacancies = UnassignedSubtasks(unfinished, tell, time.monotonic())
+        report = functools.partial(self._report_unassigned, journal)
+        self._unassigned = UnassignedSubtasks(unfinished, report, time.monotonic())
         return RemoteGateway(
             Mailbox(self._storage, self._job_id, state.deployment, name, self._remote.process, time.monotonic),
             state.epoch,
             state.deployment,
             inbox.put,
-            look_interval=timing.poll,
-            longest_interval=timing.rest,
+            poll_interval=timing.poll,
+            max_poll_interval=timing.rest,
             lost_after=timing.lost_after,
-            previous_after=self._remote.options.previous_worker_timeout if state.is_batch else None,
-            vacancies=self._vacancies,
+            previous_lost_after=self._remote.options.previous_worker_timeout if state.is_batch else None,
+            unassigned=self._unassigned,
             check_fenced=journal.check_fenced,
             turns=self._remote.turns,
         )
 
-    def _tell_vacant(self, journal: OwnedJournal, vacant: list[SubtaskId]) -> None:
+    def _report_unassigned(self, journal: OwnedJournal, vacant: list[SubtaskId]) -> None:
         """Report subtasks without a worker, by the names that `--subtask` accepts."""
         state = journal.state
-        subtasks = list(dict.fromkeys(state.hosts.get(one, one) for one in vacant))
+        subtasks = list(dict.fromkeys(state.hosts.get(subtask, subtask) for subtask in vacant))
         options = self._remote.options
         flags = [part for subtask in subtasks for part in ("--subtask", subtask)]
         worker = run_command("worker", self._job_id, self._storage.uri, options.job or JOB_FILE, *flags)
-        message = told_of_vacant(subtasks, options.checkpoint_timeout, is_batch=state.is_batch, worker=worker)
-        self._status.say(LineKind.WAITING, message, state, subtasks=subtasks)
+        message = vacancy_message(subtasks, options.checkpoint_timeout, is_batch=state.is_batch, worker=worker)
+        self._status.report(LineKind.WAITING, message, state, subtasks=subtasks)
 
-    def _see_to_the_rest(self, journal: OwnedJournal, outcome: Outcome) -> None:
+    def _finish_run(self, journal: OwnedJournal, outcome: Outcome) -> None:
         state, job_id, storage = journal.state, self._job_id, self._storage
 
         def forget() -> None:  # the clients read the answers in the journal
@@ -311,6 +303,6 @@ def note_finished(journal: OwnedJournal, logs: Mapping[SubtaskId, TailingLogRead
     The end of the log decides (R11). The previous JobMaster may have died before it journaled the end.
     """
     for subtask, log in logs.items():
-        found = fold(log.records())
-        if found.closed and found.opened is not None and subtask not in journal.state.finished:
-            journal.write(SubtaskFinished(subtask, str(found.opened.attempt), time.time()))
+        log_state = fold(log.records())
+        if log_state.closed and log_state.opened is not None and subtask not in journal.state.finished:
+            journal.write(SubtaskFinished(subtask, str(log_state.opened.attempt), time.time()))

@@ -31,7 +31,7 @@ class MasterHost:
         self._thread = threading.Thread(target=lambda: context.run(self._run), name="ckpt-master", daemon=True)
         self._lock = threading.Lock()
         self._master: Master | None = None
-        self._given_up: str | None = None
+        self._end_cause: str | None = None
         self._is_abandoned = False
 
     def start(self) -> None:
@@ -44,21 +44,21 @@ class MasterHost:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
-    def give_up(self, cause: str) -> None:
-        """End the run early (see :meth:`Master.give_up`). The first cause is kept."""
+    def end_early(self, cause: str) -> None:
+        """End the run early (see :meth:`Master.end_early`). The first cause is kept."""
         with self._lock:
-            if self._given_up is None and self._master is not None:
-                self._master.give_up(cause)
-            self._given_up = self._given_up or cause
+            if self._end_cause is None and self._master is not None:
+                self._master.end_early(cause)
+            self._end_cause = self._end_cause or cause
 
     @property
     def abandoned(self) -> str | None:
-        return self._given_up
+        return self._end_cause
 
     @property
-    def has_vacancies(self) -> bool:
+    def has_unassigned(self) -> bool:
         """True if some subtask has no worker, as far as is known."""
-        return self._master is None or self._master.has_vacancies
+        return self._master is None or self._master.has_unassigned
 
     def abandon(self) -> None:
         """Abandon the run without an end, as if the process were killed (see :meth:`Master.abandon`)."""
@@ -70,14 +70,14 @@ class MasterHost:
     def _run(self) -> None:
         code = ExitCode.FAILED
         try:
-            code = self._run_master(self._begins)
+            code = self._run_master(self._attach)
         finally:
             self._on_end(code)
 
-    def _begins(self, master: Master) -> None:
+    def _attach(self, master: Master) -> None:
         with self._lock:
             self._master = master
-            if self._given_up is not None:
-                master.give_up(self._given_up)
+            if self._end_cause is not None:
+                master.end_early(self._end_cause)
             if self._is_abandoned:
                 master.abandon()

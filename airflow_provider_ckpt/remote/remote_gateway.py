@@ -43,12 +43,12 @@ class _Host:
     ``attempts`` has the current attempt of each subtask that the worker has begun.
     """
 
-    def __init__(self, name: str, lost_after: float, longest_look: float, first_limit: float | None) -> None:
+    def __init__(self, name: str, lost_after: float, longest_gap: float, first_limit: float | None) -> None:
         self.name = name
-        self.liveness = HeartbeatMonitor(lost_after, longest_look, first_limit)
+        self.liveness = HeartbeatMonitor(lost_after, longest_gap, first_limit)
         self.attempts: dict[SubtaskId, AttemptId] = {}
         self.is_lost = False
-        self.shown: Outbox | None = None
+        self.outbox: Outbox | None = None
         """The outbox that the last poll has read."""
 
 
@@ -59,44 +59,43 @@ class RemoteGateway:
     replaces one by the other in every message.
 
     Args:
-        correspondence: The mailbox of the JobMaster.
         epoch: The epoch of the JobMaster.
         deployment: The epoch of the workers.
         post: Puts a report into the JobMaster's inbox.
-        look_interval: Seconds between two polls of the workers.
+        poll_interval: Seconds between two polls of the workers.
         lost_after: Seconds without a sign of life after which a worker counts as lost. The gateway does not restart
             workers.
-        vacancies: Gets each subtask that gains or loses its worker, and reports those without one.
+        unassigned: Gets each subtask that gains or loses its worker, and reports those without one.
         check_fenced: Checks that this JobMaster still owns the journal. Called before an outbox is deleted, because a
             later JobMaster may have to read it.
-        previous_after: The limit that replaces ``lost_after`` for workers found at the start, until their first sign of
-            life.
-        longest_interval: The interval that polls are slowed down to while no message arrives, if it is longer.
+        previous_lost_after: The limit that replaces ``lost_after`` for workers found at the start, until their first
+            sign of life.
+        max_poll_interval: The interval that polls are slowed down to while no message arrives, if it is longer.
         turns: A context that is entered for each poll.
         clock: Returns seconds that never decrease.
     """
 
     def __init__(
         self,
-        correspondence: Mailbox,
+        mailbox: Mailbox,
         epoch: int,
         deployment: int,
         post: Callable[[TaskReport], None],
         *,
-        look_interval: float,
+        poll_interval: float,
         lost_after: float,
-        vacancies: UnassignedSubtasks,
+        unassigned: UnassignedSubtasks,
         check_fenced: Callable[[], None],
-        previous_after: float | None = None,
-        longest_interval: float = 0.0,
+        previous_lost_after: float | None = None,
+        max_poll_interval: float = 0.0,
         turns: AbstractContextManager[object] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._correspondence, self._epoch, self._deployment, self._post = correspondence, epoch, deployment, post
-        self._interval, self._lost_after, self._clock = look_interval, lost_after, clock
-        self._longest = max(look_interval, longest_interval)
-        self._previous_after = previous_after
-        self._vacancies, self._turns = vacancies, turns or nullcontext()
+        self._mailbox, self._epoch, self._deployment, self._post = mailbox, epoch, deployment, post
+        self._interval, self._lost_after, self._clock = poll_interval, lost_after, clock
+        self._longest = max(poll_interval, max_poll_interval)
+        self._previous_lost_after = previous_lost_after
+        self._unassigned, self._turns = unassigned, turns or nullcontext()
         self._check_fenced = check_fenced
         self._hosts: dict[str, _Host] = {}
         self._host_of: dict[tuple[SubtaskId, AttemptId], str] = {}
@@ -120,7 +119,7 @@ class RemoteGateway:
             for command in commands:
                 host = self._host_of.get((command.subtask, command.attempt))
                 if host is not None:
-                    self._correspondence.post(host, replace(command, epoch=self._deployment))
+                    self._mailbox.post(host, replace(command, epoch=self._deployment))
         self._wake.set()
 
     def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
@@ -133,7 +132,7 @@ class RemoteGateway:
         """Report subtasks without a worker, and raise the permanent error of the polling thread if it has failed."""
         if self._failure is not None:
             raise self._failure
-        self._vacancies.look(self._clock())
+        self._unassigned.check(self._clock())
 
     def stop(self, *, after_batch: bool) -> None:
         """Stop polling, and announce that the run is over, so that the workers read the journal.
@@ -146,9 +145,9 @@ class RemoteGateway:
         if self._thread.ident is not None:
             self._thread.join()
         with self._lock:
-            self._correspondence.leave("the run is over")
+            self._mailbox.leave("the run is over")
             try:
-                self._correspondence.deliver()
+                self._mailbox.deliver()
             except TransientError as error:
                 log.warning(
                     "the workers were not notified that the run is over, they will read it in the journal: %s", error
@@ -161,92 +160,92 @@ class RemoteGateway:
             pause = self._interval
             while not self._closing.is_set():
                 with self._turns:
-                    heard = self.look()
-                pause = self._interval if heard else min(self._longest, pause * _SLOWER)
+                    has_messages = self.poll()
+                pause = self._interval if has_messages else min(self._longest, pause * _SLOWER)
                 if self._wake.wait(pause):  # answer new messages soon
                     pause = self._interval
                 self._wake.clear()
         except BaseException as error:
             self._failure = error
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Poll all workers and deliver the messages to them. Return True if any worker has sent a message.
 
         The next poll retries after a transient error of the storage.
         """
-        heard = False
+        has_messages = False
         try:
             self._find_hosts()
             for host in list(self._hosts.values()):
-                heard = self._look_at(host) or heard
+                has_messages = self._poll_host(host) or has_messages
             with self._lock:
-                self._correspondence.deliver()
+                self._mailbox.deliver()
         except TransientError as error:
             log.warning("the workers could not be polled, the next poll tries again: %s", error)
-        return heard
+        return has_messages
 
     def _find_hosts(self) -> None:
         now = self._clock()
-        pause = LIST_EVERY if self._vacancies.is_any else max(LIST_EVERY, LIST_SELDOM * self._interval)
+        pause = LIST_EVERY if self._unassigned.has_any else max(LIST_EVERY, LIST_SELDOM * self._interval)
         if now < self._listed_at + pause:
             return
-        first = self._previous_after if self._listed_at == -math.inf else None
-        for name in self._correspondence.senders("worker-"):
+        first_limit = self._previous_lost_after if self._listed_at == -math.inf else None
+        for name in self._mailbox.senders("worker-"):
             if name not in self._hosts:
-                self._hosts[name] = _Host(name, self._lost_after, max(4 * self._longest, 1.0), first)
+                self._hosts[name] = _Host(name, self._lost_after, max(4 * self._longest, 1.0), first_limit)
         self._listed_at = now
 
-    def _look_at(self, host: _Host) -> bool:
+    def _poll_host(self, host: _Host) -> bool:
         with self._lock:
-            outbox, messages = self._correspondence.receive(host.name)
+            outbox, messages = self._mailbox.receive(host.name)
         if outbox is None:
             # Another process has deleted the outbox, or the worker now writes under another name. A living worker
             # writes it again with its next beat; a dead one counts as silent.
-            if host.shown is not None and host.attempts:
-                self._judge(host, host.shown)
+            if host.outbox is not None and host.attempts:
+                self._check_liveness(host, host.outbox)
             else:
                 del self._hosts[host.name]
             return False
-        host.shown = outbox
+        host.outbox = outbox
         for message in messages:
-            self._hear(host, message)
-        self._judge(host, outbox)
+            self._receive(host, message)
+        self._check_liveness(host, outbox)
         return bool(messages)
 
-    def _hear(self, host: _Host, message: object) -> None:
+    def _receive(self, host: _Host, message: object) -> None:
         if not isinstance(message, TaskReport) or isinstance(message, (DataAvailable, SubtaskFenced)):
             return  # workers do not send these to a JobMaster
         if isinstance(message, (SubtaskOpened, SubtaskFailed)):
             with self._lock:
-                former = host.attempts.get(message.subtask)
-                if former is not None and former < message.attempt:
-                    self._host_of.pop((message.subtask, former), None)  # the previous attempt gets no more commands
+                previous = host.attempts.get(message.subtask)
+                if previous is not None and previous < message.attempt:
+                    self._host_of.pop((message.subtask, previous), None)  # the previous attempt gets no more commands
                 host.attempts[message.subtask] = message.attempt
                 self._host_of[message.subtask, message.attempt] = host.name
-            self._vacancies.taken(message.subtask, message.attempt)
+            self._unassigned.assign(message.subtask, message.attempt)
         if isinstance(message, SubtaskDone):
             host.attempts.pop(message.subtask, None)
         if isinstance(message, SubtaskFailed):  # a lost worker does not end the run, because another worker may come
             message = replace(message, driver_is_lost=False)
         self._post(replace(message, epoch=self._epoch))
 
-    def _judge(self, host: _Host, outbox: Outbox) -> None:
-        host.liveness.see(outbox.beat, self._clock())
+    def _check_liveness(self, host: _Host, outbox: Outbox) -> None:
+        host.liveness.observe(outbox.beat, self._clock())
         if outbox.left is not None:
             with self._lock:
-                self._host_of = {one: name for one, name in self._host_of.items() if name != host.name}
-            self._give_up(host, f"its worker ({outbox.process}) has left: {outbox.left}")
-            self._bury(host)
+                self._host_of = {task: name for task, name in self._host_of.items() if name != host.name}
+            self._report_lost(host, f"its worker ({outbox.process}) has left: {outbox.left}")
+            self._delete_outbox(host)
         elif host.liveness.is_lost and not host.is_lost:
             host.is_lost = True
             silent = f"has given no sign of life for {host.liveness.limit:g} s"
-            self._give_up(host, f"its worker ({outbox.process}) {silent}")
+            self._report_lost(host, f"its worker ({outbox.process}) {silent}")
         elif not host.liveness.is_lost:
             host.is_lost = False
-        elif not any(self._vacancies.is_current(*each) for each in host.attempts.items()):
-            self._bury(host)  # other workers now run its subtasks
+        elif not any(self._unassigned.is_current(*task) for task in host.attempts.items()):
+            self._delete_outbox(host)  # other workers now run its subtasks
 
-    def _bury(self, host: _Host) -> None:
+    def _delete_outbox(self, host: _Host) -> None:
         """Delete the outbox of a worker after the last read of it.
 
         This JobMaster still owns the job, so the outbox was not for a later one, which gets another name.
@@ -255,15 +254,15 @@ class RemoteGateway:
         """
         self._check_fenced()
         with self._lock:
-            self._correspondence.bury(host.name)
+            self._mailbox.delete_outbox(host.name)
             self._host_of = {task: name for task, name in self._host_of.items() if name != host.name}
         del self._hosts[host.name]
 
-    def _give_up(self, host: _Host, cause: str) -> None:
+    def _report_lost(self, host: _Host, cause: str) -> None:
         """Report the failure of every attempt of a worker.
 
         A worker that is alive after all receives a restart command, or finds that another worker has its subtask.
         """
         for subtask, attempt in list(host.attempts.items()):
-            self._vacancies.left(subtask, attempt, self._clock())
+            self._unassigned.unassign(subtask, attempt, self._clock())
             self._post(SubtaskFailed(self._epoch, subtask, attempt, cause, worker_is_lost=True, stack_trace=cause))

@@ -41,27 +41,22 @@ class _Other:
     outbox: Outbox | None
     """The last outbox that was read. None if it is unreadable, for example because a later version wrote it."""
 
-    def may_run(self, *any_of: SubtaskId) -> bool:
+    def may_run(self, *subtasks: SubtaskId) -> bool:
         """Return True if this worker may run any of the subtasks. With an unreadable outbox it may run all of them."""
-        return self.outbox is None or not self.outbox.subtasks.isdisjoint(any_of)
+        return self.outbox is None or not self.outbox.subtasks.isdisjoint(subtasks)
 
 
 class Standby:
     """The wait for a subtask that no worker runs. Call :meth:`wait` once.
 
     Args:
-        storage: The checkpoint root.
-        job_id: The job.
-        deployment: The deployment to wait in.
         subtasks: The subtasks that this worker can run.
-        look: Returns the current state of the journal.
-        timing: The poll interval and timeouts.
+        read_state: Returns the current state of the journal.
         only_begun: True to leave a subtask that no worker has begun in this deployment to the worker that is still to
             come.
-        is_well: Returns True if this process could run the subtasks.
-        lives: Returns whether a process is alive, or None if this host cannot see it.
+        is_healthy: Returns True if this process could run the subtasks.
+        is_process_alive: Returns whether a process is alive, or None if this host cannot see it.
         clock: Returns seconds that never decrease.
-        sleep: Sleeps for so many seconds.
     """
 
     def __init__(
@@ -70,33 +65,38 @@ class Standby:
         job_id: str,
         deployment: int,
         subtasks: Iterable[SubtaskId],
-        look: Callable[[], JobState],
+        read_state: Callable[[], JobState],
         timing: Timing,
         *,
         only_begun: bool = False,
-        is_well: Callable[[], bool] = lambda: True,
-        lives: Callable[[Place], bool | None] = is_alive,
+        is_healthy: Callable[[], bool] = lambda: True,
+        is_process_alive: Callable[[Place], bool | None] = is_alive,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._storage, self._folder = storage, deployment_path(job_id, deployment)
         self._deployment, self._subtasks = deployment, tuple(subtasks)
         self._hosts: Mapping[SubtaskId, SubtaskId] = {}
-        self._look, self._timing, self._is_well, self._lives = look, timing, is_well, lives
+        self._read_state, self._timing, self._is_healthy, self._is_alive = (
+            read_state,
+            timing,
+            is_healthy,
+            is_process_alive,
+        )
         self._clock, self._sleep = clock, sleep
         self._only_begun, self._job_id = only_begun, job_id
         self._begun: set[SubtaskId] = set()
         self._others: dict[str, _Other] = {}
-        self._elsewhere: set[str] = set()
+        self._unrelated: set[str] = set()
         """Workers that run only other subtasks. They are not polled, because the subtasks of a worker never change."""
         self._unreadable: set[str] = set()
         self._finished: frozenset[SubtaskId] = frozenset()
-        self._next_look = -math.inf
-        self._asked = False
+        self._next_check = -math.inf
+        self._is_asked_to_leave = False
 
     def leave(self) -> None:
         """Have :meth:`wait` return soon; any thread."""
-        self._asked = True
+        self._is_asked_to_leave = True
 
     def wait(self) -> tuple[SubtaskId, ...] | WorkerEnd:
         """Wait for subtasks that no worker runs and return them, or return why the wait is over.
@@ -105,68 +105,68 @@ class Standby:
         """
         while True:
             try:
-                found = self._seen()
-                if found is not None:
-                    return found
+                result = self._poll()
+                if result is not None:
+                    return result
             except TransientError as error:
                 log.warning("this poll failed, the next one tries again: %s", error)
             self._sleep(self._timing.poll)
 
-    def _seen(self) -> tuple[SubtaskId, ...] | WorkerEnd | None:
-        if self._asked:
+    def _poll(self) -> tuple[SubtaskId, ...] | WorkerEnd | None:
+        if self._is_asked_to_leave:
             return WorkerEnd.ASKED
-        if self._clock() >= self._next_look and (end := self._end()) is not None:
+        if self._clock() >= self._next_check and (end := self._end()) is not None:
             return end
-        self._see()
-        seen = self._free
-        if not seen:
+        self._poll_others()
+        free = self._unassigned
+        if not free:
             return None
-        self._find()  # a replacement may be at work already: it writes its outbox before it begins
-        if not self._left_of(seen):
+        self._find_others()  # a replacement may be at work already: it writes its outbox before it begins
+        if not self._still_unassigned(free):
             return None
-        return self._end() or self._left_of(seen) or None  # its worker may have left because all is over
+        return self._end() or self._still_unassigned(free) or None  # its worker may have left because all is over
 
-    def _left_of(self, seen: Collection[SubtaskId]) -> tuple[SubtaskId, ...]:
+    def _still_unassigned(self, free: Collection[SubtaskId]) -> tuple[SubtaskId, ...]:
         """Return the subtasks that were free before the last listing and still are. The others have new workers."""
-        return tuple(one for one in self._free if one in seen)
+        return tuple(subtask for subtask in self._unassigned if subtask in free)
 
     def _end(self) -> WorkerEnd | None:
-        if not self._is_well():
+        if not self._is_healthy():
             return WorkerEnd.SPARK_LOST
-        state = self._look()
-        self._next_look = self._clock() + HOUSEKEEPING
+        state = self._read_state()
+        self._next_check = self._clock() + HOUSEKEEPING
         self._finished, self._hosts = frozenset(state.finished), state.hosts
-        self._subtasks = state.together(self._subtasks)
+        self._subtasks = state.with_colocated(self._subtasks)
         if state.deployment != self._deployment:
             return WorkerEnd.JOB_OVER
         return WorkerEnd.DONE if self._finished.issuperset(self._subtasks) else None
 
-    def _find(self) -> None:
+    def _find_others(self) -> None:
         for name in self._storage.list(self._folder):
-            if name.startswith("worker-") and name not in self._others and name not in self._elsewhere:
-                self._meet(name)
+            if name.startswith("worker-") and name not in self._others and name not in self._unrelated:
+                self._add_other(name)
 
-    def _meet(self, name: str) -> None:
-        shown = self._read(name)
-        if shown is None:
+    def _add_other(self, name: str) -> None:
+        reading = self._read(name)
+        if reading is None:
             return
-        beat, outbox = shown
+        beat, outbox = reading
         liveness = HeartbeatMonitor(self._timing.lost_after, max(4 * self._timing.poll, 2 * HOUSEKEEPING))
         other = _Other(liveness, outbox)
-        liveness.see(beat, self._clock())
+        liveness.observe(beat, self._clock())
         if other.may_run(*self._subtasks):
             self._others[name] = other
         else:
-            self._elsewhere.add(name)
+            self._unrelated.add(name)
 
-    def _see(self) -> None:
+    def _poll_others(self) -> None:
         for name, other in list(self._others.items()):
-            shown = self._read(name)
-            if shown is None:  # the JobMaster has deleted it because others run its subtasks
+            reading = self._read(name)
+            if reading is None:  # the JobMaster has deleted it because others run its subtasks
                 del self._others[name]
                 continue
-            beat, other.outbox = shown
-            other.liveness.see(beat, self._clock())
+            beat, other.outbox = reading
+            other.liveness.observe(beat, self._clock())
 
     def _read(self, name: str) -> tuple[object, Outbox | None] | None:
         """Return the beat and outbox of a worker, or None if it has no outbox.
@@ -189,15 +189,17 @@ class Standby:
             return None
 
     @property
-    def _free(self) -> tuple[SubtaskId, ...]:
+    def _unassigned(self) -> tuple[SubtaskId, ...]:
         living = [other for other in self._others.values() if self._is_at_work(other)]
-        left = [subtask for subtask in self._subtasks if subtask not in self._finished]
-        free = [one for one in left if not any(other.may_run(*self._names(one)) for other in living)]
+        unfinished = [subtask for subtask in self._subtasks if subtask not in self._finished]
+        free = [
+            subtask for subtask in unfinished if not any(other.may_run(*self._with_host(subtask)) for other in living)
+        ]
         if self._only_begun:
-            free = [one for one in free if self._was_begun(one)]
+            free = [subtask for subtask in free if self._was_begun(subtask)]
         # with the finished subtasks whose workers host the free ones: their worker also runs subtasks added to them
         # later
-        hosts = {self._hosts[one] for one in free if one in self._hosts}
+        hosts = {self._hosts[subtask] for subtask in free if subtask in self._hosts}
         return tuple(subtask for subtask in self._subtasks if subtask in free or subtask in hosts)
 
     def _was_begun(self, subtask: SubtaskId) -> bool:
@@ -212,7 +214,7 @@ class Standby:
                 self._begun.add(subtask)
         return subtask in self._begun
 
-    def _names(self, subtask: SubtaskId) -> tuple[SubtaskId, ...]:
+    def _with_host(self, subtask: SubtaskId) -> tuple[SubtaskId, ...]:
         """Return the subtask and, if a rescale has added it, the subtask that hosts it.
 
         The worker of the host also runs the added subtask, even if its outbox does not list it.
@@ -223,7 +225,7 @@ class Standby:
     def _is_at_work(self, other: _Other) -> bool:
         if other.liveness.is_lost:
             return False
-        return other.outbox is None or (other.outbox.left is None and self._lives(other.outbox.process) is not False)
+        return other.outbox is None or (other.outbox.left is None and self._is_alive(other.outbox.process) is not False)
 
 
 class Stoppable(Protocol):

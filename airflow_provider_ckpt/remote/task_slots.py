@@ -34,7 +34,7 @@ _STATES = (SubtaskRunning, SubtaskPaused, SubtaskAtEndOfData, SubtaskDone, Subta
 
 
 @dataclass
-class RunningAttempts:
+class RunningAttempt:
     """One attempt that this worker runs.
 
     ``state`` is the attempt's last reported state. It is None before the first report, and after a command that the
@@ -48,9 +48,9 @@ class RunningAttempts:
     is_deployed: bool = False
     state: Report | None = None
     announced: dict[str, SourceAtEnd] = field(default_factory=dict)
-    pausing_for: int = 0
+    paused_by: int = 0
     """Epoch of the JobMaster that sent the last pause command; 0 if the attempt need not pause."""
-    resumes_with: VertexPlan | None = None
+    resume_plan: VertexPlan | None = None
     """The plan to resume with as soon as the attempt has paused, because the JobMaster that paused it is gone."""
 
     @property
@@ -76,28 +76,27 @@ class TaskSlots:
     """All attempts of one worker.
 
     Args:
-        part: The subtasks that this worker must run.
-        say: Sends a report to the current JobMaster, if there is one.
+        report_to_master: Sends a report to the current JobMaster, if there is one.
     """
 
-    def __init__(self, part: WorkerPart, say: Callable[[Report], None]) -> None:
-        self._part, self._say = part, say
+    def __init__(self, part: WorkerPart, report_to_master: Callable[[Report], None]) -> None:
+        self._part, self._report = part, report_to_master
         self._epoch = 0
         """Epoch of the current JobMaster."""
-        self._hosted: dict[SubtaskId, RunningAttempts] = {}
+        self._running: dict[SubtaskId, RunningAttempt] = {}
         self._not_begun: list[SubtaskId] = []
-        self._begun_with: dict[SubtaskId, VertexPlan] = {}
+        self._begun_plans: dict[SubtaskId, VertexPlan] = {}
         """Subtask → the plan with which its last attempt began here, updated when it resumes."""
 
     @property
     def subtasks(self) -> list[SubtaskId]:
         """The subtasks that have reported at least once."""
-        return list(self._hosted)
+        return list(self._running)
 
     @property
     def failure(self) -> SubtaskFailed | None:
         """The failure of the first subtask that failed and was not restarted."""
-        return next((one.state for one in self._hosted.values() if isinstance(one.state, SubtaskFailed)), None)
+        return next((slot.state for slot in self._running.values() if isinstance(slot.state, SubtaskFailed)), None)
 
     @property
     def is_done(self) -> bool:
@@ -106,19 +105,18 @@ class TaskSlots:
         Only the journal shows whether a JobMaster knows it. The current JobMaster may be gone, and its successor may
         have read the logs too early, so this worker must still report the ends to it.
         """
-        done = [one for one in self._hosted.values() if one.is_done]
+        done = [slot for slot in self._running.values() if slot.is_done]
         return len(done) == len(self._part.attempts)
 
-    def take_in(self, part: WorkerPart, gateway: TaskGateway) -> None:
+    def add_part(self, part: WorkerPart, gateway: TaskGateway) -> None:
         """Begin the subtasks that a rescale has added to this worker's part.
 
         Args:
             part: The new part, which also has all previous subtasks.
-            gateway: The tasks of this worker.
         """
         self._not_begun += sorted(part.attempts.keys() - self._part.attempts.keys())
         self._part = part
-        if self._hosted:  # else the first subtask is still opening its log, and the others begin after it
+        if self._running:  # else the first subtask is still opening its log, and the others begin after it
             self._begin_first(len(self._not_begun), gateway)
 
     def begin(self, gateway: TaskGateway) -> None:
@@ -134,132 +132,130 @@ class TaskSlots:
     def _begin_first(self, count: int, gateway: TaskGateway) -> None:
         begun, self._not_begun = self._not_begun[:count], self._not_begun[count:]
         for subtask in begun:
-            plan = self._begun_with[subtask] = self._part.plans[subtask]
+            plan = self._begun_plans[subtask] = self._part.plans[subtask]
             gateway.send(RestartSubtask(self._part.deployment, subtask, self._part.attempts[subtask], 0.0, plan))
 
-    def note(self, report: Report, gateway: TaskGateway, *, leaves: bool) -> None:
+    def note(self, report: Report, gateway: TaskGateway, *, is_ending: bool) -> None:
         """Record a task's report and pass it to the JobMaster.
 
         Args:
-            report: The report.
-            gateway: The tasks of this worker.
-            leaves: True if this worker is ending. It then begins no further subtask, because its replacement will.
+            is_ending: True if this worker is ending. It then begins no further subtask, because its replacement will.
         """
-        hosted = self._hosted.get(report.subtask)
-        if hosted is None or hosted.attempt < report.attempt:
-            hosted = self._hosted[report.subtask] = RunningAttempts(report.subtask, report.attempt)
-        elif hosted.attempt != report.attempt:
+        running = self._running.get(report.subtask)
+        if running is None or running.attempt < report.attempt:
+            running = self._running[report.subtask] = RunningAttempt(report.subtask, report.attempt)
+        elif running.attempt != report.attempt:
             return  # from an attempt that is over
         if isinstance(report, SubtaskOpened):
-            hosted.is_opened = True
+            running.is_opened = True
             gateway.on_restarted(report.subtask, report.attempt)
-        if not leaves:
+        if not is_ending:
             self._begin_first(len(self._not_begun), gateway)
-        if isinstance(report, SubtaskPaused) and hosted.resumes_with is not None:
-            self._resume(hosted, hosted.resumes_with, gateway)  # the JobMaster that asked for this pause is gone
+        if isinstance(report, SubtaskPaused) and running.resume_plan is not None:
+            self._resume(running, running.resume_plan, gateway)  # the JobMaster that asked for this pause is gone
             return
-        hosted.note(report)
-        self._say(report)
+        running.note(report)
+        self._report(report)
 
     # -- the JobMaster
 
-    def introduce(self, epoch: int, gateway: TaskGateway) -> None:
+    def report_all(self, epoch: int, gateway: TaskGateway) -> None:
         """Report the attempts of this worker to the JobMaster of ``epoch``, which has taken over the job."""
         self._epoch = epoch
-        for hosted in self._hosted.values():
-            if not hosted.is_opened:
-                if isinstance(hosted.state, SubtaskFailed):
-                    self._say(hosted.state)
+        for running in self._running.values():
+            if not running.is_opened:
+                if isinstance(running.state, SubtaskFailed):
+                    self._report(running.state)
                 continue
-            if hosted.subtask.vertex in self._part.by_split and hosted.is_deployed and not hosted.is_over:
-                self._begin_again(hosted, self._part.plans[hosted.subtask], gateway)
+            if running.subtask.vertex in self._part.by_split and running.is_deployed and not running.is_over:
+                self._restart(running, self._part.plans[running.subtask], gateway)
                 continue
-            self._say(SubtaskOpened(self._part.deployment, hosted.subtask, hosted.attempt))
-            if hosted.is_over and hosted.state is not None:
-                self._say(hosted.state)
+            self._report(SubtaskOpened(self._part.deployment, running.subtask, running.attempt))
+            if running.is_over and running.state is not None:
+                self._report(running.state)
 
     def carry_out(self, command: Command, gateway: TaskGateway) -> None:
         """Carry out a command of the current JobMaster. Ignore it if its attempt no longer runs here."""
-        hosted = self._hosted.get(command.subtask)
-        if hosted is None or hosted.attempt != command.attempt:
+        running = self._running.get(command.subtask)
+        if running is None or running.attempt != command.attempt:
             return
         match command:
-            case DeploySubtask() if hosted.is_deployed:
-                self._adopt(hosted, command.plan, gateway)
+            case DeploySubtask() if running.is_deployed:
+                self._adopt(running, command.plan, gateway)
                 return
-            case DeploySubtask() if self._was_begun_for_another(hosted, command.plan):
-                self._begin_again(hosted, command.plan, gateway)  # it changed after the last read of the journal
+            case DeploySubtask() if self._needs_restart(running, command.plan):
+                self._restart(running, command.plan, gateway)  # it changed after the last read of the journal
                 return
             case DeploySubtask():
-                hosted.is_deployed = True
-            case PauseSubtask() if hosted.is_running:  # else it has reported its end or its failure since
-                hosted.pausing_for, hosted.state = self._epoch, None
+                running.is_deployed = True
+            case PauseSubtask() if running.is_running:  # else it has reported its end or its failure since
+                running.paused_by, running.state = self._epoch, None
             case ResumeSubtask():
-                hosted.pausing_for, hosted.state = 0, None
-                self._goes_on_with(hosted, command.plan)
-            case RestartSubtask() if not hosted.is_opened and hosted.state is None:
+                running.paused_by, running.state = 0, None
+                self._note_resumed(running, command.plan)
+            case RestartSubtask() if not running.is_opened and running.state is None:
                 return  # the restart is already under way
             case RestartSubtask():
-                hosted.is_opened, hosted.state = False, None
-                self._begun_with[command.subtask] = command.plan
+                running.is_opened, running.state = False, None
+                self._begun_plans[command.subtask] = command.plan
         gateway.send(command)
 
-    def _adopt(self, hosted: RunningAttempts, plan: VertexPlan, gateway: TaskGateway) -> None:
+    def _adopt(self, running: RunningAttempt, plan: VertexPlan, gateway: TaskGateway) -> None:
         """Report the state of an attempt that a previous JobMaster had deployed.
 
         An attempt may be paused for a change that was never decided, or was decided but never sent. It resumes with the
         current plan.
         """
-        for announced in hosted.announced.values():
+        for announced in running.announced.values():
             if announced.uid not in plan.dropped:
-                self._say(announced)
-        if isinstance(hosted.state, SubtaskPaused):
-            self._resume(hosted, plan, gateway)
-        elif hosted.pausing_for not in (0, self._epoch) and hosted.state is None:
-            hosted.resumes_with = plan
-        elif self._reads_of_fewer(hosted, plan) and not hosted.is_over:
-            self._begin_again(hosted, plan, gateway)  # the last JobMaster died before it sent all
-        elif hosted.state is not None:
-            self._say(hosted.state)
+                self._report(announced)
+        if isinstance(running.state, SubtaskPaused):
+            self._resume(running, plan, gateway)
+        elif running.paused_by not in (0, self._epoch) and running.state is None:
+            running.resume_plan = plan
+        elif self._misses_subtasks(running, plan) and not running.is_over:
+            self._restart(running, plan, gateway)  # the last JobMaster died before it sent all
+        elif running.state is not None:
+            self._report(running.state)
 
-    def _resume(self, hosted: RunningAttempts, plan: VertexPlan, gateway: TaskGateway) -> None:
+    def _resume(self, running: RunningAttempt, plan: VertexPlan, gateway: TaskGateway) -> None:
         """Resume a paused attempt, or restart it if its state must be repartitioned, because only a new attempt can
         (R21).
         """
-        hosted.pausing_for, hosted.resumes_with = 0, None
-        if self._is_cut_for_another(hosted, plan):
-            self._begin_again(hosted, plan, gateway)
+        running.paused_by, running.resume_plan = 0, None
+        if self._needs_repartition(running, plan):
+            self._restart(running, plan, gateway)
             return
-        hosted.state = None
-        self._goes_on_with(hosted, plan)
-        gateway.send(ResumeSubtask(self._part.deployment, hosted.subtask, hosted.attempt, plan))
+        running.state = None
+        self._note_resumed(running, plan)
+        gateway.send(ResumeSubtask(self._part.deployment, running.subtask, running.attempt, plan))
 
-    def _goes_on_with(self, hosted: RunningAttempts, plan: VertexPlan) -> None:
+    def _note_resumed(self, running: RunningAttempt, plan: VertexPlan) -> None:
         """Record that the resumed attempt also reads the new subtasks of a source."""
-        begun = self._begun_with[hosted.subtask]
-        self._begun_with[hosted.subtask] = replace(begun, parallelism=plan.parallelism)
+        begun = self._begun_plans[running.subtask]
+        self._begun_plans[running.subtask] = replace(begun, parallelism=plan.parallelism)
 
-    def _was_begun_for_another(self, hosted: RunningAttempts, plan: VertexPlan) -> bool:
-        return self._is_cut_for_another(hosted, plan) or self._reads_of_fewer(hosted, plan)
+    def _needs_restart(self, running: RunningAttempt, plan: VertexPlan) -> bool:
+        return self._needs_repartition(running, plan) or self._misses_subtasks(running, plan)
 
-    def _reads_of_fewer(self, hosted: RunningAttempts, plan: VertexPlan) -> bool:
+    def _misses_subtasks(self, running: RunningAttempt, plan: VertexPlan) -> bool:
         """Return True if the attempt does not know all subtasks of a source that it reads.
 
         Without a restart it would reach its end without their rows.
         """
-        known = self._begun_with[hosted.subtask].parallelism
-        feeds = self._part.feeds.get(hosted.subtask.vertex, ())
-        return any(plan.parallelism.get(uid, 0) > known.get(uid, 0) for uid in feeds)
+        parallelism = self._begun_plans[running.subtask].parallelism
+        sources = self._part.feeds.get(running.subtask.vertex, ())
+        return any(plan.parallelism.get(uid, 0) > parallelism.get(uid, 0) for uid in sources)
 
-    def _is_cut_for_another(self, hosted: RunningAttempts, plan: VertexPlan) -> bool:
+    def _needs_repartition(self, running: RunningAttempt, plan: VertexPlan) -> bool:
         """Return True if the plan has another number of state partitions. Only a new attempt repartitions its state
         (R21).
         """
-        return _parts(plan) != _parts(self._begun_with[hosted.subtask])
+        return _state_partitions(plan) != _state_partitions(self._begun_plans[running.subtask])
 
-    def _begin_again(self, hosted: RunningAttempts, plan: VertexPlan, gateway: TaskGateway) -> None:
-        self.carry_out(RestartSubtask(self._part.deployment, hosted.subtask, hosted.attempt, 0.0, plan), gateway)
+    def _restart(self, running: RunningAttempt, plan: VertexPlan, gateway: TaskGateway) -> None:
+        self.carry_out(RestartSubtask(self._part.deployment, running.subtask, running.attempt, 0.0, plan), gateway)
 
 
-def _parts(plan: VertexPlan) -> int | None:
+def _state_partitions(plan: VertexPlan) -> int | None:
     return None if plan.settings is None else plan.settings.state_partitions

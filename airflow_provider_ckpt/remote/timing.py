@@ -39,43 +39,39 @@ class Timing:
 
     @classmethod
     def of(cls, root: str) -> Timing:
-        """Return the default timing for a root. A local root is polled more often because its polls are cheap.
-
-        Args:
-            root: The URI of the root.
-        """
+        """Return the default timing for a root. A local root is polled more often because its polls are cheap."""
         is_local = root.startswith("file:") or "://" not in root
         return cls(LOCAL_POLL if is_local else REMOTE_POLL)
 
-    def with_chosen(self, chosen: Mapping[str, Duration | None], called: Callable[[str], str] = str) -> Timing:
+    def with_overrides(self, chosen: Mapping[str, Duration | None], option_name: Callable[[str], str] = str) -> Timing:
         """Return a copy with the chosen values.
 
         Args:
             chosen: Values for some of ``poll``, ``lost_after`` and ``silence``. None keeps the default.
-            called: Returns the name under which the user gave a value.
+            option_name: Returns the name under which the user gave a value.
 
         Raises InvalidInputError for an invalid duration, and for a timeout shorter than two beats and polls, because a
         healthy process without messages would exceed it.
         """
-        given = {name: parse_duration(value, called(name)) for name, value in chosen.items() if value is not None}
-        made = replace(self, **given)
-        if not 0 < made.poll <= LONGEST_POLL:
+        given = {name: parse_duration(value, option_name(name)) for name, value in chosen.items() if value is not None}
+        timing = replace(self, **given)
+        if not 0 < timing.poll <= LONGEST_POLL:
             raise InvalidInputError(
                 "{option} of {value:g} s cannot be used: give more than 0, and no more than {longest:g} s",
-                option=called("poll"),
-                value=made.poll,
+                option=option_name("poll"),
+                value=timing.poll,
                 longest=LONGEST_POLL,
             )
-        least = 2 * (BEAT + made.poll)
+        least = 2 * (BEAT + timing.poll)
         for name in ("lost_after", "silence"):
-            if getattr(made, name) < least:
+            if getattr(timing, name) < least:
                 raise InvalidInputError(
                     "{option} of {value:g} s cannot be used: a process gives a sign of life every {beat:g} s, and the "
                     "others poll every {poll:g} s, so a healthy process would count as lost. Give {least:g} s or more",
-                    option=called(name),
-                    value=getattr(made, name),
-                    poll=made.poll,
+                    option=option_name(name),
+                    value=getattr(timing, name),
+                    poll=timing.poll,
                     beat=BEAT,
                     least=least,
                 )
-        return made
+        return timing

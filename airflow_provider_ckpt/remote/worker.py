@@ -34,7 +34,7 @@ from airflow_provider_ckpt.subtasklog.errors import LogFencedError
 
 log = logging.getLogger(__name__)
 
-MOST_WAITING = 100
+MAX_UNREAD = 100
 """Unread messages above which measurements of micro-batches are dropped, because each write of the outbox writes all
 of its messages.
 """
@@ -45,7 +45,7 @@ HOUSEKEEPING = 1.0
 class WorkerEnd(Enum):
     DONE = "its subtasks have finished"
     JOB_OVER = "the run is over"
-    ASKED = "it was asked to leave"
+    ASKED = "it was asked to stop"
     NO_MASTER = "no JobMaster gives a sign of life"
     SPARK_LOST = "its Spark is gone"
     FAILED = "one of its subtasks has failed"
@@ -64,15 +64,11 @@ class Worker:
     publish them any longer (W13).
 
     Args:
-        job_id: The job.
-        part: The subtasks to run.
-        correspondence: The mailbox of this worker.
-        look: Returns the current state of the journal.
+        read_state: Returns the current state of the journal.
         check_owned: Raises LogFencedError if a later attempt has opened the log of a subtask that runs here.
-        joined: See :meth:`WorkerPart.joined_by`.
-        look_interval: Seconds between two polls of the JobMaster's outbox.
+        extend_part: See :meth:`WorkerPart.with_added_subtasks`.
+        poll_interval: Seconds between two polls of the JobMaster's outbox.
         silence: Seconds without a sign of any JobMaster after which the worker leaves (W7).
-        make_nonce: Returns the nonce of a new attempt.
         clock: Returns seconds that never decrease.
     """
 
@@ -80,29 +76,29 @@ class Worker:
         self,
         job_id: str,
         part: WorkerPart,
-        correspondence: Mailbox,
-        look: Callable[[], JobState],
+        mailbox: Mailbox,
+        read_state: Callable[[], JobState],
         check_owned: Callable[[], None],
-        joined: Callable[[WorkerPart, JobState], WorkerPart],
+        extend_part: Callable[[WorkerPart, JobState], WorkerPart],
         *,
-        look_interval: float,
+        poll_interval: float,
         silence: float,
         make_nonce: Callable[[], str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._job_id, self._part, self._correspondence = job_id, part, correspondence
-        self._look, self._check_owned, self._joined = look, check_owned, joined
-        self._interval, self._clock = look_interval, clock
+        self._job_id, self._part, self._mailbox = job_id, part, mailbox
+        self._read_state, self._check_owned, self._extend_part = read_state, check_owned, extend_part
+        self._interval, self._clock = poll_interval, clock
         self._reports: queue.Queue[TaskReport] = queue.Queue()
-        self._hosting = TaskSlots(part, self._say)
+        self._slots = TaskSlots(part, self._send)
         self._epoch = 0
-        self._liveness = HeartbeatMonitor(silence, max(4 * look_interval, 2 * HOUSEKEEPING))
+        self._liveness = HeartbeatMonitor(silence, max(4 * poll_interval, 2 * HOUSEKEEPING))
         self._beat: tuple[int, int] = (0, 0)
-        self._next_look = 0.0
+        self._next_check = 0.0
         self._make_nonce = make_nonce
         self._nonces: set[str] = set()
         """The nonces of the attempts that began here."""
-        self._asked = False
+        self._is_asked_to_leave = False
         self._end: WorkerEnd | None = None
         self._status: JobStatus | None = None
 
@@ -118,7 +114,7 @@ class Worker:
 
     def leave(self) -> None:
         """Have :meth:`run` return soon; any thread."""
-        self._asked = True
+        self._is_asked_to_leave = True
 
     @property
     def job_status(self) -> JobStatus | None:
@@ -128,7 +124,7 @@ class Worker:
     @property
     def failure(self) -> SubtaskFailed | None:
         """The failure of the first subtask that failed and was not restarted."""
-        return self._hosting.failure
+        return self._slots.failure
 
     def run(self, gateway: TaskGateway) -> WorkerEnd:
         """Run the subtasks until they have finished or the job is over, and return why it ended.
@@ -152,22 +148,22 @@ class Worker:
 
     def _begin(self, gateway: TaskGateway) -> None:
         try:
-            self._correspondence.deliver()  # standby workers take every subtask that was begun and has no living worker
+            self._mailbox.deliver()  # standby workers take every subtask that was begun and has no living worker
         except TransientError as error:
             log.warning("this worker could not be announced, the next poll tries again: %s", error)
         gateway.start()
-        self._hosting.begin(gateway)
+        self._slots.begin(gateway)
 
     def _step(self, gateway: TaskGateway) -> None:
         self._take_reports(gateway)
         try:
-            is_due = self._clock() >= self._next_look
+            is_due = self._clock() >= self._next_check
             if is_due:
-                self._look_around(gateway)
-            self._listen(gateway)
+                self._check_all(gateway)
+            self._poll_master(gateway)
             if not is_due:  # else `poll_changes` has read the inputs, and each read costs a request
-                gateway.pull_inputs(self._hosting.subtasks)
-            self._correspondence.deliver()
+                gateway.pull_inputs(self._slots.subtasks)
+            self._mailbox.deliver()
         except TransientError as error:
             log.warning("this poll failed, the next one tries again: %s", error)
 
@@ -211,29 +207,29 @@ class Worker:
             raise error(job_id=self._job_id, deployment=deployment, why=cause)
 
     def _note(self, report: Report, gateway: TaskGateway) -> None:
-        self._hosting.note(report, gateway, leaves=self._end is not None)
+        self._slots.note(report, gateway, is_ending=self._end is not None)
 
-    def _say(self, report: Report) -> None:
+    def _send(self, report: Report) -> None:
         if not self._epoch:  # the next JobMaster gets all states
             return
         master = master_name(self._epoch)
-        if isinstance(report, QueryMeasured) and self._correspondence.waiting(master) >= MOST_WAITING:
+        if isinstance(report, QueryMeasured) and self._mailbox.unread_count(master) >= MAX_UNREAD:
             return  # the JobMaster does not read them in time, and a late measurement is useless
-        self._correspondence.post(master, report)
+        self._mailbox.post(master, report)
 
     # -- the JobMaster
 
-    def _look_around(self, gateway: TaskGateway) -> None:
-        self._next_look = self._clock() + HOUSEKEEPING
-        if self._asked:
+    def _check_all(self, gateway: TaskGateway) -> None:
+        self._next_check = self._clock() + HOUSEKEEPING
+        if self._is_asked_to_leave:
             self._end = WorkerEnd.ASKED
             return
-        state = self._look()
+        state = self._read_state()
         self._follow(state, gateway)
         if self._end is None:
             self._check_attempts()
             gateway.poll_changes()
-            self._judge(state)
+            self._check_master(state)
 
     def _check_attempts(self) -> None:
         try:
@@ -247,19 +243,19 @@ class Worker:
         Raises DeploymentOverError if another deployment has the job.
         """
         deployment = self._part.deployment
-        if state.deployment == deployment and len(state.together(self._part.attempts)) > len(self._part.attempts):
+        if state.deployment == deployment and len(state.with_colocated(self._part.attempts)) > len(self._part.attempts):
             # before the end is decided, because a subtask that was just added is not done
             self._check_attempts()  # a worker that has taken over these subtasks also runs the new one
-            self._part = self._joined(self._part, state)
-            self._hosting.take_in(self._part, gateway)
-        if self._hosting.is_done and state.finished.issuperset(self._part.attempts):
+            self._part = self._extend_part(self._part, state)
+            self._slots.add_part(self._part, gateway)
+        if self._slots.is_done and state.finished.issuperset(self._part.attempts):
             self._end = WorkerEnd.DONE
             return
         if state.deployment == deployment:
             if state.epoch not in (self._epoch, deployment):
-                self._correspondence.speak_to(state.epoch)
+                self._mailbox.follow_master(state.epoch)
                 self._epoch = state.epoch
-                self._hosting.introduce(state.epoch, gateway)
+                self._slots.report_all(state.epoch, gateway)
             return
         if state.status is not None and not state.status.is_alive:
             self._end, self._status = WorkerEnd.JOB_OVER, state.status
@@ -267,33 +263,33 @@ class Worker:
         why = f"epoch {state.epoch} has the job ({state.worker})"
         raise DeploymentOverError(job_id=self._job_id, deployment=deployment, why=why)
 
-    def _judge(self, state: JobState) -> None:
+    def _check_master(self, state: JobState) -> None:
         """End the worker if no JobMaster has given a sign of life. A claim is a sign of life, too."""
-        self._liveness.see((state.epoch, self._beat), self._clock())
+        self._liveness.observe((state.epoch, self._beat), self._clock())
         if self._liveness.is_lost:
-            self._end = WorkerEnd.DONE if self._hosting.is_done else WorkerEnd.NO_MASTER
+            self._end = WorkerEnd.DONE if self._slots.is_done else WorkerEnd.NO_MASTER
 
-    def _listen(self, gateway: TaskGateway) -> None:
+    def _poll_master(self, gateway: TaskGateway) -> None:
         if not self._epoch:
             return
-        outbox, messages = self._correspondence.receive(master_name(self._epoch))
+        outbox, messages = self._mailbox.receive(master_name(self._epoch))
         if outbox is None:
             return
         self._beat = (self._epoch, outbox.beat)
         for message in messages:
             if isinstance(message, Command):
-                self._hosting.carry_out(message, gateway)
+                self._slots.carry_out(message, gateway)
         if outbox.left is not None:
-            self._next_look = 0.0  # read the journal now, because it has the end of the job
+            self._next_check = 0.0  # read the journal now, because it has the end of the job
 
     # -- the end
 
     def _close(self, gateway: TaskGateway, why: str) -> None:
         at_boundary = self._end in _AT_BOUNDARY or self._status is JobStatus.STOPPED
         gateway.stop(after_batch=at_boundary)
-        self._hear_the_rest(why)
+        self._send_last_reports(why)
 
-    def _hear_the_rest(self, why: str) -> None:
+    def _send_last_reports(self, why: str) -> None:
         """Send the tasks' last reports, and announce that this worker leaves.
 
         Failures are not sent, because stopping the tasks may cause them. The announcement already says that the
@@ -303,11 +299,11 @@ class Worker:
         try:
             for report in rest:
                 if not isinstance(report, (DataAvailable, SubtaskFenced, SubtaskFailed)):
-                    self._say(report)
+                    self._send(report)
         except queue.Empty:
             pass
-        self._correspondence.leave(why)
+        self._mailbox.leave(why)
         try:
-            self._correspondence.deliver()
+            self._mailbox.deliver()
         except TransientError as error:
             log.warning("this worker could not announce that it leaves, it will count as lost: %s", error)

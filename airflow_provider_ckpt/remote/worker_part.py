@@ -57,12 +57,6 @@ class WorkerPart:
     ) -> WorkerPart:
         """Read the part of the given subtasks from a job that is prepared for workers.
 
-        Args:
-            storage: The checkpoint root.
-            state: The state of the job's journal.
-            subtasks: The subtasks of the worker.
-            restarts: True if the JobMaster restarts failed subtasks in this worker.
-
         Raises DeploymentOverError if the job was prepared again since. An attempt here would then belong to that
         deployment (W20).
         """
@@ -77,11 +71,13 @@ class WorkerPart:
         finished = frozenset(attempt for attempt in attempts if attempt in state.finished)
         return cls(state.deployment, attempts, plans, frozenset(widths), restarts, feeds, finished)
 
-    def joined_by(self, storage: Storage, state: JobState) -> WorkerPart:
+    def with_added_subtasks(self, storage: Storage, state: JobState) -> WorkerPart:
         """Return the part with the subtasks that a rescale has added to it. Raises as :meth:`of`."""
-        new = [one for one in state.together(self.attempts) if one not in self.attempts]
-        more = WorkerPart.of(storage, state, new)
-        return replace(self, attempts={**self.attempts, **more.attempts}, plans={**self.plans, **more.plans})
+        added = [subtask for subtask in state.with_colocated(self.attempts) if subtask not in self.attempts]
+        added_part = WorkerPart.of(storage, state, added)
+        return replace(
+            self, attempts={**self.attempts, **added_part.attempts}, plans={**self.plans, **added_part.plans}
+        )
 
 
 def _last_attempt(storage: Storage, state: JobState, subtask: SubtaskId) -> AttemptId:

@@ -192,9 +192,9 @@ def finish_again(run: LoadedRun, state: JobState) -> Outcome:
                 f"no run has checked whether files came late to {uid}; the files that it had to read are listed in "
                 f"{where}"
             )
-            reporter.say(LineKind.WARNING, message, state)
+            reporter.report(LineKind.WARNING, message, state)
 
     post_run(reporter, state, "checking whether late files were reported", report_unchecked)
     post_run(reporter, state, "deleting what the job no longer needs", clean)
-    reporter.say(LineKind.FINISHED, f"job {job_id} has FINISHED already; nothing runs again", state)
+    reporter.report(LineKind.FINISHED, f"job {job_id} has FINISHED already; nothing runs again", state)
     return Outcome(JobStatus.FINISHED)

@@ -94,20 +94,20 @@ def _ended(request: RunRequest, work: Work) -> ExitCode:
         return _started(request, work)
     except OvertakenError as error:
         code = ExitCode.of_error(error)
-        request.reporter(_application()).say(code.line_kind, str(error))
+        request.reporter(_application()).report(code.line_kind, str(error))
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
-        reporter.say(code.line_kind, str(error), traceback=_user_traceback(error))
+        reporter.report(code.line_kind, str(error), traceback=_user_traceback(error))
     except CkptError as error:
         code = ExitCode.of_error(error)
-        reporter.say(code.line_kind, str(error), terminal=not error.retryable)
+        reporter.report(code.line_kind, str(error), terminal=not error.retryable)
     except Exception as error:  # from Spark or a sink; the supervisor of this driver needs the cause
         code = ExitCode.of_error(error)
-        reporter.say(code.line_kind, find_cause(error).message, terminal=False, traceback=_traceback(error))
+        reporter.report(code.line_kind, find_cause(error).message, terminal=False, traceback=_traceback(error))
     except SystemExit as error:  # from a sink, for example; with 0 the job would seem to have finished
         code = ExitCode.FAILED
         message = f"a call of sys.exit({error.code!r}) ended the driver before the end of the job"
-        reporter.say(code.line_kind, message, terminal=False, traceback=_traceback(error))
+        reporter.report(code.line_kind, message, terminal=False, traceback=_traceback(error))
     return code
 
 
@@ -167,7 +167,7 @@ def main(argv: list[str] | None = None) -> int:
         options = RunOptions.from_json(json.loads(arguments.options))
         location = Location(options.root, read_storage_options(os.environ))
         chosen = {"poll": arguments.poll, "silence": arguments.silence, "lost_after": arguments.lost_after}
-        timing = Timing.of(options.root).with_chosen(chosen, lambda name: f"--{name}")
+        timing = Timing.of(options.root).with_overrides(chosen, lambda name: f"--{name}")
     except InvalidInputError as error:
         code = ExitCode.of_error(error)
         report(StatusLine(code.line_kind, str(error)))

@@ -197,7 +197,7 @@ class RunAttempt:
             message = (
                 f"job {job_id} is at savepoint {journal.state.last_completed}, and resumes as {version.options.job}"
             )
-            self._status.say(LineKind.RECONFIGURED, message, journal.state)
+            self._status.report(LineKind.RECONFIGURED, message, journal.state)
             request_outcome = RequestOutcome.completed(f"the job runs as {version.options.job}")
             upgraded = Upgraded(self._first_epoch(claim), claim.epoch, outcome.ran, outcome.upgrade, request_outcome)
             return Ended(outcome, version, upgraded, journal)
@@ -227,7 +227,7 @@ class RunAttempt:
         record_plan(journal, options.job_id, plan.graph, plan.definition, schemas, public, rescaled, settings, code)
         self._status.started(journal.state, claim.predecessor, claim.resumed, **prepared.places())
         for other in prepared.logic.changed:
-            self._status.say(LineKind.WARNING, str(other), journal.state)
+            self._status.report(LineKind.WARNING, str(other), journal.state)
         unused = unused_assignments(assigned, journal.state.settings)
         kept_partitions = keeps_state_partitions(
             plan, prepared.spark, options, journal.state.settings, self._storage.uri
@@ -252,7 +252,7 @@ class RunAttempt:
         )
         if prepared.scratch_reason is not None:
             reason = f"no checkpoint has completed, and {prepared.scratch_reason}"
-            self._status.say(LineKind.ANEW, f"job {options.job_id} starts from scratch; {reason}", journal.state)
+            self._status.report(LineKind.ANEW, f"job {options.job_id} starts from scratch; {reason}", journal.state)
 
     def _forget_files(self, journal: OwnedJournal) -> None:
         if self._forgotten:
@@ -347,7 +347,7 @@ class RunAttempt:
 
         def forget() -> None:  # clients read the answers in the journal, not in the request files
             keep = outcome.status is not JobStatus.FINISHED
-            forget_requests(self._storage, job_id, claim.epoch + 1, keep_leaves=keep)
+            forget_requests(self._storage, job_id, claim.epoch + 1, keep_leave_requests=keep)
 
         post_run(self._status, journal.state, "naming late files", report_late_files)
         if outcome.upgrade is None:
@@ -359,8 +359,8 @@ class RunAttempt:
     def _report_prepared(self, state: JobState) -> None:
         subtasks = [str(subtask) for subtask in sorted(state.unfinished_assignable())]
         message = f"job {self._options.job_id} is prepared for a JobMaster and workers: {', '.join(subtasks)}"
-        self._status.say(LineKind.PREPARED, message, state, subtasks=subtasks)
+        self._status.report(LineKind.PREPARED, message, state, subtasks=subtasks)
 
     def _warn(self, messages: Iterable[str], state: JobState) -> None:
         for message in messages:
-            self._status.say(LineKind.WARNING, message, state)
+            self._status.report(LineKind.WARNING, message, state)

@@ -89,12 +89,12 @@ class WorkerRun:
         reporter, job_id = run.request.reporter(), run.options.job_id
         state = self._await_plan(run.journal, reporter)
         if state.status is JobStatus.FINISHED:
-            reporter.say(LineKind.FINISHED, f"job {job_id} has FINISHED already; nothing is left to run", state)
+            reporter.report(LineKind.FINISHED, f"job {job_id} has FINISHED already; nothing is left to run", state)
             return ExitCode.FINISHED
         if self.deployment and state.deployment != self.deployment:
             return report_deployment_over(reporter, state, self.deployment)
         if not state.deployment:
-            reporter.say(LineKind.FAILED, f"job {job_id} is not prepared for workers", state, terminal=False)
+            reporter.report(LineKind.FAILED, f"job {job_id} is not prepared for workers", state, terminal=False)
             return ExitCode.FAILED
         subtasks = choose_subtasks(state, self.requested)
         prepared = prepare_again(run, state, subtasks)
@@ -114,7 +114,7 @@ class WorkerRun:
             ):
                 return state
             if not is_reported:
-                reporter.say(LineKind.WAITING, f"waiting for job {journal.job_id} to be prepared for workers", state)
+                reporter.report(LineKind.WAITING, f"waiting for job {journal.job_id} to be prepared for workers", state)
                 is_reported = True
             self.sleep(self.timing.poll)
             waited += self.timing.poll
@@ -125,7 +125,7 @@ class WorkerRun:
         deployment, status = journal.state.deployment, prepared.run.request.reporter(prepared.application)
 
         def report_warm(seconds: float) -> None:
-            status.say(LineKind.WAITING, f"Spark is warm, after {seconds:.1f} s", warm=True)
+            status.report(LineKind.WAITING, f"Spark is warm, after {seconds:.1f} s", warm=True)
 
         begin_warm_up(prepared.spark, report_warm, stateful=bool(prepared.plan.stateful()))
         leave_request = _LeaveRequest()
@@ -139,11 +139,11 @@ class WorkerRun:
                 journal.refresh,
                 self.timing,
                 only_begun=self.only_begun,
-                is_well=lambda: not is_gone(),
+                is_healthy=lambda: not is_gone(),
             )
             leave_request.bind(standby)
             text = f"this worker stands by for {', '.join(subtasks)} of job {job_id}"
-            status.say(LineKind.WAITING, text, journal.state, subtasks=list(subtasks))
+            status.report(LineKind.WAITING, text, journal.state, subtasks=list(subtasks))
             result = standby.wait()
             if result is WorkerEnd.JOB_OVER:
                 return report_deployment_over(status, journal.state, deployment)
@@ -152,7 +152,7 @@ class WorkerRun:
             try:
                 code = self._run(prepared, result, leave_request.bind)
             except SubtaskTakenError as error:  # another worker on standby, or a restarted one, was first
-                status.say(LineKind.WARNING, str(error), journal.state)
+                status.report(LineKind.WARNING, str(error), journal.state)
                 continue
             if code is not ExitCode.FINISHED or journal.state.deployment != deployment:
                 return code
@@ -179,8 +179,8 @@ class WorkerRun:
             ),
             journal.refresh,
             functools.partial(check_owned, logs),
-            lambda part, state: part.joined_by(storage, state),
-            look_interval=self.timing.poll,
+            lambda part, state: part.with_added_subtasks(storage, state),
+            poll_interval=self.timing.poll,
             silence=self.timing.silence,
             make_nonce=new_nonce,
         )
@@ -192,9 +192,9 @@ class WorkerRun:
             factory = SparkTaskFactory(context, prepared, state, frozen, splits, logs, log_of, batch_thread)
             gateway = SparkGateway(context, {}, Restarts(factory, worker.post, worker.new_nonce))
             text = f"this worker runs {', '.join(subtasks)} of job {job_id}"
-            status.say(LineKind.STARTED, text, state, subtasks=list(subtasks), **prepared.places())
+            status.report(LineKind.STARTED, text, state, subtasks=list(subtasks), **prepared.places())
             for other in prepared.logic.changed:
-                status.say(LineKind.WARNING, str(other), state)
+                status.report(LineKind.WARNING, str(other), state)
             end = worker.run(gateway)
             if end is WorkerEnd.FAILED and worker.failure is not None:
                 return report_failed_subtask(status, journal.state, worker.failure)
@@ -247,11 +247,11 @@ def report_failed_subtask(status: StatusReporter, state: JobState, failure: Subt
     The JobMaster also gets the failure, and decides whether a retry may help. A lost result that the subtask reads ends
     the whole run, and is not the fault of this worker.
     """
-    message = f"{failure.subtask} failed, and this worker leaves with it: {failure.cause}"
+    message = f"{failure.subtask} failed, so this worker stops: {failure.cause}"
     fields: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
     if failure.result_is_lost:
         fields[RUN_OVER] = True
-    status.say(LineKind.FAILED, message, state, terminal=False, **fields)
+    status.report(LineKind.FAILED, message, state, terminal=False, **fields)
     return ExitCode.FAILED
 
 
@@ -259,20 +259,20 @@ def report_end(
     status: StatusReporter, state: JobState, job_id: str, end: WorkerEnd, job_status: JobStatus | None
 ) -> ExitCode:
     if end is WorkerEnd.DONE:
-        status.say(LineKind.FINISHED, f"the subtasks of this worker have finished (job {job_id})", state)
+        status.report(LineKind.FINISHED, f"the subtasks of this worker have finished (job {job_id})", state)
         return ExitCode.FINISHED
     if end is WorkerEnd.JOB_OVER and job_status is not None:
         code = ExitCode.of_run(job_status)
         kind = LineKind.STOPPED if code is ExitCode.FINISHED else LineKind.FAILED
         resumes = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}
-        text = f"job {job_id} is {job_status}: this worker leaves"
-        status.say(kind, text, state, terminal=job_status.is_terminal, **resumes)
+        text = f"job {job_id} is {job_status}, so this worker stops"
+        status.report(kind, text, state, terminal=job_status.is_terminal, **resumes)
         return code
-    message = f"this worker leaves, {end.value}; another worker resumes its subtasks (job {job_id})"
+    message = f"this worker stops, because {end.value}. Another worker resumes its subtasks (job {job_id})"
     kind, fields = LineKind.STOPPED if end is WorkerEnd.ASKED else LineKind.FAILED, {}
     if end is WorkerEnd.NO_MASTER:
         fields[NO_MASTER] = True  # another attempt is useless until a JobMaster runs
-    status.say(kind, message, state, terminal=False, **fields)
+    status.report(kind, message, state, terminal=False, **fields)
     return ExitCode.FAILED
 
 
@@ -294,9 +294,9 @@ def choose_subtasks(state: JobState, requested: Collection[str]) -> tuple[Subtas
                 subtask=name,
                 host=host,
             )
-        if not state.named(name):
+        if not state.resolve(name):
             raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(state.assignable()))
-    return tuple(dict.fromkeys(subtask for name in requested for subtask in state.named(name)))
+    return tuple(dict.fromkeys(subtask for name in requested for subtask in state.resolve(name)))
 
 
 def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskId]) -> PreparedRun:

@@ -14,16 +14,16 @@ WAY_OUT = "The producer should write under a hidden name (.name or _name), and r
 
 def changed_files(event: SourceFilesChanged) -> str:
     """Return the changed files of one report as text, with the kind of each change."""
-    named = [str(one) for one in event.files[:NAMED]]
-    more = event.count - len(named)
-    return "; ".join([*named, _more(more)] if more > 0 else named)
+    texts = [str(file) for file in event.files[:NAMED]]
+    more = event.count - len(texts)
+    return "; ".join([*texts, _more(more)] if more > 0 else texts)
 
 
 def _more(count: int) -> str:
     return f"{counted(count, 'more file')} changed after {'it' if count == 1 else 'they'} {were(count)} read"
 
 
-def not_read_whole(state: JobState) -> list[str]:
+def partly_read_sources(state: JobState) -> list[str]:
     """Return a phrase for each source with files that changed after they were read, since the job began."""
     return [
         f"files of {uid} that changed after they were read: {counts['files']}, "

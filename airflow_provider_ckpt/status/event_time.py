@@ -34,8 +34,8 @@ def unfit_rows(state: JobState, checkpoint: int | None = None) -> dict[tuple[str
         (reason, source, vertex): rows
         for name, reason in _REASONS
         for vertex, times in state.times(checkpoint).items()
-        for source, of_source in times.items()
-        if (rows := getattr(of_source, name))
+        for source, source_times in times.items()
+        if (rows := getattr(source_times, name))
     }
 
 
@@ -46,16 +46,18 @@ def new_unfit_rows(before: Unfit, now: Unfit) -> str:
     for _, reason in _REASONS:
         new = sum(rows for key, rows in more.items() if key[0] == reason and rows > 0)
         if new:
-            texts.append(f"; {counted(new, 'more row')} came {reason} (since the job began: {_of(reason, now)})")
+            texts.append(f"; {counted(new, 'more row')} came {reason} (since the job began: {_counts_of(reason, now)})")
     return "".join(texts)
 
 
 def all_unfit_rows(rows: Unfit) -> list[str]:
     """Return one text for each reason, such as ``rows before 1970: 3 of live in counts``."""
-    return [f"rows {reason}: {_of(reason, rows)}" for _, reason in _REASONS if any(key[0] == reason for key in rows)]
+    return [
+        f"rows {reason}: {_counts_of(reason, rows)}" for _, reason in _REASONS if any(key[0] == reason for key in rows)
+    ]
 
 
-def _of(reason: str, rows: Unfit) -> str:
+def _counts_of(reason: str, rows: Unfit) -> str:
     return ", ".join(f"{count} of {key[1]} in {key[2]}" for key, count in rows.items() if key[0] == reason)
 
 
@@ -72,7 +74,9 @@ class HeldWindows:
     last_row_at: float | None
 
     def shown(self, now: float) -> str:
-        since = "has had no row" if self.last_row_at is None else f"has had no row for {_long(now - self.last_row_at)}"
+        since = (
+            "has had no row" if self.last_row_at is None else f"has had no row for {_duration(now - self.last_row_at)}"
+        )
         at = "" if self.watermark is None else f" at {shown_time(self.watermark)}"
         return f"the windows of {self.vertex} wait{at}, because source {self.source} {since}"
 
@@ -82,19 +86,19 @@ def held_windows(state: JobState, now: float) -> list[HeldWindows]:
 
     A query that still reads a bounded source waits for its end, and is left out.
     """
-    found = []
+    held = []
     marks = state.watermarks()
     for vertex, times in state.times().items():
         inputs = [uid for uid in _live_inputs(state, vertex) if uid in times or _has_watermark(state, uid)]
         if len(inputs) < 2:
             continue
-        last = min(inputs, key=lambda uid: _mark(times.get(uid)))
-        slowest, others = times.get(last, SourceTimes()), [_mark(times.get(uid)) for uid in inputs if uid != last]
+        held_by = min(inputs, key=lambda uid: _mark(times.get(uid)))
+        slowest, others = times.get(held_by, SourceTimes()), [_mark(times.get(uid)) for uid in inputs if uid != held_by]
         is_passed = marks.get(vertex, 0) > _mark(slowest)
         is_quiet = slowest.last_row_at is None or now - slowest.last_row_at >= IS_QUIET
         if is_quiet and not is_passed and max(others) > _mark(slowest):
-            found.append(HeldWindows(vertex, last, marks.get(vertex), slowest.last_row_at))
-    return found
+            held.append(HeldWindows(vertex, held_by, marks.get(vertex), slowest.last_row_at))
+    return held
 
 
 def _live_inputs(state: JobState, vertex: str) -> list[str]:
@@ -103,12 +107,12 @@ def _live_inputs(state: JobState, vertex: str) -> list[str]:
     The list is empty while one of them has an end that is not reached, and if the vertex is no longer part of the job.
     """
     graph, left_out = state.graph(), state.dropped.get(vertex, ())
-    of_vertex = next((one for one in graph.vertices if one.uid == vertex), None)
-    if of_vertex is None:
+    graph_vertex = next((candidate for candidate in graph.vertices if candidate.uid == vertex), None)
+    if graph_vertex is None:
         return []
     edges = [edge for edge in graph.inputs(vertex) if edge.uid not in left_out]
-    sources = [uid for uid in of_vertex.sources if uid not in left_out]
-    ends = {*of_vertex.bounded_sources, *(edge.producer for edge in edges if graph.vertex(edge.producer).bounded)}
+    sources = [uid for uid in graph_vertex.sources if uid not in left_out]
+    ends = {*graph_vertex.bounded_sources, *(edge.producer for edge in edges if graph.vertex(edge.producer).bounded)}
     inputs = [*sources, *(edge.producer for edge in edges)]
     return [] if ends.intersection(inputs) else inputs
 
@@ -147,7 +151,7 @@ def shown_times(state: JobState) -> Iterator[str]:
     marks = state.watermarks()
     for vertex, times in state.times().items():
         at = shown_time(marks[vertex]) if vertex in marks else "the start"
-        yield f"{vertex} at {at} ({', '.join(_shown_source(*one) for one in times.items())})"
+        yield f"{vertex} at {at} ({', '.join(_shown_source(*source) for source in times.items())})"
 
 
 def _shown_source(uid: str, times: SourceTimes) -> str:
@@ -164,7 +168,7 @@ def shown_time(milliseconds: int) -> str:
     return at.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def _long(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     minutes = int(seconds // 60)
     return f"{int(seconds)} s" if minutes < 2 else f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
 

@@ -48,7 +48,7 @@ class ExitCode(IntEnum):
     @property
     def line_kind(self) -> LineKind:
         """Return the kind of the last status line of a failed run."""
-        return _TOLD.get(self, LineKind.FAILED)
+        return _LINE_KINDS.get(self, LineKind.FAILED)
 
     @property
     def coarse(self) -> ExitCode:
@@ -57,7 +57,7 @@ class ExitCode(IntEnum):
 
 
 _REFUSALS = (InvalidInputError, ForeignRootError, NoRootError)
-_TOLD = {ExitCode.REFUSED: LineKind.REFUSED, ExitCode.FENCED: LineKind.FENCED}
+_LINE_KINDS = {ExitCode.REFUSED: LineKind.REFUSED, ExitCode.FENCED: LineKind.FENCED}
 _FOR_GOOD = {
     ExitCode.REFUSED: (LineKind.REFUSED, LineKind.FAILED),
     ExitCode.TERMINAL: (LineKind.FAILED,),
@@ -65,14 +65,10 @@ _FOR_GOOD = {
 }
 
 
-def is_for_good(code: int | None, told: str) -> bool:
+def is_for_good(code: int | None, line_kind: str) -> bool:
     """Return whether a retry of the driver would fail in the same way.
 
     The exit code and the last status line must agree, because a JVM without memory ends itself with code 3, too, and is
     worth a retry.
-
-    Args:
-        code: exit code of the driver's process.
-        told: kind of its last status line.
     """
-    return any(code == known and told in kinds for known, kinds in _FOR_GOOD.items())
+    return any(code == exit_code and line_kind in kinds for exit_code, kinds in _FOR_GOOD.items())

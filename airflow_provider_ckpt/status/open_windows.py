@@ -15,7 +15,6 @@ class OpenWindows:
     """A query whose newest rows lie in windows that are not closed.
 
     Attributes:
-        vertex: the query.
         watermark: its watermark in epoch milliseconds.
         newest: event time of its newest row in epoch milliseconds.
         unread: inputs whose end the windows wait for.
@@ -47,23 +46,27 @@ def open_windows(state: JobState, held: Iterable[HeldWindows] = ()) -> list[Open
 
     The window of the newest row is open, because the watermark never passes that row while the query runs.
     """
-    marks, going = state.watermarks(), _going(state) - {one.vertex for one in held}
-    found = []
+    marks, running = state.watermarks(), _running_vertices(state) - {query.vertex for query in held}
+    windows = []
     for vertex, times in state.times().items():
         newest = max((time.newest for time in times.values() if time.newest is not None), default=None)
         mark = marks.get(vertex)
         is_closed = mark is not None and mark >= MAX_WATERMARK
-        if newest is not None and vertex in going and not is_closed and _has_windows(state, vertex):
-            unread = _unread(state, vertex)
-            awaited = () if mark or unread else _awaited(state, vertex)
-            found.append(OpenWindows(vertex, mark, newest, unread, awaited))
-    return found
+        if newest is not None and vertex in running and not is_closed and _has_windows(state, vertex):
+            unread = _unread_inputs(state, vertex)
+            awaited = () if mark or unread else _awaited_inputs(state, vertex)
+            windows.append(OpenWindows(vertex, mark, newest, unread, awaited))
+    return windows
 
 
-def _going(state: JobState) -> set[str]:
+def _running_vertices(state: JobState) -> set[str]:
     """Return the vertices with a subtask that is not at its end."""
     done = state.checkpoints.get(state.last_completed)
-    return set() if done is None else {name.vertex for name, shot in done.subtasks.items() if not shot.finished}
+    return (
+        set()
+        if done is None
+        else {subtask.vertex for subtask, snapshot in done.subtasks.items() if not snapshot.finished}
+    )
 
 
 def _has_windows(state: JobState, vertex: str) -> bool:
@@ -71,48 +74,50 @@ def _has_windows(state: JobState, vertex: str) -> bool:
     query = None if state.plan is None else state.plan.definition.vertices.get(vertex)
     if query is None or query.output_mode != "append" or not query.event_time:
         return False
-    return any(one.kind == "Aggregate" for one in query.kept)
+    return any(kept.kind == "Aggregate" for kept in query.kept)
 
 
-def _unread(state: JobState, vertex: str) -> tuple[str, ...]:
+def _unread_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
     """Return the bounded inputs that hold the watermark of the query at its start."""
     ended = {*state.dropped.get(vertex, ()), *state.ended.get(vertex, ())}
-    return tuple(producer for uid, producer in _holding(state, vertex).items() if uid not in ended)
+    return tuple(producer for uid, producer in _holding_inputs(state, vertex).items() if uid not in ended)
 
 
-def _awaited(state: JobState, vertex: str) -> tuple[str, ...]:
+def _awaited_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
     """Return the live inputs of a query that was last read with an input that held its watermark.
 
     Empty if the query has had a batch since, or if no input ever held the watermark.
     """
-    dropped, holding = state.dropped.get(vertex, {}), _holding(state, vertex)
+    dropped, holding = state.dropped.get(vertex, {}), _holding_inputs(state, vertex)
     done = state.checkpoints.get(state.last_completed)
-    batches = [shot.batch_id for name, shot in done.subtasks.items() if name.vertex == vertex] if done else []
+    batches = (
+        [snapshot.batch_id for subtask, snapshot in done.subtasks.items() if subtask.vertex == vertex] if done else []
+    )
     newest = max((batch for batch in batches if batch is not None), default=-1)
     if not any(newest <= dropped.get(uid, newest) for uid in holding):
         return ()
     graph = state.graph()
     live = [uid for uid in graph.vertex(vertex).sources if uid not in graph.vertex(vertex).bounded_sources]
-    return (*live, *(one.producer for one in graph.inputs(vertex) if not graph.vertex(one.producer).bounded))
+    return (*live, *(edge.producer for edge in graph.inputs(vertex) if not graph.vertex(edge.producer).bounded))
 
 
-def _holding(state: JobState, vertex: str) -> dict[str, str]:
+def _holding_inputs(state: JobState, vertex: str) -> dict[str, str]:
     """Return the bounded inputs that hold the watermark of the query while they are read: uid -> producer."""
     graph, recorded = state.graph(), state.definition
-    of_vertex = next((one for one in graph.vertices if one.uid == vertex), None)
-    if of_vertex is None:
+    graph_vertex = next((candidate for candidate in graph.vertices if candidate.uid == vertex), None)
+    if graph_vertex is None:
         return {}
     in_order = {uid for uid, source in recorded.sources.items() if source.in_order} if recorded else set()
     bounded = [edge for edge in graph.inputs(vertex) if graph.vertex(edge.producer).bounded]
     edges = {edge.uid: edge.producer for edge in bounded if set(graph.upstream_sources(edge.producer)) - in_order}
-    return {**{uid: uid for uid in of_vertex.bounded_sources if uid not in in_order}, **edges}
+    return {**{uid: uid for uid in graph_vertex.bounded_sources if uid not in in_order}, **edges}
 
 
 def batches(state: JobState) -> Mapping[str, int]:
     """Return the last micro-batch of each subtask at the last completed checkpoint, to compare two checkpoints."""
     done = state.checkpoints.get(state.last_completed)
     snapshots = {} if done is None else done.subtasks
-    return {str(subtask): shot.batch_id for subtask, shot in snapshots.items() if shot.batch_id is not None}
+    return {str(subtask): snapshot.batch_id for subtask, snapshot in snapshots.items() if snapshot.batch_id is not None}
 
 
 def why_no_row(state: JobState, before: Mapping[str, int], completed: int) -> str:

@@ -14,24 +14,24 @@ _SHOWN = 5
 _LINES = 50
 
 
-def told_of(event: JobReconciled) -> str:
+def recovery_summary(event: JobReconciled) -> str:
     """Return the recovery in one sentence."""
     if not event.reset and not any(_kept(event)):
         return "the runs before finished no part of the job; it runs from the start"
     kept = ", ".join(_kept(event)) or "nothing"
-    again = [f"{one.subtask} ({_why(one)})" for one in event.reset[:_SHOWN]]
+    runs_again = [f"{reset.subtask} ({_why(reset)})" for reset in event.reset[:_SHOWN]]
     if len(event.reset) > _SHOWN:
-        again.append(f"and {len(event.reset) - _SHOWN} more")
-    return f"kept from earlier runs: {kept}; run again: {'; '.join(again) or 'nothing'}"
+        runs_again.append(f"and {len(event.reset) - _SHOWN} more")
+    return f"kept from earlier runs: {kept}; run again: {'; '.join(runs_again) or 'nothing'}"
 
 
 def table(event: JobReconciled) -> Iterator[str]:
     """Yield a line for each subtask. The kept subtasks of a vertex share one line."""
     yield f"recovery in epoch {event.epoch}:"
-    for what in _kept(event):
-        yield f"  kept       {what}"
-    for one in event.reset:
-        yield f"  run again  {one.subtask}: {_why(one)}"
+    for result in _kept(event):
+        yield f"  kept       {result}"
+    for reset in event.reset:
+        yield f"  run again  {reset.subtask}: {_why(reset)}"
 
 
 def short_table(event: JobReconciled, job_id: str, root: str) -> Iterator[str]:
@@ -55,6 +55,6 @@ def _kept(event: JobReconciled) -> Iterator[str]:
 def _why(reset: Reset) -> str:
     if not reset.positions:
         return "its end is in the journal but not in its log"
-    what, numbers = ("batch", reset.positions) if reset.splits is None else ("split", reset.splits)
-    for_what = "must be kept" if reset.consumer == reset.subtask else f"{reset.consumer} must read"
-    return f"files of {counted(size(numbers), what)} are gone that {for_what}"
+    unit, numbers = ("batch", reset.positions) if reset.splits is None else ("split", reset.splits)
+    consumer = "must be kept" if reset.consumer == reset.subtask else f"{reset.consumer} must read"
+    return f"files of {counted(size(numbers), unit)} are gone that {consumer}"

@@ -23,7 +23,7 @@ from airflow_provider_ckpt.printable import printable
 
 TOKEN_VARIABLE = "CKPT_STATUS_TOKEN"
 """Environment variable of a driver. Spark hides settings with such a name in its UI and its event log."""
-_LOOKS_LIKE_ONE = re.compile(r"(?:^|\s)CKPT (?:\S+ )?\{")
+_STATUS_LIKE = re.compile(r"(?:^|\s)CKPT (?:\S+ )?\{")
 _IDENTITIES = frozenset({"job_id", "application_id", "status", "driver_before", "finished_operators", "subtasks"})
 """Fields with names. They hold no secret, even if a secret is the same word."""
 
@@ -116,8 +116,8 @@ class StatusLine:
     @property
     def traceback(self) -> str | None:
         """Return the traceback of the user's own code, or None if other code failed."""
-        found = self.data.get("traceback")
-        return found if isinstance(found, str) and found else None
+        traceback = self.data.get("traceback")
+        return traceback if isinstance(traceback, str) and traceback else None
 
     @property
     def frames(self) -> str:
@@ -133,8 +133,8 @@ class StatusLine:
 
         The last line of a failed run has it.
         """
-        found = self.data.get(TRACES)
-        return found if isinstance(found, str) and found else None
+        path = self.data.get(TRACES)
+        return path if isinstance(path, str) and path else None
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": str(self.kind), "message": self.message, **self.data}
@@ -145,8 +145,8 @@ class StatusLine:
 
     def redacted(self, redact: Callable[[str], str]) -> StatusLine:
         """Return the line with ``redact`` applied to its texts. Names, kinds, ids and counts are no secrets."""
-        shown = {name: value if name in _IDENTITIES else _each_text(value, redact) for name, value in self.data.items()}
-        return replace(self, message=redact(self.message), data=shown)
+        data = {name: value if name in _IDENTITIES else _each_text(value, redact) for name, value in self.data.items()}
+        return replace(self, message=redact(self.message), data=data)
 
 
 def take_token(environ: MutableMapping[str, str]) -> str:
@@ -172,7 +172,6 @@ class StatusReader:
     """Reader of a driver's output.
 
     Args:
-        token: the token that the driver was given.
         warn: gets one warning about lines that look like status lines but are not.
         redact: hides secrets in each line.
     """
@@ -189,7 +188,7 @@ class StatusReader:
                 return line.redacted(lambda part: printable(self._redact(part)))
             except RecursionError:
                 problem = "its data are nested too deep"
-        if problem is None and _LOOKS_LIKE_ONE.search(text):
+        if problem is None and _STATUS_LIKE.search(text):
             problem = "it lacks the token of this submission, so the driver did not print it"
         if problem is not None and not self._has_warned:
             self._has_warned = True
@@ -233,9 +232,9 @@ def _each_text(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {name: _each_text(each, redact) for name, each in value.items()}
+        return {name: _each_text(item, redact) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_each_text(each, redact) for each in value]
+        return [_each_text(item, redact) for item in value]
     return value
 
 

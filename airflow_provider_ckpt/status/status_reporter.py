@@ -30,7 +30,7 @@ from airflow_provider_ckpt.journal.events import (
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.words import counted
-from airflow_provider_ckpt.status.changed_files import WAY_OUT, changed_files, not_read_whole
+from airflow_provider_ckpt.status.changed_files import WAY_OUT, changed_files, partly_read_sources
 from airflow_provider_ckpt.status.event_time import (
     Unfit,
     ahead_of_clock,
@@ -41,7 +41,7 @@ from airflow_provider_ckpt.status.event_time import (
     unfit_rows,
 )
 from airflow_provider_ckpt.status.open_windows import OpenWindows, batches, open_windows, why_no_row
-from airflow_provider_ckpt.status.reconciled import short_table, told_of
+from airflow_provider_ckpt.status.reconciled import recovery_summary, short_table
 from airflow_provider_ckpt.status.settings import shown
 from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
 
@@ -80,7 +80,7 @@ class StatusReporter:
         self._open: set[tuple[str, bool]] = set()
         """Vertices whose open windows a line has reported. True marks windows that wait for the end of an input."""
 
-    def say(self, kind: LineKind, message: str, state: JobState | None = None, **more: Any) -> None:
+    def report(self, kind: LineKind, message: str, state: JobState | None = None, **more: Any) -> None:
         shown = cause_first(message)
         if "\n" in message.strip():
             more.setdefault("traceback", message)  # the full text, in addition to the cause
@@ -106,70 +106,73 @@ class StatusReporter:
         self._malformed_rows = sum(state.malformed_rows().values())
         self._batches, self._completed = batches(state), state.last_completed
         if not resumed:
-            self.say(LineKind.STARTED, f"job {self._job_id} starts (epoch {state.epoch})", state, **places)
+            self.report(LineKind.STARTED, f"job {self._job_id} starts (epoch {state.epoch})", state, **places)
             return
         skipped = ", ".join(state.finished_operators())
         where = f"from checkpoint {state.last_completed}" if state.last_completed else "before any checkpoint"
         parts = [f"resumed {where}", f"epoch {state.epoch}", f"the driver before: {_BEFORE.get(before, before)}"]
         if skipped:
             parts.insert(1, f"skipped finished operators: {skipped}")
-        self.say(LineKind.RESUMED, "; ".join(parts), state, driver_before=before, **places)
+        self.report(LineKind.RESUMED, "; ".join(parts), state, driver_before=before, **places)
 
     def running(self, state: JobState) -> None:
-        self.say(LineKind.RUNNING, f"job {self._job_id} is RUNNING", state)
+        self.report(LineKind.RUNNING, f"job {self._job_id} is RUNNING", state)
 
     def ended(self, state: JobState, status: JobStatus, cause: str | None) -> None:
         """Report how the run ended. This is its last line."""
         kind = _ENDED.get(status, LineKind.FAILED)
         late = state.late_rows()
         dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
-        dropped += "".join(f"; {one}" for one in all_unfit_rows(unfit_rows(state)))
+        dropped += "".join(f"; {text}" for text in all_unfit_rows(unfit_rows(state)))
         malformed = _malformed(state.malformed_rows())
         dropped += f"; malformed rows since the job began: {malformed}" if malformed else ""
-        short = not_read_whole(state)
-        changed = f"; {'; '.join(short)}" if short else ""
+        unread_files = partly_read_sources(state)
+        unread_text = f"; {'; '.join(unread_files)}" if unread_files else ""
         abandoned = (
             f"; files given up since the job began: {len(state.forgotten_files)}" if state.forgotten_files else ""
         )
-        left = self._left(state, status) + abandoned
-        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{left}{dropped}{changed}"
-        self.say(kind, message, state, status=status, terminal=status is JobStatus.FAILED)
+        remainder = self._remainder(state, status) + abandoned
+        message = f"job {self._job_id} {status}{f': {cause}' if cause else ''}{remainder}{dropped}{unread_text}"
+        self.report(kind, message, state, status=status, terminal=status is JobStatus.FAILED)
 
-    def _left(self, state: JobState, status: JobStatus) -> str:
+    def _remainder(self, state: JobState, status: JobStatus) -> str:
         """Return the input that a successful run has not read, and the output that it has not released."""
         if not status.ended_well:
             return ""
         bounded = {uid for vertex in state.graph().vertices for uid in vertex.bounded_sources}
         unread = sorted(bounded - set(state.finished_operators())) if status is JobStatus.STOPPED else []
-        left = [f"not read to the end: {', '.join(unread)}; the next run reads the rest"] if unread else []
+        texts = [f"not read to the end: {', '.join(unread)}; the next run reads the rest"] if unread else []
         if state.has_unreleased:
-            left.append(f"checkpoint {state.last_completed} is not released in every sink")
+            texts.append(f"checkpoint {state.last_completed} is not released in every sink")
         if self._rows == 0 and not state.driver_since:
-            left.append(f"this run released no row: {why_no_row(state, self._batches, self._completed)}")
+            texts.append(f"this run released no row: {why_no_row(state, self._batches, self._completed)}")
         else:
-            left += map(str, open_windows(state))
-        return "".join(f"; {one}" for one in left)
+            texts += map(str, open_windows(state))
+        return "".join(f"; {text}" for text in texts)
 
     def event(self, event: Event, state: JobState) -> None:
         if isinstance(event, CheckpointCompleted):
             self._shown_at = event.at if self._shown_at is None else self._shown_at
-            self.say(LineKind.CHECKPOINT, f"{_name(event)} completed in {_took(event)}", state, quiet=True)
+            self.report(LineKind.CHECKPOINT, f"{_name(event)} completed in {_took(event)}", state, quiet=True)
         elif isinstance(event, CheckpointReleased):
             self._released(event, state)
         elif isinstance(event, SinkReleased):
             self._released_in_one(event, state)
         elif isinstance(event, JobReconciled):
-            self.say(
-                LineKind.RECONCILED, told_of(event), state, recovery=list(short_table(event, self._job_id, self._root))
+            self.report(
+                LineKind.RECONCILED,
+                recovery_summary(event),
+                state,
+                recovery=list(short_table(event, self._job_id, self._root)),
             )
         elif isinstance(event, SourceEnded):
-            self.say(LineKind.SOURCE_ENDED, _source_ended(event, state), state)
+            self.report(LineKind.SOURCE_ENDED, _source_ended(event, state), state)
         elif isinstance(event, SourceDropped):
             left_out = f"finished source {_producer(event.uid, state) or event.uid} is left out of the running query"
-            self.say(LineKind.SOURCE_DROPPED, left_out, state)
-        elif told := _describe(event):
-            kind, message = told
-            self.say(kind, message, state)
+            self.report(LineKind.SOURCE_DROPPED, left_out, state)
+        elif described := _describe(event):
+            kind, message = described
+            self.report(kind, message, state)
 
     def _released(self, event: CheckpointReleased, state: JobState) -> None:
         done = state.checkpoints.get(event.checkpoint)
@@ -179,21 +182,21 @@ class StatusReporter:
         late = self._late_since(state, event.checkpoint) + self._unfit_since(state, event.checkpoint)
         late += self._malformed_since(state, event.checkpoint)
         waiting = held_windows(state, event.at)
-        held = "".join(f"; {one.shown(event.at)}" for one in waiting)
+        held = "".join(f"; {query.shown(event.at)}" for query in waiting)
         self._warn_of_clock(state, event.at)
         counts_all = len(rows) == len(event.sinks)
         self._rows = self._rows + sum(rows) if self._rows is not None and counts_all else None
         if late or any(rows) or (not rows and any(_counts_something(sink) for sink in event.sinks.values())):
             self._shown_at = event.at
             what = f"released {counted(sum(rows), 'row')}" if rows else "released"
-            self.say(LineKind.RELEASED, f"{name} {what}{took}{_progress(state)}{late}{held}", state)
+            self.report(LineKind.RELEASED, f"{name} {what}{took}{_progress(state)}{late}{held}", state)
         elif self._is_due(event, windows := open_windows(state, waiting)):
             self._shown_at = event.at
             self._open.update((window.vertex, bool(window.unread)) for window in windows)
             nothing = f"released no row: {'; '.join(map(str, windows))}" if windows else "released nothing new"
-            self.say(LineKind.RELEASED, f"{name} {nothing}{held}", state)
+            self.report(LineKind.RELEASED, f"{name} {nothing}{held}", state)
         else:
-            self.say(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
+            self.report(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
 
     def _is_due(self, event: CheckpointReleased, windows: Sequence[OpenWindows]) -> bool:
         """Return whether users are shown a checkpoint that released nothing.
@@ -220,7 +223,7 @@ class StatusReporter:
         for vertex, watermark in ahead_of_clock(state, now).items():
             if vertex not in self._ahead:
                 self._ahead.add(vertex)
-                self.say(LineKind.WARNING, shown_ahead(vertex, watermark), state)
+                self.report(LineKind.WARNING, shown_ahead(vertex, watermark), state)
 
     def _malformed_since(self, state: JobState, checkpoint: int) -> str:
         """Return the addition to a release line if malformed rows were read since the previous line."""
@@ -233,11 +236,11 @@ class StatusReporter:
 
     def _released_in_one(self, event: SinkReleased, state: JobState) -> None:
         """Report a sink's release if another sink lags. Otherwise the line about the checkpoint follows."""
-        others, rows = len(state.unreleased) > 1, int(event.counts.get("rows", 0))
+        is_ahead, rows = len(state.unreleased) > 1, int(event.counts.get("rows", 0))
         text = f"{event.sink} released {counted(rows, 'row')}, up to checkpoint {event.checkpoint}"
         last = f"only up to checkpoint {state.last_released}" if state.last_released else "no checkpoint so far"
         behind = f"; another sink has released {last}"
-        self.say(LineKind.RELEASED, f"{text}{behind}", state, quiet=not (others and rows))
+        self.report(LineKind.RELEASED, f"{text}{behind}", state, quiet=not (is_ahead and rows))
 
 
 _ENDED = {JobStatus.FINISHED: LineKind.FINISHED, JobStatus.STOPPED: LineKind.STOPPED}
@@ -255,7 +258,9 @@ def _name(done: CheckpointCompleted) -> str:
 
 def _progress(state: JobState) -> str:
     """Return the progress of the sources with splits that have some left."""
-    return "".join(f"; {one.source}: {one.done} of {one.total} splits" for one in state.split_progress() if one.open)
+    return "".join(
+        f"; {source.source}: {source.done} of {source.total} splits" for source in state.split_progress() if source.open
+    )
 
 
 def _counts(rows: Mapping[str, int]) -> str:
@@ -302,25 +307,25 @@ def _describe(event: Event) -> tuple[LineKind, str] | None:
         after = f"restarts in {event.delay:g} s ({event.number} of {event.limit}), the others continue"
         return LineKind.SUBTASK_RESTARTING, f"{event.subtask} {after}: {event.cause}"
     if isinstance(event, Reconfigured):
-        changed = [f"{uid}: {shown(one)}" for uid, one in sorted(event.settings.items())]
+        changed = [f"{uid}: {shown(settings)}" for uid, settings in sorted(event.settings.items())]
         rescaled = {} if event.graph is None else event.graph.rescaled
         changed += [f"{uid} will be read by {count}" for uid, count in rescaled.items()]
         asked = "" if event.by is None else f", asked for by {event.by},"
-        told = f"reconfiguration {event.number}{asked} is decided; from here on {'; '.join(changed)}"
-        return LineKind.RECONFIGURED, told
+        message = f"reconfiguration {event.number}{asked} is decided; from here on {'; '.join(changed)}"
+        return LineKind.RECONFIGURED, message
     if isinstance(event, ReconfigurationEnded):
-        what = f"reconfiguration {event.number}" if event.number else "the reconfiguration"
-        return LineKind.RECONFIGURED, f"{what}: {event.outcome}"
+        subject = f"reconfiguration {event.number}" if event.number else "the reconfiguration"
+        return LineKind.RECONFIGURED, f"{subject}: {event.outcome}"
     if isinstance(event, FilesForgotten):
-        named = ", ".join(event.files[:5])
+        files = ", ".join(event.files[:5])
         return (
             LineKind.WARNING,
-            f"gave up {counted(len(event.files), 'file')}, whose rows are not in the output: {named}",
+            f"gave up {counted(len(event.files), 'file')}, whose rows are not in the output: {files}",
         )
     if isinstance(event, SourceFilesChanged):
         return LineKind.CHANGED_FILES, f"source {event.uid}: {changed_files(event)}. {WAY_OUT}"
     if isinstance(event, LateFilesFound):
-        which = "which the job read" if event.read else "which the job does not read"
+        outcome = "which the job read" if event.read else "which the job does not read"
         found = f"found {counted(event.total, 'file')} in {event.uid} that came after it was frozen"
-        return LineKind.LATE_FILES, f"{found}, {which}: {', '.join(event.paths[:5])}"
+        return LineKind.LATE_FILES, f"{found}, {outcome}: {', '.join(event.paths[:5])}"
     return None

@@ -26,7 +26,6 @@ class TraceFile:
     """A file for stack traces that only its owner can read. The first text creates it.
 
     Attributes:
-        path: path of the file.
         secrets: texts that are removed from all output.
     """
 
@@ -69,14 +68,14 @@ def keeping_traces(on_status: OnStatus, file: TraceFile) -> OnStatus:
     The last line of a failed run names the file.
     """
 
-    def tell(line: StatusLine) -> None:
+    def report(line: StatusLine) -> None:
         if line.traceback is not None and not _is_shown(line):
             file.append(f"{line.message}\n{line.traceback}")
         if line.went_wrong and file.exists:
             line = replace(line, data={**line.data, TRACES: file.path})
         on_status(line)
 
-    return tell
+    return report
 
 
 def _is_shown(line: StatusLine) -> bool:

@@ -35,8 +35,8 @@ class _Unlistable(Collection[str]):
 class AttemptsExcept(_Unlistable):
     """The names of all attempts except those that are over and whose staged output may therefore be deleted."""
 
-    def __init__(self, over: Iterable[str]) -> None:
-        self._over = frozenset(over)
+    def __init__(self, ended: Iterable[str]) -> None:
+        self._over = frozenset(ended)
 
     def __contains__(self, name: object) -> bool:
         return name not in self._over

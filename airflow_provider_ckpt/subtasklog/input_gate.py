@@ -64,9 +64,7 @@ class InputGate:
     """The gate of one consumer.
 
     Args:
-        edges: The inputs.
         epoch: The epoch of the running coordinator.
-        aligned: True to align barriers.
         aligned_timeout: Seconds after which the gate becomes unaligned; None waits for ever.
         one_by_one: Edges that are fed one batch at a time.
     """
@@ -120,7 +118,7 @@ class InputGate:
 
     def _advance(self, edge: str, state: _Input, actions: list[GateAction], *, has_unread: bool) -> None:
         start = state.passed
-        has_unread |= any(isinstance(one, Feed) and one.edge == edge for one in actions)
+        has_unread |= any(isinstance(action, Feed) and action.edge == edge for action in actions)
         while state.queue:
             position, record = state.queue[0]
             if isinstance(record, Barrier) and self._is_new(record):

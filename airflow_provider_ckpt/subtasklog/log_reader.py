@@ -65,7 +65,7 @@ class TailingLogReader:
     def position(self) -> int:
         with self._lock:
             if not self._entries.loaded:
-                self._read_on()
+                self._read_new()
             return self._entries.next_number
 
     @property
@@ -80,7 +80,7 @@ class TailingLogReader:
         storage's errors.
         """
         with self._lock:
-            self._read_on()
+            self._read_new()
             return from_number(self._records, start)
 
     def forget(self, head: int, kept: Container[int]) -> None:
@@ -88,7 +88,7 @@ class TailingLogReader:
             self._records = without_forgotten(self._records, head, kept)
             self._head = max(self._head, head)
 
-    def _read_on(self) -> None:
+    def _read_new(self) -> None:
         is_first = not self._entries.loaded
         self._records += numbered(self._entries.tail())
         if is_first:
@@ -129,7 +129,6 @@ class EdgeLog:
     consumer starts after all of them. It passes them like batches without data.
 
     Args:
-        log: The log of the producer.
         since: The layout of the producer's partition in which the edge was added.
     """
 
@@ -149,12 +148,12 @@ class EdgeLog:
         return self._log.has_ended
 
     def records(self, start: int = 0) -> list[Numbered]:
-        return [(number, self._as_given(record)) for number, record in self._log.records(start)]
+        return [(number, self._without_old_files(record)) for number, record in self._log.records(start)]
 
     def forget(self, head: int, kept: Container[int]) -> None:
         self._log.forget(head, kept)
 
-    def _as_given(self, record: Record) -> Record:
+    def _without_old_files(self, record: Record) -> Record:
         if not isinstance(record, Batch) or all(layout_of(file.path) >= self._since for file in record.files):
             return record
         return replace(record, files=())
@@ -168,7 +167,6 @@ class CurrentLog:
 
     Args:
         logs: Subtask → the log of its current attempt. Each new attempt replaces it.
-        subtask: The subtask.
     """
 
     def __init__(self, logs: Mapping[SubtaskId, SubtaskLog], subtask: SubtaskId) -> None:

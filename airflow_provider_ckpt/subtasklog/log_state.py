@@ -83,27 +83,27 @@ class LogState:
 
 def void_ranges(records: Iterable[Numbered]) -> list[Range]:
     """Return half-open ranges of entry numbers that a later Open has rewound (R4) or named as void."""
-    found: list[Range] = []
+    ranges: list[Range] = []
     for number, record in records:
         if isinstance(record, Open):
-            found += record.voids
+            ranges += record.voids
             if record.continues_at is not None:
-                found.append((record.continues_at, number))
-    return found
+                ranges.append((record.continues_at, number))
+    return ranges
 
 
 def live(records: Iterable[Numbered]) -> list[Numbered]:
     """Return the records without the void ones. Open records are never void, because they fence (R3)."""
-    kept = list(records)
-    voids = union(void_ranges(kept), ())
-    return [(number, record) for number, record in kept if isinstance(record, Open) or not is_in(voids, number)]
+    numbered = list(records)
+    voids = union(void_ranges(numbered), ())
+    return [(number, record) for number, record in numbered if isinstance(record, Open) or not is_in(voids, number)]
 
 
 def from_number(records: list[Numbered], start: int) -> list[Numbered]:
     """Return the live records with number >= ``start``, in order. ``records`` must be complete."""
     if void_ranges(records):
         return [(number, record) for number, record in live(records) if number >= start]
-    return records[bisect.bisect_left(records, start, key=lambda one: one[0]) :]
+    return records[bisect.bisect_left(records, start, key=lambda numbered: numbered[0]) :]
 
 
 def from_epoch(records: list[Numbered], epoch: int) -> list[Numbered]:
@@ -111,7 +111,7 @@ def from_epoch(records: list[Numbered], epoch: int) -> list[Numbered]:
 
     ``records`` must begin with the log's first record, because Open records stay in a log for ever.
     """
-    opened = (number for number, one in records if isinstance(one, Open) and one.epoch >= epoch)
+    opened = (number for number, record in records if isinstance(record, Open) and record.epoch >= epoch)
     start = 0 if epoch == 0 else next(opened, None)
     return [] if start is None else from_number(records, start)
 
@@ -129,11 +129,11 @@ def kept_below(records: Iterable[Numbered], head: int, unreleased_from: int | No
     kept because a consumer may be reading it. Batches from ``unreleased_from`` on are kept because a sink must still
     release them.
     """
-    before = [(number, record) for number, record in live(records) if number < head and is_awaited(record)]
-    batches = [number for number, record in before if isinstance(record, Batch)]
-    ends = [number for number, record in before if not isinstance(record, Batch)]
+    below = [(number, record) for number, record in live(records) if number < head and is_awaited(record)]
+    batches = [number for number, record in below if isinstance(record, Batch)]
+    ends = [number for number, record in below if not isinstance(record, Batch)]
     unreleased = [] if unreleased_from is None else [number for number in batches if number >= unreleased_from]
-    with_rows = [number for number, record in before if isinstance(record, Batch) and record.files]
+    with_rows = [number for number, record in below if isinstance(record, Batch) and record.files]
     return sorted({*batches[-1:], *with_rows[-1:], *ends, *unreleased})
 
 

@@ -13,8 +13,6 @@ class LogTruncation:
     """The truncation of one log. Its writer may be in any process and may append meanwhile.
 
     Args:
-        storage: The checkpoint root.
-        path: The folder of the log under the root.
         check_fenced: Checks that this process still owns the journal. A process that has lost the job must not
             truncate, because the next driver may return to an entry that this one considers obsolete.
     """

@@ -22,11 +22,11 @@ def lost_entries(storage: Storage, partition: str, records: Iterable[Numbered]) 
 
     Raises the storage's errors, because an unlisted partition is not a lost one.
     """
-    named = [(number, record.files) for number, record in records if isinstance(record, Batch) and record.files]
-    if not named:
+    published = [(number, record.files) for number, record in records if isinstance(record, Batch) and record.files]
+    if not published:
         return []
-    found = dict(storage.files(partition))
-    return [number for number, files in named if any(found.get(file.path) != file.size for file in files)]
+    sizes = dict(storage.files(partition))
+    return [number for number, files in published if any(sizes.get(file.path) != file.size for file in files)]
 
 
 def refuse_damaged(storage: Storage, partition: str, files: Iterable[PartitionFile]) -> None:
@@ -36,11 +36,11 @@ def refuse_damaged(storage: Storage, partition: str, files: Iterable[PartitionFi
 
     Raises PartitionFilesDamagedError.
     """
-    wanted = {file.path: file.size for file in files}
-    found: dict[str, int] = {}
-    for folder in sorted({dirname(path) for path in wanted}):
-        found |= {f"{folder}/{name}": size for name, size in storage.files(f"{partition}/{folder}")}
-    for path, size in wanted.items():
-        if found.get(path) != size:
-            now = "is gone" if path not in found else f"has {found[path]}"
-            raise PartitionFilesDamagedError(uri=storage.full_uri(f"{partition}/{path}"), size=size, found=now)
+    expected_sizes = {file.path: file.size for file in files}
+    sizes: dict[str, int] = {}
+    for folder in sorted({dirname(path) for path in expected_sizes}):
+        sizes |= {f"{folder}/{name}": size for name, size in storage.files(f"{partition}/{folder}")}
+    for path, size in expected_sizes.items():
+        if sizes.get(path) != size:
+            actual = "is gone" if path not in sizes else f"has {sizes[path]}"
+            raise PartitionFilesDamagedError(uri=storage.full_uri(f"{partition}/{path}"), size=size, found=actual)

@@ -39,18 +39,18 @@ def log_head(
         unreleased_from: The first entry that may have unreleased handles; None without sinks.
         consumers: For each consumer its input position in the oldest retained checkpoint; 0 before it has started.
     """
-    known, read_from = list(records), held_from(None, consumers)
-    awaited = [number for number, one in known if is_awaited(one)]
+    numbered, read_from = list(records), held_from(None, consumers)
+    awaited = [number for number, record in numbered if is_awaited(record)]
     bounds = [*retained]
     if read_from is not None:
-        bounds += [number for number, one in known if number >= read_from and _is_read(one)]
+        bounds += [number for number, record in numbered if number >= read_from and _is_read(record)]
     head = max(0, min(bounds))
     if unreleased_from is None:
         return head
     unreleased = [number for number in awaited if unreleased_from <= number < head]
-    others = sum(unreleased_from <= number < head for number, _ in known) - len(unreleased)
-    times = WORTH_KEEPING if len(unreleased) <= FEW else WORTH_KEEPING_MANY
-    return head if others >= times * len(unreleased) else unreleased[0]
+    deletable = sum(unreleased_from <= number < head for number, _ in numbered) - len(unreleased)
+    factor = WORTH_KEEPING if len(unreleased) <= FEW else WORTH_KEEPING_MANY
+    return head if deletable >= factor * len(unreleased) else unreleased[0]
 
 
 def _is_read(record: Record) -> bool:
@@ -78,8 +78,8 @@ def deletable_folders(records: Iterable[Numbered], start: int, head: int) -> lis
     One call writes a folder, for one batch (R5). Besides the files that the entry names, it contains Spark's success
     mark, checksums and files without rows.
     """
-    named = [
+    folders = [
         (number, dirname(file.path)) for number, record in records if isinstance(record, Batch) for file in record.files
     ]
-    needed = {folder for number, folder in named if number >= head}
-    return sorted({folder for number, folder in named if start <= number < head} - needed)
+    needed = {folder for number, folder in folders if number >= head}
+    return sorted({folder for number, folder in folders if start <= number < head} - needed)

@@ -101,9 +101,9 @@ class PreparedStore:
 
     def read_all(self) -> list[Prepared]:
         """Read the notes of all attempts, with one LIST and one read for each. Raises as :meth:`read`."""
-        names = [AttemptId.find(name.removesuffix(".json")) for name in self._storage.list(self._folder)]
-        found = [self.read(attempt) for attempt in names if attempt is not None]
-        return [one for one in found if one is not None]
+        attempts = [AttemptId.find(name.removesuffix(".json")) for name in self._storage.list(self._folder)]
+        notes = [self.read(attempt) for attempt in attempts if attempt is not None]
+        return [note for note in notes if note is not None]
 
     def delete_before(self, attempt: AttemptId) -> None:
         """Delete the notes of earlier attempts when nothing in them can be published any longer.

@@ -39,8 +39,6 @@ class Open:
     """The start of a new attempt, which owns the log from here on.
 
     Args:
-        attempt: The attempt.
-        epoch: Its epoch.
         folder: The name of its own Spark checkpoint folder (R8).
         continues_at: The position at which it resumes. Entries between it and this record are void (R4); None voids
             none.

@@ -53,7 +53,7 @@ class SubtaskLog:
         self._log = subtask_entries(storage, path, pack=PACK)
         self._lock = threading.RLock()
         self._records: list[Numbered] = []
-        self._ask_at = FORGET_EVERY
+        self._check_head_at = FORGET_EVERY
         self._broken: CkptError | None = None
         self._unsettled: Barrier | None = None
         """A barrier that may or may not have been written."""
@@ -99,7 +99,6 @@ class SubtaskLog:
         state is the one that this attempt continues from.
 
         Args:
-            attempt: The new attempt.
             continues_at: See :class:`Open`.
             lost: Entries that are void. They also void the ends of the log, because the lost input must be read again.
             supervised: The supervisor's try, if it counts its tries.
@@ -162,9 +161,9 @@ class SubtaskLog:
         """
         with self._lock:
             self._settle()  # before the fold is read, because it lags the log if the last barrier was written
-            known = self.state.barriers.get((epoch, checkpoint))
-            if known is not None:
-                return known
+            existing = self.state.barriers.get((epoch, checkpoint))
+            if existing is not None:
+                return existing
             snapshot = self.state.snapshot_at(self.position)
             self._append(Barrier(epoch, checkpoint, snapshot))
             return snapshot
@@ -187,15 +186,15 @@ class SubtaskLog:
         with self._lock:
             self._refuse_broken()
             if self._log.is_overtaken():
-                self._read_on()
-            elif len(self._records) >= self._ask_at:
+                self._read_new()
+            elif len(self._records) >= self._check_head_at:
                 self._forget_truncated()
 
     def _forget_truncated(self) -> None:
         """Drop truncated entries from memory. The JobMaster truncates the log without notice to its writer."""
         self._log.check_head()
         self.forget(self._log.head, self._log.kept_numbers())
-        self._ask_at = len(self._records) + FORGET_EVERY
+        self._check_head_at = len(self._records) + FORGET_EVERY
 
     def records(self, start: int = 0) -> list[Numbered]:
         """Return the live records with number >= ``start``, in order."""
@@ -218,7 +217,7 @@ class SubtaskLog:
         try:
             number = self._log.append(record_to_json(record)).number
         except LostRaceError:
-            self._read_on()
+            self._read_new()
             raise
         except CkptError as error:
             if isinstance(error, TransientError) and isinstance(record, Barrier):
@@ -279,7 +278,7 @@ class SubtaskLog:
                 own=attempt,
             )
 
-    def _read_on(self) -> None:
+    def _read_new(self) -> None:
         """Read entries appended meanwhile: this attempt's failed barrier, or an ``open`` of another attempt."""
         for number, record in numbered(self._log.tail()):
             if isinstance(record, Open):

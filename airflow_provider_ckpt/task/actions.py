@@ -27,11 +27,11 @@ class PauseQuery:
 
 
 @dataclass(frozen=True)
-class ReadWhatIsThere:
+class ReadAvailable:
     """Action: stop the query at a boundary and start it again, so that it reads what its sources have now and ends by
     itself.
 
-    Then call ``ran_out``.
+    Then call ``query_ended``.
     """
 
 
@@ -68,4 +68,4 @@ class PostReport:
     report: Report
 
 
-Action = BuildQuery | RunQuery | PauseQuery | ReadWhatIsThere | EndData | EndPartition | AnnounceEnd | PostReport
+Action = BuildQuery | RunQuery | PauseQuery | ReadAvailable | EndData | EndPartition | AnnounceEnd | PostReport

@@ -21,23 +21,22 @@ LONGEST_PAUSE = 600.0
 class BoundedWait:
     """The check times of one source."""
 
-    _left: object = None
+    _unread: object = None
     _pause: float = 0.0
     _due_at: float = 0.0
 
-    def is_due(self, left: object, now: float) -> bool:
+    def is_due(self, unread: object, now: float) -> bool:
         """Return whether to check now. This may be called at any rate.
 
         The first check is due after ``FIRST_CHECK`` seconds without progress. The next pauses double, up to
         ``LONGEST_PAUSE``.
 
         Args:
-            left: the input that is not read, or a false value if there is none.
-            now: current time.
+            unread: the input that is not read, or a false value if there is none.
         """
-        if left != self._left:
-            self._left, self._pause, self._due_at = left, FIRST_CHECK, now + FIRST_CHECK
-        if not left or now < self._due_at:
+        if unread != self._unread:
+            self._unread, self._pause, self._due_at = unread, FIRST_CHECK, now + FIRST_CHECK
+        if not unread or now < self._due_at:
             return False
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         self._due_at = now + self._pause

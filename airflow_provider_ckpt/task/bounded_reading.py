@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable
 
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.task.actions import Action, BuildQuery, EndData, EndPartition, PostReport, RunQuery
-from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from airflow_provider_ckpt.task.machine import ReadProgress, TaskMachine
 from airflow_provider_ckpt.task.publication import Publication
 
-_NOTHING = Seen(frozenset(), inputs_ended=True, batch_id=-1)
+_NO_PROGRESS = ReadProgress(frozenset(), inputs_ended=True, batch_id=-1)
 
 
 class BoundedReading:
@@ -43,13 +43,13 @@ class BoundedReading:
     def begin(self) -> None:
         """Report that the task runs, because its input is ready."""
         with self.publication.lock:
-            self._carry_out(self.machine.planned(self._reads, runs_out=False, seen=_NOTHING))
-            self._carry_out(self.machine.started(_NOTHING))
+            self._carry_out(self.machine.planned(self._reads, ends_by_itself=False, progress=_NO_PROGRESS))
+            self._carry_out(self.machine.started(_NO_PROGRESS))
 
     def end(self) -> None:
         """Append the end of data to the log and report it, because all batches are published."""
         with self.publication.lock:
-            self._carry_out(self.machine.advance(Seen(self._reads, True, self.publication.last_batch())))
+            self._carry_out(self.machine.advance(ReadProgress(self._reads, True, self.publication.last_batch())))
 
     def finish(self) -> None:
         with self.publication.lock:

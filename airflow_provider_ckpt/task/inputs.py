@@ -75,9 +75,11 @@ class BoundedInput:
 
         Raises SourceFilesGoneError if one is not.
         """
-        gone = sorted(self.remaining - set(existing))
-        if gone:
-            raise SourceFilesGoneError(uid=self.uid, count=len(gone), path=self.shown.get(gone[0], gone[0]))
+        missing_files = sorted(self.remaining - set(existing))
+        if missing_files:
+            raise SourceFilesGoneError(
+                uid=self.uid, count=len(missing_files), path=self.shown.get(missing_files[0], missing_files[0])
+            )
 
 
 class Inputs:
@@ -106,7 +108,7 @@ class Inputs:
         self._publishing: set[str] = set()
         """Channels that were read by a batch which is committed but not published."""
 
-    def read_also(self, edges: Mapping[str, EdgeInput]) -> None:
+    def add_edges(self, edges: Mapping[str, EdgeInput]) -> None:
         """Add channels to the sources of the query.
 
         Existing channels are unaffected. The caller holds the lock, and no query runs.
@@ -202,7 +204,7 @@ class Inputs:
     def positions(self) -> dict[str, int]:
         return {uid: edge.position() for uid, edge in self.edges.items()}
 
-    def behind(self) -> int:
+    def unread_count(self) -> int:
         """Return the number of known entries in the producers' logs that are not read."""
         return sum(edge.offered - edge.position() for edge in self.edges.values())
 
@@ -227,20 +229,24 @@ def past_inputs(edges: Iterable[EdgeInput], last: Batch | None) -> dict[str, Pas
     for edge in edges:
         channels.setdefault(edge.edge.uid, []).append(edge)
     return {
-        uid: PastFiles(log_offset(last.offsets.get(uid)), tuple(edge.feed.folder for edge in of_edge), _named(of_edge))
-        for uid, of_edge in channels.items()
-        if all(map(_is_read_on, of_edge))
+        uid: PastFiles(
+            log_offset(last.offsets.get(uid)),
+            tuple(edge.feed.folder for edge in channel_edges),
+            _named_files(channel_edges),
+        )
+        for uid, channel_edges in channels.items()
+        if all(map(_is_read_far_enough, channel_edges))
     }
 
 
-def _named(channels: Iterable[EdgeInput]) -> frozenset[str]:
+def _named_files(channels: Iterable[EdgeInput]) -> frozenset[str]:
     names: set[str] = set()
     for edge in channels:
         names |= edge.feed.possible_paths(record for _, record in edge.log.records() if isinstance(record, Batch))
     return frozenset(names)
 
 
-def _is_read_on(edge: EdgeInput) -> bool:
+def _is_read_far_enough(edge: EdgeInput) -> bool:
     """Return whether the log was read as far as the query has read the edge.
 
     A shorter log lacks entries that the query has read.

@@ -43,7 +43,6 @@ class LocalGateway:
     parallel, because each costs a sync of the disk or a request, and the checkpoint waits for all of them.
 
     Args:
-        epoch: the epoch of the driver.
         tasks: unfinished subtask -> its task.
         on_crash: is called with a task and its error, from any thread.
         restarts: creates the next attempts of failed tasks.
@@ -67,31 +66,31 @@ class LocalGateway:
         """Do nothing, because tasks start when they are deployed."""
 
     def send(self, *commands: Command) -> None:
-        for are_barriers, group in itertools.groupby(commands, lambda one: isinstance(one, TriggerBarrier)):
-            each = [functools.partial(self._send, command) for command in group]
+        for are_barriers, group in itertools.groupby(commands, lambda command: isinstance(command, TriggerBarrier)):
+            sends = [functools.partial(self._send, command) for command in group]
             if are_barriers:
-                self._side_by_side.run(each)
+                self._side_by_side.run(sends)
             else:
-                for one in each:
-                    one()
+                for send in sends:
+                    send()
 
     def _send(self, command: Command) -> None:
         if isinstance(command, RestartSubtask):
             self._restart(command)
             return
         task = self._tasks.get(command.subtask)
-        if task is None or not self._is_meant(task, command):
+        if task is None or not self._is_addressed_to(task, command):
             return  # it finished meanwhile, and its SubtaskDone in the inbox leads to a new plan
         self._guard(task, lambda: self._carry_out(task, command))
 
     def _restart(self, command: RestartSubtask) -> None:
         """Begin the next attempt. The task is already gone if a previous next attempt failed to begin."""
-        before = self._tasks.get(command.subtask)
-        if command.epoch != self._epoch or (before is not None and before.attempt != command.attempt):
+        previous = self._tasks.get(command.subtask)
+        if command.epoch != self._epoch or (previous is not None and previous.attempt != command.attempt):
             return
         self._tasks.pop(command.subtask, None)
-        self._crashed = [task for task in self._crashed if task is not before]
-        self._restarts.begin(command, () if before is None else (before,))
+        self._crashed = [task for task in self._crashed if task is not previous]
+        self._restarts.begin(command, () if previous is None else (previous,))
 
     def _carry_out(self, task: Task, command: Command) -> None:
         _pass_command(task, command)
@@ -106,7 +105,7 @@ class LocalGateway:
 
         Raises OvertakenError if a later driver owns the job.
         """
-        if any(one is task for one in self._crashed):
+        if any(crashed_task is task for crashed_task in self._crashed):
             return
         try:
             work()
@@ -122,7 +121,7 @@ class LocalGateway:
         self._crashed.append(task)
         self._on_crash(task, error)
 
-    def _is_meant(self, task: Task, command: Command) -> bool:
+    def _is_addressed_to(self, task: Task, command: Command) -> bool:
         return command.epoch == self._epoch and command.attempt == task.attempt
 
     def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
@@ -131,14 +130,14 @@ class LocalGateway:
         The previous task is stopped. The gateway waits for its end only when the run ends, because it may hang and is
         fenced.
         """
-        task = self._restarts.made(subtask, attempt)
+        task = self._restarts.created_task(subtask, attempt)
         if task is None:
             return
-        before = self._tasks.get(subtask)
+        previous = self._tasks.get(subtask)
         self._tasks[subtask] = task
-        if before is not None:
-            self._replaced.append(before)
-            before.stop()
+        if previous is not None:
+            self._replaced.append(previous)
+            previous.stop()
 
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
         self._pull_inputs([self._tasks[subtask] for subtask in dict.fromkeys(consumers) if subtask in self._tasks])
@@ -165,9 +164,9 @@ class LocalGateway:
         self._stop_all()
 
     def _stop_all(self) -> None:
-        made = self._restarts.close()
+        created = self._restarts.close()
         try:
-            for task in dict.fromkeys((*self._replaced, *self._tasks.values(), *made)):
+            for task in dict.fromkeys((*self._replaced, *self._tasks.values(), *created)):
                 task.stop()
                 task.close()
         finally:

@@ -26,14 +26,14 @@ from airflow_provider_ckpt.task.actions import (
     EndPartition,
     PauseQuery,
     PostReport,
-    ReadWhatIsThere,
+    ReadAvailable,
     RunQuery,
 )
 from airflow_provider_ckpt.task.phase import TaskPhase
 
 
 @dataclass(frozen=True)
-class Seen:
+class ReadProgress:
     """The progress of published batches.
 
     Attributes:
@@ -58,7 +58,6 @@ class TaskMachine:
         """Create a machine in phase CREATED.
 
         Args:
-            task_id: the id of the task.
             ends: sources and edges whose end shows in published batches. Any other source is read until a drain, or
                 until its query ends by itself.
         """
@@ -69,8 +68,8 @@ class TaskMachine:
         self._reads: frozenset[str] = frozenset()
         self._announced: set[str] = set()
         self._pause: PauseReason | None = None
-        self._draining = self._at_once = self._runs_out = False
-        self.reads_what_is_there = False
+        self._draining = self._at_once = self._ends_by_itself = False
+        self.reads_available = False
         """Because the job is drained, the query reads only what its sources have when it starts, and then ends by
         itself.
         """
@@ -83,7 +82,6 @@ class TaskMachine:
         """Start with ``plan``.
 
         Args:
-            plan: the plan to run.
             end_of_data: the end of data in the tail of the log, which decides that nothing more is read (R11).
             final_batch_planned: an earlier attempt has planned the batch at the maximal watermark, so only the end is
                 left (R12).
@@ -104,7 +102,7 @@ class TaskMachine:
             return []
         if self.phase not in (TaskPhase.WAITING, TaskPhase.RUNNING):
             return []
-        return self._stand_still(reason)
+        return self._pause_query(reason)
 
     def resume(self, plan: VertexPlan) -> list[Action]:
         """Resume with ``plan``."""
@@ -113,17 +111,16 @@ class TaskMachine:
         self.plan, self._pause = plan, None
         return self._build()
 
-    def drain(self, seen: Seen, *, at_once: bool = False) -> list[Action]:
+    def drain(self, progress: ReadProgress, *, at_once: bool = False) -> list[Action]:
         """Read the bounded sources and edges to their ends, then what the unbounded sources have, and end.
 
         A query that ends by itself needs no further action.
 
         Args:
-            seen: the progress of published batches.
             at_once: end the unbounded sources without further reading.
         """
         self._draining, self._at_once = True, self._at_once or at_once
-        return self.advance(seen)
+        return self.advance(progress)
 
     def finish(self) -> list[Action]:
         """Close the task, because the coordinator no longer needs it."""
@@ -131,52 +128,51 @@ class TaskMachine:
 
     # -- facts
 
-    def planned(self, reads: Collection[str], *, runs_out: bool, seen: Seen) -> list[Action]:
+    def planned(self, reads: Collection[str], *, ends_by_itself: bool, progress: ReadProgress) -> list[Action]:
         """Record that the query is built.
 
         Args:
             reads: its sources and edges.
-            runs_out: the query reads what its inputs have when it starts, and then ends by itself. Every edge must have
-                shown its end before.
-            seen: the progress of published batches.
+            ends_by_itself: the query reads what its inputs have when it starts, and then ends by itself. Every edge
+                must have shown its end before.
         """
         if self.phase is not TaskPhase.STARTING:
             return []
         self._reads = frozenset(reads) - frozenset(self.plan.dropped)
         self._announced &= set(self.plan.dropped)
-        self._runs_out = runs_out
-        ending = self._look_for_end(seen)
-        if self._has_to_end:
+        self._ends_by_itself = ends_by_itself
+        ending = self._check_end(progress)
+        if self._is_ending:
             return ending
         if self._pause is not None:
-            return [*ending, *self._stand_still(self._pause)]
-        if runs_out and not seen.inputs_ended:
+            return [*ending, *self._pause_query(self._pause)]
+        if ends_by_itself and not progress.inputs_ended:
             self.phase = TaskPhase.WAITING
             return [*ending, self._running()]
         return [*ending, RunQuery()]
 
-    def started(self, seen: Seen) -> list[Action]:
+    def started(self, progress: ReadProgress) -> list[Action]:
         """Record that the query runs."""
         if self.phase is not TaskPhase.STARTING:
             return []
         if self._pause is not None:
-            return self._stand_still(self._pause)
+            return self._pause_query(self._pause)
         self.phase = TaskPhase.RUNNING
-        return [self._running(), *self._look_for_end(seen)]
+        return [self._running(), *self._check_end(progress)]
 
-    def advance(self, seen: Seen) -> list[Action]:
+    def advance(self, progress: ReadProgress) -> list[Action]:
         """Record progress: a published batch, or new entries of the inputs."""
         if self.phase not in (TaskPhase.WAITING, TaskPhase.RUNNING):
             return []
-        if self.phase is TaskPhase.WAITING and seen.inputs_ended:
+        if self.phase is TaskPhase.WAITING and progress.inputs_ended:
             self.phase = TaskPhase.RUNNING
-            return [RunQuery(), *self._look_for_end(seen)]
-        return self._look_for_end(seen)
+            return [RunQuery(), *self._check_end(progress)]
+        return self._check_end(progress)
 
-    def ran_out(self) -> list[Action]:
+    def query_ended(self) -> list[Action]:
         """Record that the query has read all its input and ended."""
         early = TaskPhase.STARTING  # it may end before it is reported as running
-        mode: EndMode = "drain" if self.reads_what_is_there else "finish"
+        mode: EndMode = "drain" if self.reads_available else "finish"
         return self._end(mode) if self.phase in (early, TaskPhase.RUNNING) else []
 
     def paused_at(self, batch_id: int) -> list[Action]:
@@ -195,37 +191,37 @@ class TaskMachine:
     # -- what follows
 
     @property
-    def _has_to_end(self) -> bool:
+    def _is_ending(self) -> bool:
         return self.phase is TaskPhase.ENDING
 
     def _build(self) -> list[Action]:
-        self.phase, self.reads_what_is_there = TaskPhase.STARTING, False
+        self.phase, self.reads_available = TaskPhase.STARTING, False
         return [BuildQuery(self.plan)]
 
     def _running(self) -> Action:
         return PostReport(SubtaskRunning(*self.task_id, plan=self.plan.number))
 
-    def _stand_still(self, reason: PauseReason) -> list[Action]:
+    def _pause_query(self, reason: PauseReason) -> list[Action]:
         self.phase, self._pause = TaskPhase.PAUSING, reason
         return [PauseQuery()]
 
-    def _look_for_end(self, seen: Seen) -> list[Action]:
+    def _check_end(self, progress: ReadProgress) -> list[Action]:
         """Return the end of the task if its last source has ended, else reports of newly ended sources."""
         ends = self._reads & self._ends
-        if self._reads <= ends & seen.ended:
+        if self._reads <= ends & progress.ended:
             return self._end("finish")
-        if self._draining and not self._runs_out and ends <= seen.ended and self._reads - ends:
+        if self._draining and not self._ends_by_itself and ends <= progress.ended and self._reads - ends:
             if self._at_once:
                 return self._end("drain")
-            return self._read_what_is_there()
-        news = sorted((self._reads & seen.ended) - self._announced)
-        self._announced.update(news)
-        return [AnnounceEnd(uid, seen.batch_id) for uid in news]
+            return self._read_available()
+        newly_ended = sorted((self._reads & progress.ended) - self._announced)
+        self._announced.update(newly_ended)
+        return [AnnounceEnd(uid, progress.batch_id) for uid in newly_ended]
 
-    def _read_what_is_there(self) -> list[Action]:
+    def _read_available(self) -> list[Action]:
         """Restart the query if it runs. A query that has not started starts in this mode later."""
-        is_new, self.reads_what_is_there = not self.reads_what_is_there, True
-        return [ReadWhatIsThere()] if is_new and self.phase is TaskPhase.RUNNING else []
+        is_new, self.reads_available = not self.reads_available, True
+        return [ReadAvailable()] if is_new and self.phase is TaskPhase.RUNNING else []
 
     def _end(self, mode: EndMode) -> list[Action]:
         self.phase = TaskPhase.ENDING

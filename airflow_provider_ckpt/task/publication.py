@@ -33,7 +33,6 @@ class Publication:
     meanwhile. Methods that append raise the errors of :class:`SubtaskLog`.
 
     Args:
-        log: the subtask's log.
         task_id: the id of the task, with which its reports begin.
         post: posts a report. It must not block.
         notify: notifies the consumers of new entries. It must not block.

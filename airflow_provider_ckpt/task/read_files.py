@@ -15,10 +15,10 @@ YOUNG = 120.0
 
 Older files are compared at the end only.
 """
-FIRST_LOOK = 3.0
-"""Seconds from reading a young file to the first comparison. The next pauses double, up to ``LAST_LOOK``."""
-LAST_LOOK = 60.0
-TOGETHER = 100
+FIRST_COMPARISON = 3.0
+"""Seconds from reading a young file to the first comparison. The next pauses double, up to ``LAST_COMPARISON``."""
+LAST_COMPARISON = 60.0
+MOST_COMPARED = 100
 """Files that are compared at a time while the query runs."""
 MOST_WATCHED = 1_000
 """Most young files of a source that wait for a comparison while the query runs. Others are compared at the end only."""
@@ -29,7 +29,7 @@ KEPT = 100_000
 @dataclass
 class _Watched:
     due: float
-    pause: float = FIRST_LOOK
+    pause: float = FIRST_COMPARISON
 
 
 @dataclass
@@ -56,8 +56,8 @@ class ReadFiles:
             key = key_of(file.path)
             source.read[key] = file
             if file.modified > (wall - YOUNG) * 1000 and len(source.watched) < MOST_WATCHED:
-                source.watched[key] = _Watched(now + FIRST_LOOK)
-                self._next_due = min(self._next_due, now + FIRST_LOOK)
+                source.watched[key] = _Watched(now + FIRST_COMPARISON)
+                self._next_due = min(self._next_due, now + FIRST_COMPARISON)
         for key in list(islice(source.read, max(0, len(source.read) - KEPT))):
             del source.read[key]
             source.watched.pop(key, None)
@@ -67,51 +67,55 @@ class ReadFiles:
         return now >= self._next_due
 
     def due(self, now: float) -> dict[str, list[str]]:
-        """Return the paths to compare now, by source; at most ``TOGETHER``. Each is due again after a longer pause."""
-        found: dict[str, list[str]] = {}
-        left = TOGETHER
+        """Return the paths to compare now, by source; at most ``MOST_COMPARED``.
+
+        Each is due again after a longer pause.
+        """
+        due_paths: dict[str, list[str]] = {}
+        remaining = MOST_COMPARED
         for uid, source in self._sources.items():
-            for key in [key for key, one in source.watched.items() if one.due <= now][:left]:
-                found.setdefault(uid, []).append(source.read[key].path)
-                left -= 1
+            for key in [key for key, file in source.watched.items() if file.due <= now][:remaining]:
+                due_paths.setdefault(uid, []).append(source.read[key].path)
+                remaining -= 1
                 watched = source.watched[key]
                 watched.pause *= 2
                 watched.due = now + watched.pause
-                if watched.pause > LAST_LOOK:
+                if watched.pause > LAST_COMPARISON:
                     del source.watched[key]
-        watched_files = (one for source in self._sources.values() for one in source.watched.values())
-        self._next_due = min((watched_file.due for watched_file in watched_files), default=math.inf)
-        return found
+        watched_files = (file for source in self._sources.values() for file in source.watched.values())
+        self._next_due = min((file.due for file in watched_files), default=math.inf)
+        return due_paths
 
     def settles_at(self, uids: Collection[str]) -> float:
         """Return when the first comparison of every watched file of ``uids`` is due; 0 if none waits for its first."""
         sources = [source for uid, source in self._sources.items() if uid in uids]
-        first = [one.due for source in sources for one in source.watched.values() if one.pause == FIRST_LOOK]
-        return max(first, default=0.0)
+        due_times = [
+            file.due for source in sources for file in source.watched.values() if file.pause == FIRST_COMPARISON
+        ]
+        return max(due_times, default=0.0)
 
     def changed(
-        self, uid: str, there: Iterable[FileStatus], planned: Mapping[str, int] | None = None
+        self, uid: str, current: Iterable[FileStatus], planned: Mapping[str, int] | None = None
     ) -> list[ChangedFile]:
         """Compare files with their status when they were read, and return those that changed since their last report.
 
         Args:
-            uid: the source.
-            there: the current status of files. Files that were not read are ignored.
+            current: the current status of files. Files that were not read are ignored.
             planned: normal path -> modification time, for files that earlier drivers have read.
         """
         source = self._sources.setdefault(uid, _Source())
-        found = []
-        for file in there:
+        changed_files = []
+        for file in current:
             key = key_of(file.path)
             read = source.reported.get(key) or source.read.get(key)
             if read is None:
                 if planned is not None and planned.get(key, file.modified) != file.modified:
                     source.reported[key] = file
-                    found.append(ChangedFile(shown_path(file.path), None, file.size))
+                    changed_files.append(ChangedFile(shown_path(file.path), None, file.size))
             elif (read.size, read.modified) != (file.size, file.modified):
                 source.reported[key] = file
-                found.append(ChangedFile(shown_path(file.path), read.size, file.size))
-        return found
+                changed_files.append(ChangedFile(shown_path(file.path), read.size, file.size))
+        return changed_files
 
 
 def key_of(path: str) -> str:

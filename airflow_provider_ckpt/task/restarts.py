@@ -44,55 +44,53 @@ class Restarts:
     attempt begins (``coordinator.failover``), because Spark may never end a query.
 
     Args:
-        factory: creates tasks.
         post: posts to the JobMaster's inbox.
-        new_nonce: returns the nonce of a new attempt.
     """
 
     def __init__(self, factory: TaskFactory, post: Callable[[Report], None], new_nonce: Callable[[], str]) -> None:
         self._factory, self._post, self._new_nonce = factory, post, new_nonce
         self._closing = threading.Event()
         self._threads = DaemonThreads()
-        self._made: dict[SubtaskId, Task] = {}
-        self._left: dict[SubtaskId, tuple[Task, ...]] = {}
+        self._created: dict[SubtaskId, Task] = {}
+        self._unstopped: dict[SubtaskId, tuple[Task, ...]] = {}
         """Tasks that could not be stopped. The next restart tries again."""
 
-    def begin(self, command: RestartSubtask, before: Iterable[Task]) -> None:
-        """Begin a restart and return at once. ``before`` are tasks of earlier attempts that may still run."""
-        tasks = (*self._left.pop(command.subtask, ()), *before)
+    def begin(self, command: RestartSubtask, previous: Iterable[Task]) -> None:
+        """Begin a restart and return at once. ``previous`` are tasks of earlier attempts that may still run."""
+        tasks = (*self._unstopped.pop(command.subtask, ()), *previous)
         self._threads.start(f"ckpt-restart-{command.subtask}", lambda: self._run(command, tasks))
 
-    def made(self, subtask: SubtaskId, attempt: AttemptId) -> Task | None:
+    def created_task(self, subtask: SubtaskId, attempt: AttemptId) -> Task | None:
         """Return the task of ``attempt``, which has reported that it opened the log.
 
         None if the attempt was not created here, or has nothing left to do.
         """
-        task = self._made.get(subtask)
+        task = self._created.get(subtask)
         return task if task is not None and task.attempt == attempt else None
 
     def close(self) -> list[Task]:
         """Begin no further restart. Return all created tasks, because the JobMaster may not know all of them."""
         self._closing.set()
         self._threads.join(LAST_RESTART)
-        return [*self._made.values()]
+        return [*self._created.values()]
 
-    def _run(self, command: RestartSubtask, before: tuple[Task, ...]) -> None:
+    def _run(self, command: RestartSubtask, previous: tuple[Task, ...]) -> None:
         attempt = command.attempt.next(self._new_nonce())
         try:
-            self._end(command.subtask, before)
+            self._end(command.subtask, previous)
             if self._closing.wait(command.delay):
                 return
-            task_of_next = self._factory.begin(command.subtask, attempt, command.plan)
+            next_task = self._factory.begin(command.subtask, attempt, command.plan)
         except BaseException as error:
             self._factory.failed(command.subtask, attempt, error)
             return
-        world = (command.epoch, command.subtask, attempt)
-        if task_of_next is None:
-            self._post(SubtaskOpened(*world))
-            self._post(SubtaskDone(*world))
+        identity = (command.epoch, command.subtask, attempt)
+        if next_task is None:
+            self._post(SubtaskOpened(*identity))
+            self._post(SubtaskDone(*identity))
             return
-        self._made[command.subtask] = task_of_next
-        self._post(SubtaskOpened(*world))
+        self._created[command.subtask] = next_task
+        self._post(SubtaskOpened(*identity))
 
     def _end(self, subtask: SubtaskId, tasks: tuple[Task, ...]) -> None:
         try:
@@ -100,5 +98,5 @@ class Restarts:
                 task.stop()
                 task.close()
         except BaseException:
-            self._left[subtask] = tasks
+            self._unstopped[subtask] = tasks
             raise

@@ -25,7 +25,6 @@ class SinkWait:
         check_fenced: raises if a later driver or attempt owns the job. It is called before each further try (R8).
         report: takes the seconds and the error, after 1, 2, 4, 8, ... failures.
         clock: returns a monotonic time in seconds.
-        sleep: waits for some seconds.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class SinkWait:
     ) -> None:
         self._timeout, self._is_over, self._check_fenced, self._report = timeout, is_over, check_fenced, report
         self._clock, self._sleep = clock, sleep
-        self._has_given_up = False
+        self._has_timed_out = False
 
     def call(self, act: Callable[[], T]) -> T:
         """Return the result of ``act``. Try again while it fails with an error that may pass.
@@ -55,10 +54,10 @@ class SinkWait:
                 failures += 1
                 since = self._clock() if failures == 1 else since
                 waited = self._clock() - since
-                if not error.retryable or self._has_given_up or self._is_over():
+                if not error.retryable or self._has_timed_out or self._is_over():
                     raise
                 if waited >= self._timeout:
-                    self._has_given_up = True
+                    self._has_timed_out = True
                     raise
                 if failures & (failures - 1) == 0:
                     self._report(waited, error)
@@ -67,7 +66,7 @@ class SinkWait:
             self._check_fenced()
 
     @staticmethod
-    def none(uid: str, is_over: Callable[[], bool]) -> SinkWait:
+    def single_try(uid: str, is_over: Callable[[], bool]) -> SinkWait:
         """Return waits with a single try."""
         return SinkWait(0.0, is_over=is_over, check_fenced=lambda: None, report=lambda seconds, error: None)
 

@@ -52,11 +52,11 @@ class AssignedSplits:
 
     def keep_first(self, keep: int) -> tuple[str, ...]:
         """Forget all splits after the first ``keep`` and return them. They may be assigned again."""
-        given = tuple(itertools.islice(self._queue, keep, None))
-        for split in given:
+        surplus = tuple(itertools.islice(self._queue, keep, None))
+        for split in surplus:
             self._queue.pop()
             self._known.discard(split)
-        return given
+        return surplus
 
     @property
     def is_exhausted(self) -> bool:
@@ -123,14 +123,14 @@ class SplitReading(BoundedReading):
             self._assigned.done(batch.splits)
             self.publication.post(SplitsCompleted(*self.publication.task_id, batch.splits, position, together))
 
-    def reads_fewer(self, together: int) -> None:
+    def return_surplus(self, together: int) -> None:
         """Return surplus splits to the coordinator, because ``together`` is now lower.
 
         Other subtasks may have time for them.
         """
         with self.publication.lock:
-            given = self._assigned.keep_first(AHEAD * together)
-            self.publication.post(SplitsReturned(*self.publication.task_id, given, together))
+            surplus = self._assigned.keep_first(AHEAD * together)
+            self.publication.post(SplitsReturned(*self.publication.task_id, surplus, together))
 
     def end_if_exhausted(self) -> None:
         """Call :meth:`end` if no split is left and no further one will come."""
@@ -143,63 +143,63 @@ SMALL = 3.0
 """Seconds: splits that take this long are always read alone."""
 SHORT = 3.0
 """Seconds that splits read together should take, or one and a half times as long as a single split."""
-_GAINS = 1.5
-_TOO_LONG = 2
-_FASTER = 4
+_GAIN_FACTOR = 1.5
+_TOO_LONG_FACTOR = 2
+_GROWTH_FACTOR = 4
 """Factor by which the number may grow at once, if even that many splits would take less than the wanted time."""
-_GIVEN_UP = 3
-_WHILE = 4
+_ABORT_FACTOR = 3
+_SINGLE_READS = 4
 
 
 class SplitBatchSize:
     """The number of splits that one attempt reads together. ``most`` is the user's limit.
 
     If the driver dies, the work since the last published entry is lost. For small splits that is a few seconds. If the
-    splits differ from earlier ones, it is up to :attr:`patience`.
+    splits differ from earlier ones, it is up to :attr:`abort_after`.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._now = 1
-        self._one = 0.0
+        self._single_seconds = 0.0
         """Seconds for a single split, weighted towards the latest ones."""
         self._failures = 0
-        self._still_alone = 0
+        self._single_reads_left = 0
 
     @property
     def now(self) -> int:
         return self._now
 
     @property
-    def patience(self) -> float:
+    def abort_after(self) -> float:
         """Return the seconds after which reading several splits together is aborted. They are then read one by one."""
-        return _GIVEN_UP * self._wanted
+        return _ABORT_FACTOR * self._wanted
 
     @property
     def _wanted(self) -> float:
-        return max(SHORT, _GAINS * self._one)
+        return max(SHORT, _GAIN_FACTOR * self._single_seconds)
 
     def took(self, count: int, seconds: float) -> None:
         """Record that ``count`` splits read together took ``seconds``."""
         if count == 1:
-            self._alone(seconds)
-        elif count == 2 and seconds > _GAINS * self._one:
-            self._stay_alone(_WHILE)  # two single reads would take about as long, or the machine was busy
-        elif seconds > _TOO_LONG * self._wanted:
+            self._record_single(seconds)
+        elif count == 2 and seconds > _GAIN_FACTOR * self._single_seconds:
+            self._read_singly(_SINGLE_READS)  # two single reads would take about as long, or the machine was busy
+        elif seconds > _TOO_LONG_FACTOR * self._wanted:
             self._now = max(1, min(self._now, int(count * self._wanted / seconds)))
         elif count == self._now and seconds < self._wanted:
-            self._now = min((_FASTER if seconds < self._wanted / _FASTER else 2) * count, self._most)
+            self._now = min((_GROWTH_FACTOR if seconds < self._wanted / _GROWTH_FACTOR else 2) * count, self._most)
 
     def failed(self) -> None:
         """Record that splits read together failed or were aborted. They and some that follow are read one by one."""
-        self._stay_alone(_WHILE * _WHILE << min(self._failures, 20))  # twice as many after each failure
+        self._read_singly(_SINGLE_READS * _SINGLE_READS << min(self._failures, 20))  # twice as many after each failure
         self._failures += 1
 
-    def _alone(self, seconds: float) -> None:
-        self._one = seconds if not self._one else (self._one + seconds) / 2
-        self._still_alone = max(0, self._still_alone - 1)
-        if self._now == 1 and not self._still_alone and self._one < SMALL:
+    def _record_single(self, seconds: float) -> None:
+        self._single_seconds = seconds if not self._single_seconds else (self._single_seconds + seconds) / 2
+        self._single_reads_left = max(0, self._single_reads_left - 1)
+        if self._now == 1 and not self._single_reads_left and self._single_seconds < SMALL:
             self._now = min(2, self._most)
 
-    def _stay_alone(self, splits: int) -> None:
-        self._now, self._still_alone = 1, splits
+    def _read_singly(self, splits: int) -> None:
+        self._now, self._single_reads_left = 1, splits

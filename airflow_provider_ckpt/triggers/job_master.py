@@ -185,9 +185,9 @@ class JobMasterTrigger(BaseTrigger):
         try:
             await in_thread(host.start, root=self.root)  # in a thread, because it waits until the new thread has begun
             while not await _is_set_within(ended, WATCH):
-                cause = await in_thread(watch.check, root=self.root) if host.has_vacancies else None
+                cause = await in_thread(watch.check, root=self.root) if host.has_unassigned else None
                 if cause is not None:
-                    host.give_up(cause)
+                    host.end_early(cause)
         except Exception:
             host.abandon()
             raise
@@ -221,7 +221,7 @@ class JobMasterTrigger(BaseTrigger):
         self.log.info("Job %s has another JobMaster. If it is in another triggerer, this one stands by", self.job_id)
         while True:
             try:
-                owner, state = await in_thread(watch.look, root=self.root)
+                owner, state = await in_thread(watch.poll, root=self.root)
                 if owner is Owner.OVER:
                     return MasterVerdict.of_state(state)
                 if owner is Owner.OTHER:

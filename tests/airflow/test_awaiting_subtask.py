@@ -20,7 +20,7 @@ from airflow_provider_ckpt.triggers.group_wait import WaitResult
 from tests.airflow.group_journal import JOB_ID, FakeTaskStates, coordinated, ended, finished, prepared
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, deferral_of, status
 
-LEAVES = status("failed", "this worker leaves, no JobMaster gives a sign of life", epoch=2, no_master=True)
+LEAVES = status("failed", "this worker stops, because no JobMaster gives a sign of life", epoch=2, no_master=True)
 DONE = status("finished", "the subtasks of this worker have finished")
 BACK = WaitResult("the JobMaster of epoch 3 has the job").to_json()
 ALONE = WaitResult("the task that runs the JobMaster is success", is_alone=True).to_json()
@@ -126,7 +126,7 @@ def test_a_job_that_was_prepared_anew_meanwhile_is_joined(
     assert spark_submit.calls[0].argv[-1] == "3"
 
 
-OVER = status("failed", f"job {JOB_ID} is RESTARTING: this worker leaves", epoch=2, run_over=True)
+OVER = status("failed", f"job {JOB_ID} is RESTARTING, so this worker stops", epoch=2, run_over=True)
 
 
 def test_a_run_that_fails_as_a_whole_costs_its_subtasks_no_try_and_holds_no_slot(

@@ -35,7 +35,7 @@ from tests.airflow.group_journal import (
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, deferral_of, status
 
 DONE = status("finished", "the subtasks of this worker have finished")
-LEAVES = status("failed", "this worker leaves, no JobMaster gives a sign of life", epoch=4, no_master=True)
+LEAVES = status("failed", "this worker stops, because no JobMaster gives a sign of life", epoch=4, no_master=True)
 AGAIN = WaitResult("history/0 has to run again").to_json()
 ALONE = WaitResult("the task that runs the JobMaster is failed", is_alone=True).to_json()
 BLIND = WaitResult("s3://lake may not be read", is_blind=True).to_json()
@@ -366,9 +366,9 @@ def test_without_a_triggerer_it_is_never_deferred(
     spark_submit.play(DONE)
     assert subtask(deferrable=False).execute(context(StateStore()))["subtask"] == "history/0"
     assert "deferrable=False. This task ends now" in capsys.readouterr().out
-    for left in (LEAVES, status("failed", "job is RESTARTING: this worker leaves", run_over=True)):
+    for left in (LEAVES, status("failed", "job is RESTARTING, so this worker stops", run_over=True)):
         spark_submit.play(left, exit=1)
-        with pytest.raises(AirflowException, match="this worker leaves") as caught:
+        with pytest.raises(AirflowException, match="this worker stops") as caught:
             subtask(deferrable=False, subtask="rows/0").execute(context(StateStore()))
         assert not isinstance(caught.value, AirflowFailException)
     ended(orders, "RESTARTING")

@@ -207,7 +207,7 @@ def test_a_run_that_fails_as_a_whole_spends_no_try_of_a_subtask(
             retries=0,
         )
         subtask >> EmptyOperator(task_id="coordinate")
-    spark_submit.play(status("failed", "job feed is RESTARTING: this worker leaves", epoch=2, run_over=True), exit=1)
+    spark_submit.play(status("failed", "job feed is RESTARTING, so this worker stops", epoch=2, run_over=True), exit=1)
     spark_submit.play(status("finished"))
     _, tasks = run(dag)
     assert (tasks["orders.subtask"].state, tasks["orders.subtask"].try_number) == ("success", 1)

@@ -45,11 +45,11 @@ class PlayedMasters:
         self.plays: list[Play] = []
         self.runs: list[Any] = []
         self.abandoned: list[str] = []
-        self.has_vacancies = True
+        self.has_unassigned = True
         self.is_told = threading.Event()
         self.is_abandoned = threading.Event()
 
-    def give_up(self, cause: str) -> None:
+    def end_early(self, cause: str) -> None:
         self.abandoned.append(cause)
         self.is_told.set()
 
@@ -198,7 +198,7 @@ def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vaca
         assert not played.is_told.wait(0.3)
         return ExitCode.FINISHED
 
-    looks, played.has_vacancies, played.plays = task_states.looks, False, [runs_on]
+    looks, played.has_unassigned, played.plays = task_states.looks, False, [runs_on]
     played.is_told.clear()
     assert event_of(trigger)["abandoned"] is None
     assert task_states.looks == looks
@@ -346,7 +346,7 @@ def test_one_that_stands_by_claims_nothing_because_it_cannot_look(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[object] = []
-    real = LeaderMonitor.look
+    real = LeaderMonitor.poll
 
     def look(watch: Any) -> Any:
         looks.append(watch)
@@ -355,7 +355,7 @@ def test_one_that_stands_by_claims_nothing_because_it_cannot_look(
         ended(orders, "STOPPED")
         return real(watch)
 
-    monkeypatch.setattr(LeaderMonitor, "look", look)
+    monkeypatch.setattr(LeaderMonitor, "poll", look)
     played.plays = [fenced(orders)]
     assert event_of(trigger)["code"] == "FINISHED"
     assert len(played.runs) == 1

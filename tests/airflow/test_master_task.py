@@ -72,7 +72,7 @@ class PlayedMaster:
         self.abandoned: list[str] = []
         self.is_hopeless = threading.Event()
 
-    def give_up(self, cause: str) -> None:
+    def end_early(self, cause: str) -> None:
         self.abandoned.append(cause)
         self.is_hopeless.set()
 

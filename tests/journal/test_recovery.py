@@ -9,7 +9,7 @@ from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.codec import decode, encode
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.split import numbers
-from airflow_provider_ckpt.status.reconciled import table, told_of
+from airflow_provider_ckpt.status.reconciled import recovery_summary, table
 from tests.journal.samples import folded, of_recovery
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "recovery-v1.json"
@@ -40,7 +40,7 @@ def test_a_snapshot_keeps_it() -> None:
 
 
 def test_a_person_is_told_what_was_kept_and_what_is_run_again_and_why() -> None:
-    assert told_of(last()) == (
+    assert recovery_summary(last()) == (
         "kept from earlier runs: history (7 splits); run again: clean/0 (files of 1 batch are gone that report/0 must "
         "read); history/1 (files of 2 splits are gone that clean/0 must read)"
     )
@@ -53,5 +53,5 @@ def test_a_person_is_told_what_was_kept_and_what_is_run_again_and_why() -> None:
 
 
 def test_a_run_that_finds_nothing_finished_says_that_it_runs() -> None:
-    told = told_of(ev.JobReconciled(2, (), {}, (), 1.0))
+    told = recovery_summary(ev.JobReconciled(2, (), {}, (), 1.0))
     assert told == "the runs before finished no part of the job; it runs from the start"

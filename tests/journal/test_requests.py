@@ -208,7 +208,7 @@ def test_a_driver_that_ends_leaves_word_that_it_was_told_to_go(storage: Storage)
     told = write_request(storage, "orders", StopRequest(leaves=True, epoch=3)).name
     for request in (StopRequest(epoch=3), DrainRequest(epoch=3)):
         write_request(storage, "orders", request)
-    forget_requests(storage, "orders", 4, keep_leaves=True)
+    forget_requests(storage, "orders", 4, keep_leave_requests=True)
     assert [one.name for one in pending_requests(storage, "orders", 3, ())] == [told]
     forget_requests(storage, "orders", 4)
     assert pending_requests(storage, "orders", 3, ()) == []

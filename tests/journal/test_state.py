@@ -332,7 +332,7 @@ def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading()
     state.sinks_released, state.reconfigured_for, state.driver_since = {"lake": 3}, "r-2", 1
     state.deletion, state.running_since = ev.DeletionBegun(None, 1.0), 1.0
     state.reconciled = ev.JobReconciled(2, (), {}, (), 1.0)
-    names = {field.name for field in fields(JobState)} - {"damage", "position", "taken_again"}
+    names = {field.name for field in fields(JobState)} - {"damage", "position", "retaken"}
     assert state_to_json(state).keys() == names | {"format", "version"}
 
 

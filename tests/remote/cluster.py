@@ -234,7 +234,7 @@ class Cluster:
             self.add(self.worker(group))
 
     def _misses(self, group: tuple[SubtaskId, ...], workers: Sequence[SimulatedProcess]) -> bool:
-        is_done = self.state.finished.issuperset(self.state.together(group))
+        is_done = self.state.finished.issuperset(self.state.with_colocated(group))
         if is_done or not (self.replaces or group not in self._tries):
             return False
         return not any(isinstance(one, WorkerProcess) and one.subtasks == group for one in workers)

@@ -18,7 +18,7 @@ from tests.simulation.world import JOB
 
 
 @dataclass
-class RunningAttempts:
+class RunningAttempt:
     """A JobMaster in a thread of this process. ``ends``: its exit code, once it has ended."""
 
     cluster: Cluster

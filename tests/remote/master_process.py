@@ -82,7 +82,7 @@ class MasterProcess(SimulatedProcess):
         if thread.work and chance < 0.4:
             thread.work.popleft()()
         elif chance < 0.6:
-            self.job._gateway.look()  # type: ignore[attr-defined]
+            self.job._gateway.poll()  # type: ignore[attr-defined]
         else:
             self._turn(self.job)
 
@@ -118,7 +118,7 @@ class MasterProcess(SimulatedProcess):
         inbox = NoWait()
         job._inbox, job._gateway._post, job._releaser._post = inbox, inbox.put, inbox.put
         job._clock = Clock(clock, clock)
-        job._gateway._clock = job._gateway._correspondence._clock = clock
+        job._gateway._clock = job._gateway._mailbox._clock = clock
         self.threads = [LaterThread(), LaterThread()]
         for owner, thread in zip((job._releaser, job._retention), self.threads, strict=True):
             owner._thread.shutdown()
@@ -136,7 +136,7 @@ class MasterProcess(SimulatedProcess):
         if job._outcome is not None:
             self.outcome = job._outcome
             self._close(job)
-            self.master._see_to_the_rest(self.owned, self.outcome)
+            self.master._finish_run(self.owned, self.outcome)
             self.is_over = True
 
     @staticmethod

@@ -54,7 +54,7 @@ class StandbyProcess(WorkerProcess):
             self.cluster.graph.subtasks,
             self._journal.refresh,
             self.cluster.timing,
-            lives=self._lives,
+            is_process_alive=self._lives,
             clock=self.cluster.clock,
         )
 
@@ -64,7 +64,7 @@ class StandbyProcess(WorkerProcess):
         return any(place.host == one.shown_as for one in self.cluster.processes if isinstance(one, WorkerProcess))
 
     def _look(self, standby: Standby) -> None:
-        found = standby._seen()
+        found = standby._poll()
         if isinstance(found, WorkerEnd):
             self.is_over, self.end = True, found
         elif found is not None:

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.storage.layout import deployment_path
 from airflow_provider_ckpt.storage.root import open_root
 from tests.remote.cluster import Cluster
-from tests.remote.hosted import RunningAttempts
+from tests.remote.hosted import RunningAttempt
 from tests.remote.jobs import one_worker
 from tests.remote.master_process import Planner
 from tests.simulation.world import JOB
@@ -37,7 +37,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cluster: Cluster) -> None:
-    first, storage = RunningAttempts(cluster), cluster.world.live
+    first, storage = RunningAttempt(cluster), cluster.world.live
     first.host.start()
     path = f"{deployment_path(JOB, 1)}/{master_name(2)}.json"
     wait_until(lambda: read_outbox(storage, path) is not None, "its first word to the workers")
@@ -51,7 +51,7 @@ def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cl
     outbox = read_outbox(storage, path)
     assert outbox is not None
     assert outbox.left is not None
-    second = RunningAttempts(cluster)
+    second = RunningAttempt(cluster)
     second.host.start()
     wait_until(lambda: second.epoch() == 3, "the next one's claim")
     second.host.abandon()
@@ -59,7 +59,7 @@ def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cl
 
 
 def test_one_that_is_abandoned_before_it_begins_claims_nothing(cluster: Cluster) -> None:
-    hosted = RunningAttempts(cluster)
+    hosted = RunningAttempt(cluster)
     hosted.host.abandon()
     hosted.host.start()
     assert hosted.host.has_ended_within(30)
@@ -67,7 +67,7 @@ def test_one_that_is_abandoned_before_it_begins_claims_nothing(cluster: Cluster)
 
 
 def test_one_that_is_abandoned_while_it_takes_over_runs_nothing(cluster: Cluster) -> None:
-    hosted, made = RunningAttempts(cluster), Master.make
+    hosted, made = RunningAttempt(cluster), Master.make
     threads: list[threading.Thread] = []
 
     def make(master: Master, journal: object) -> object:
@@ -85,7 +85,7 @@ def test_one_that_is_abandoned_while_it_takes_over_runs_nothing(cluster: Cluster
 
 
 def test_one_that_is_abandoned_just_before_its_claim_takes_nothing_from_its_successor(cluster: Cluster) -> None:
-    hosted, admitted = RunningAttempts(cluster), Master._admit
+    hosted, admitted = RunningAttempt(cluster), Master._admit
 
     def admit(master: Master, state: JobState) -> int:
         found = admitted(master, state)

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.job.controller import Controller, JobMetrics
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
 from airflow_provider_ckpt.journal.events import Reconfigured
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.remote.worker import MOST_WAITING
+from airflow_provider_ckpt.remote.worker import MAX_UNREAD
 from tests.remote.jobs import one_worker
 from tests.remote.master_process import MasterProcess
 from tests.remote.worker_bench import MEASURED, OPENED, PLAN, RUNNING, WORLD, WorkerBench
@@ -69,13 +69,13 @@ def test_a_worker_says_how_its_micro_batches_went(bench: WorkerBench) -> None:
 
 def test_a_jobmaster_that_does_not_look_is_told_no_more_of_them_than_it_may_want(bench: WorkerBench) -> None:
     """Measurements beyond the limit are dropped; other reports are not."""
-    for _ in range(MOST_WAITING + 50):
+    for _ in range(MAX_UNREAD + 50):
         bench.worker.post(MEASURED)
     bench.worker.post(rp.SubtaskAtEndOfData(*WORLD))
     bench.clock.now += 1.0
     bench.worker._step(bench.gateway)
     told = bench.master.receive(bench.says.name)[1]
-    assert len(told) == MOST_WAITING + 1
+    assert len(told) == MAX_UNREAD + 1
     assert told[-1] == rp.SubtaskAtEndOfData(*WORLD)
     bench.master.deliver()  # this acknowledges the messages
     assert bench.turn() == []

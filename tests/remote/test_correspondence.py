@@ -118,12 +118,14 @@ def test_an_outbox_is_written_when_it_says_something_new_and_with_each_beat(pair
 
 def test_w26_only_close_looks_count() -> None:
     liveness = HeartbeatMonitor(10.0, 2.0)
-    liveness.see(1, 100.0)
-    liveness.see(1, 108.0)  # this process or the storage was paused, so the gap says nothing about the other process
+    liveness.observe(1, 100.0)
+    liveness.observe(
+        1, 108.0
+    )  # this process or the storage was paused, so the gap says nothing about the other process
     assert liveness.silent == 2.0
     for now in range(109, 117):
         assert not liveness.is_lost
-        liveness.see(1, float(now))
+        liveness.observe(1, float(now))
     assert liveness.is_lost
-    liveness.see(2, 118.0)
+    liveness.observe(2, 118.0)
     assert not liveness.is_lost

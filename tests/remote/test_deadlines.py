@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.storage.root import open_root
 from tests.remote.cluster import Cluster
-from tests.remote.hosted import RunningAttempts
+from tests.remote.hosted import RunningAttempt
 from tests.remote.jobs import endless
 from tests.remote.master_process import Planner
 from tests.simulation.world import JOB
@@ -48,14 +48,14 @@ def look(cluster: Cluster) -> JobState:
 
 
 def test_stop_after_counts_on_under_the_next_jobmaster(cluster: Cluster) -> None:
-    first = RunningAttempts(cluster, stop_after=HOUR / 2)
+    first = RunningAttempt(cluster, stop_after=HOUR / 2)
     first.host.start()
     wait_until(lambda: look(cluster).status is JobStatus.RUNNING, "the job runs")
     since = look(cluster).running_since
     assert since is not None
     first.host.abandon()
     assert first.host.has_ended_within(30)
-    second = RunningAttempts(cluster, stop_after=HOUR / 2)
+    second = RunningAttempt(cluster, stop_after=HOUR / 2)
     later = Clock(wall=lambda: time.time() + HOUR)
     with mock.patch("airflow_provider_ckpt.jobmaster.job_master.Clock", return_value=later):
         second.host.start()

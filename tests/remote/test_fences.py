@@ -163,7 +163,7 @@ def test_a_jobmaster_that_reads_the_logs_before_the_last_word_is_told_it(
 
     def second_comes() -> bool:
         hosted = [one for worker in workers if isinstance(worker, WorkerProcess) and worker._begun
-                  for one in worker.worker._hosting._hosted.values()]  # fmt: skip
+                  for one in worker.worker._slots._running.values()]  # fmt: skip
         if not second and isinstance(master, MasterProcess) and any("Finish" in f"{q}" for q in queued(master)):
             second.append(cluster.add(cluster.master()))
             second[0].run()  # it has claimed the epoch and read the logs
@@ -179,7 +179,7 @@ def test_a_jobmaster_that_reads_the_logs_before_the_last_word_is_told_it(
 def queued(master: MasterProcess) -> list[object]:
     if master.job is None:
         return []
-    queues = master.job._gateway._correspondence._queues  # type: ignore[attr-defined]
+    queues = master.job._gateway._mailbox._queues  # type: ignore[attr-defined]
     return [message for queue in queues.values() for message in queue]
 
 

@@ -80,7 +80,7 @@ def run(storage: Storage, *, restarts: bool, jvm_is_gone: bool = False) -> tuple
         lambda: state,
         lambda: None,
         lambda part, state: part,
-        look_interval=0.01,
+        poll_interval=0.01,
         silence=300.0,
         make_nonce=lambda: "n",
     )
@@ -111,11 +111,11 @@ def test_the_jobmaster_hears_of_the_failure_and_that_another_worker_is_to_come(s
         MASTER,
         DEPLOYMENT,
         heard.append,
-        look_interval=0.01,
+        poll_interval=0.01,
         lost_after=30.0,
-        vacancies=UnassignedSubtasks([V], lambda subtasks: None, 0.0),
+        unassigned=UnassignedSubtasks([V], lambda subtasks: None, 0.0),
         check_fenced=lambda: None,
     )
-    gateway.look()
+    gateway.poll()
     failures = [one for one in heard if isinstance(one, SubtaskFailed)]
     assert {(one.cause, one.driver_is_lost, one.worker_is_lost) for one in failures[:1]} == {("disk full", False, True)}

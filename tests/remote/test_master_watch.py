@@ -43,7 +43,7 @@ class Twin:
         found = []
         for _ in range(int(seconds / 5)):
             self.now += 5.0
-            found.append(watch.look()[0])
+            found.append(watch.poll()[0])
         return found
 
 
@@ -73,7 +73,7 @@ def test_one_that_died_before_it_said_anything_is_followed(twin: Twin) -> None:
 
 def test_one_that_has_left_is_followed_at_once(twin: Twin) -> None:
     twin.says(replace(FIRST, left="its process goes"))
-    assert twin.watch().look()[0] is Owner.NOBODY
+    assert twin.watch().poll()[0] is Owner.NOBODY
 
 
 def test_a_second_twin_is_given_its_own_time(twin: Twin) -> None:
@@ -87,19 +87,19 @@ def test_a_second_twin_is_given_its_own_time(twin: Twin) -> None:
 def test_time_in_which_nobody_looked_is_not_held_against_it(twin: Twin) -> None:
     twin.says(FIRST)
     watch = twin.watch()
-    watch.look()
+    watch.poll()
     twin.now += 600.0
-    assert watch.look()[0] is Owner.TWIN
+    assert watch.poll()[0] is Owner.TWIN
 
 
 def test_another_name_has_the_job(twin: Twin) -> None:
     twin.claims("shop.orders.r1~t2.coordinate")
-    owner, state = twin.watch().look()
+    owner, state = twin.watch().poll()
     assert (owner, state.epoch) == (Owner.OTHER, 3)
 
 
 @pytest.mark.parametrize("status", ["FINISHED", "STOPPED", "FAILED"])
 def test_a_job_that_has_ended_has_no_master(twin: Twin, status: str) -> None:
     twin.journal.write(StatusChanged(JobStatus(status), 5.0))
-    owner, state = twin.watch().look()
+    owner, state = twin.watch().poll()
     assert (owner, state.status) == (Owner.OVER, status)

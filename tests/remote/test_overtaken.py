@@ -71,7 +71,7 @@ class Succession:
         assert master.job is not None
         gateway = master.job._gateway
         assert isinstance(gateway, RemoteGateway)
-        gateway.look()
+        gateway.poll()
 
     def written(self) -> dict[str, bytes]:
         live = self.cluster.world.live

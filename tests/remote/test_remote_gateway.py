@@ -37,7 +37,7 @@ class Unreachable(WrappedStorage):
 class Bench:
     """The JobMaster of epoch 5 in deployment 1. Its workers count as lost after 10 s."""
 
-    def __init__(self, folder: Path, previous_after: float | None = None) -> None:
+    def __init__(self, folder: Path, previous_lost_after: float | None = None) -> None:
         self.storage, self.clock = Unreachable(open_storage(folder)), FakeClock()
         self.heard: list[rp.TaskReport] = []
         self.gateway = RemoteGateway(
@@ -45,10 +45,10 @@ class Bench:
             5,
             1,
             self.heard.append,
-            look_interval=0.5,
+            poll_interval=0.5,
             lost_after=10.0,
-            previous_after=previous_after,
-            vacancies=UnassignedSubtasks([V], lambda subtasks: None, self.clock()),
+            previous_lost_after=previous_lost_after,
+            unassigned=UnassignedSubtasks([V], lambda subtasks: None, self.clock()),
             check_fenced=lambda: None,
             clock=self.clock,
         )
@@ -65,7 +65,7 @@ class Bench:
 
     def look(self, seconds: float = 2.0) -> list[rp.TaskReport]:
         self.clock.now += seconds
-        self.gateway.look()
+        self.gateway.poll()
         heard = self.heard[:]
         self.heard.clear()
         return heard
@@ -119,7 +119,7 @@ def test_a_worker_that_lives_through_many_jobmasters_tells_of_the_last_one_only(
     worker = bench.worker("w")
     for epoch in range(5, 20):
         master = bench.correspondence(f"master-{epoch:04d}")
-        worker.speak_to(epoch)
+        worker.follow_master(epoch)
         master.post(worker.name, cm.FinishSubtask(1, V, FIRST))
         master.deliver()
         assert len(worker.receive(master.name)[1]) == 1
@@ -149,7 +149,7 @@ def test_what_a_worker_runs_that_gives_no_sign_of_life_has_failed_once(bench: Be
 
 def test_workers_of_the_jobmaster_before_have_a_time_of_their_own_for_the_first_sign(tmp_path: Path) -> None:
     """The timeout is Flink's ``execution.batch.job-recovery.previous-worker.recovery.timeout``."""
-    bench = Bench(tmp_path, previous_after=4.0)
+    bench = Bench(tmp_path, previous_lost_after=4.0)
     bench.worker("gone", opened())
     living = bench.worker("living", opened(TWIN))
     bench.look()
@@ -286,7 +286,7 @@ def test_a_last_word_that_an_overtaken_jobmaster_has_buried_leaves_no_subtask_ru
     bench.look()
     worker.leave("it was told to")
     worker.deliver()
-    bench.correspondence("master-0004").bury(worker.name)
+    bench.correspondence("master-0004").delete_outbox(worker.name)
     assert bench.look() == []
     heard = [one for _ in range(7) for one in bench.look()]
     assert [attempt for attempt, _ in causes(heard)] == [FIRST]
@@ -295,7 +295,7 @@ def test_a_last_word_that_an_overtaken_jobmaster_has_buried_leaves_no_subtask_ru
 def test_a_worker_that_was_buried_and_lives_is_heard_again_and_has_not_failed(bench: Bench) -> None:
     worker = bench.worker("w", opened())
     bench.look()
-    bench.correspondence("master-0004").bury(worker.name)
+    bench.correspondence("master-0004").delete_outbox(worker.name)
     assert bench.look() == []
     worker.post("master-0005", rp.SubtaskRunning(1, V, FIRST, 2))
     worker.deliver()

@@ -105,5 +105,5 @@ def test_a_subtask_beside_another_that_no_worker_runs_is_told_by_the_name_of_tha
     master, lines = cluster.master(), list[StatusLine]()
     master.run()
     master.master._status = StatusReporter(lines.append, JOB, None, "/r")
-    master.master._tell_vacant(master.owned, [HOST, GUEST, SubtaskId("b/0")])
+    master.master._report_unassigned(master.owned, [HOST, GUEST, SubtaskId("b/0")])
     assert [line.data["subtasks"] for line in lines] == [[HOST, "b/0"]]

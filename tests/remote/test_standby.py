@@ -69,7 +69,7 @@ class Room:
         self.storage, self.clock = FarStorage(open_storage(folder)), FakeClock()
         self.clock.now = 0.0
         self.state, self.gone = JobState("job"), set[str]()
-        self.is_well = True
+        self.is_healthy = True
         self.then: list[tuple[float, Callable[[], object]]] = []
         DeploymentPrepared(1, 1.0).apply(self.state)
         self._alive: list[Mailbox] = []
@@ -100,8 +100,8 @@ class Room:
             lambda: self.state,
             Timing(0.5, LOST_AFTER),
             only_begun=only_begun,
-            is_well=lambda: self.is_well,
-            lives=lambda place: False if place.host in self.gone else None,
+            is_healthy=lambda: self.is_healthy,
+            is_process_alive=lambda place: False if place.host in self.gone else None,
             clock=self.clock,
             sleep=self._sleep,
         )
@@ -229,7 +229,7 @@ def test_another_jobmaster_does_not(room: Room) -> None:
 def test_one_that_could_run_nothing_takes_nothing(room: Room) -> None:
     """The standby worker's JVM is gone, so the supervisor restarts it."""
     room.worker("x", A)
-    room.then = [(50.0, lambda: setattr(room, "is_well", False)), (50.0, lambda: room.gone.add("x"))]
+    room.then = [(50.0, lambda: setattr(room, "is_healthy", False)), (50.0, lambda: room.gone.add("x"))]
     assert room.standby(A).wait() is WorkerEnd.SPARK_LOST
 
 
@@ -312,7 +312,7 @@ def test_what_is_left_beside_a_subtask_that_has_finished_is_taken_with_that(room
     again = Reconfigured(1, {}, 2.0, GraphChange(WIDER.rescaled({"a": 3}), {"a": 3}, {SubtaskId("a/2"): A}))
     for event in (again, SubtasksAdded((SubtaskId("a/2"),), 3.0)):
         event.apply(room.state)
-    assert room.state.together(found) == (A, GUEST, "a/2")
+    assert room.state.with_colocated(found) == (A, GUEST, "a/2")
 
 
 def begun(room: Room, subtask: SubtaskId, number: int) -> None:

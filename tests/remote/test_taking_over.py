@@ -169,7 +169,7 @@ def test_in_batch_mode_the_workers_of_the_one_before_have_a_time_of_their_own(
     master = comes(cluster)
     assert master.job is not None
     gateway = master.job._gateway
-    gateway.look()  # type: ignore[attr-defined]
+    gateway.poll()  # type: ignore[attr-defined]
     (host,) = gateway._hosts.values()  # type: ignore[attr-defined]
     assert host.liveness.limit == seconds
     assert [event.deployment > 0 for event in cluster.claims()] == [False, True, True]

@@ -36,7 +36,7 @@ def working() -> Callable[[FairSemaphore], Work]:
 
 
 def test_no_more_than_so_many_work_at_once(working: Callable[[FairSemaphore], Work]) -> None:
-    turns = FairSemaphore(2, patience=60.0)
+    turns = FairSemaphore(2, max_turn=60.0)
     first, second = working(turns), working(turns)
     wait_until(lambda: first.begun.is_set() and second.begun.is_set(), "two that work")
     third = working(turns)
@@ -48,7 +48,7 @@ def test_no_more_than_so_many_work_at_once(working: Callable[[FairSemaphore], Wo
 
 
 def test_whoever_comes_next_works_beside_one_that_hangs(working: Callable[[FairSemaphore], Work]) -> None:
-    turns = FairSemaphore(1, patience=0.05)
+    turns = FairSemaphore(1, max_turn=0.05)
     hangs = working(turns)
     wait_until(hangs.begun.is_set, "the one that hangs")
     other = working(turns)
@@ -64,7 +64,7 @@ def test_who_has_waited_longer_than_a_turn_may_take_goes_no_sooner_for_it(
 ) -> None:
     """No work hangs and each turn is short, but many JobMasters wait, as when a triggerer starts."""
     clock = FakeClock()
-    turns = FairSemaphore(1, patience=1.0, clock=clock)
+    turns = FairSemaphore(1, max_turn=1.0, clock=clock)
     first = working(turns)
     wait_until(first.begun.is_set, "the first one")
     second, third = working(turns), working(turns)
@@ -81,7 +81,7 @@ def test_who_has_waited_longer_than_a_turn_may_take_goes_no_sooner_for_it(
 
 
 def test_who_came_first_is_next(working: Callable[[FairSemaphore], Work]) -> None:
-    turns = FairSemaphore(1, patience=60.0)
+    turns = FairSemaphore(1, max_turn=60.0)
     first = working(turns)
     wait_until(first.begun.is_set, "the first one")
     others = []
@@ -96,7 +96,7 @@ def test_who_came_first_is_next(working: Callable[[FairSemaphore], Work]) -> Non
 
 
 def test_a_turn_is_given_back_by_who_fails() -> None:
-    turns = FairSemaphore(1, patience=60.0)
+    turns = FairSemaphore(1, max_turn=60.0)
     for _ in range(3):
         with pytest.raises(ValueError, match="on purpose"), turns:
             raise ValueError("on purpose")

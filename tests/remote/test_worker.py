@@ -279,7 +279,7 @@ def test_who_leaves_before_the_first_has_begun_opens_no_log_of_the_others(tmp_pa
     """The other logs are left to the worker that replaces it."""
     bench = WorkerBench(tmp_path, restarts=False)
     bench.told()
-    hosting, other = bench.worker._hosting, SubtaskId("w/0")
+    hosting, other = bench.worker._slots, SubtaskId("w/0")
     part = hosting._part
     attempts, plans = {**part.attempts, other: AttemptId.first(1, "n0")}, {**part.plans, other: PLAN}
     hosting._part, hosting._not_begun = replace(part, attempts=attempts, plans=plans), [other]

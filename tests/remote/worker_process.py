@@ -74,7 +74,7 @@ class LaterRestarts(Restarts):
     waiting: list[tuple[RestartSubtask, tuple[Task, ...]]]
 
     def begin(self, command: RestartSubtask, before: Iterable[Task]) -> None:
-        self.waiting.append((command, (*self._left.pop(command.subtask, ()), *before)))
+        self.waiting.append((command, (*self._unstopped.pop(command.subtask, ()), *before)))
 
     def carry_out(self, number: int) -> None:
         self._run(*self.waiting.pop(number))
@@ -143,8 +143,8 @@ class WorkerProcess(SimulatedProcess):
             correspondence,
             self._journal.refresh,
             functools.partial(check_owned, self.logs),
-            lambda part, state: part.joined_by(self.storage, state),
-            look_interval=timing.poll,
+            lambda part, state: part.with_added_subtasks(self.storage, state),
+            poll_interval=timing.poll,
             silence=timing.silence,
             make_nonce=lambda: f"{self.name}x{next(self._nonces)}",
             clock=self.cluster.clock,
@@ -159,9 +159,9 @@ class WorkerProcess(SimulatedProcess):
     def _chosen(self, state: JobState) -> tuple[SubtaskId, ...]:
         """Choose subtasks like ``spark.worker_run.chosen``, which needs Spark."""
         if not self.cluster.by_vertex:
-            return state.together(self.subtasks)
+            return state.with_colocated(self.subtasks)
         names = dict.fromkeys(one.vertex for one in self.subtasks)
-        return tuple(one for name in names for one in state.named(name))
+        return tuple(one for name in names for one in state.resolve(name))
 
     def _turn(self) -> None:
         """Do one turn of :meth:`Worker.run`."""

@@ -36,12 +36,12 @@ from airflow_provider_ckpt.task.actions import (
     EndPartition,
     PauseQuery,
     PostReport,
-    ReadWhatIsThere,
+    ReadAvailable,
     RunQuery,
 )
 from airflow_provider_ckpt.task.bounded_reading import BoundedReading
 from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs
-from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from airflow_provider_ckpt.task.machine import ReadProgress, TaskMachine
 from airflow_provider_ckpt.task.publication import Publication
 from tests.simulation import query as q
 from tests.simulation.world import BrokenError, Row, World
@@ -242,9 +242,9 @@ class StreamingRunner(Runner):
 
     # -- the query
 
-    def _seen(self) -> Seen:
+    def _seen(self) -> ReadProgress:
         edges_ended = all(edge.ended for edge in self.inputs.edges.values())
-        return Seen(self.inputs.ended(), edges_ended, self.publication.last_batch())
+        return ReadProgress(self.inputs.ended(), edges_ended, self.publication.last_batch())
 
     def _run_batch(self, random: Random) -> None:
         if not self.query.is_running:
@@ -276,7 +276,7 @@ class StreamingRunner(Runner):
                     self.work.append(self._start)
                 case PauseQuery():
                     self.work.append(self._stand_still)
-                case ReadWhatIsThere():
+                case ReadAvailable():
                     self.work.append(self._run_out)
                 case EndData(mode):
                     self.work.append(functools.partial(self._end, mode))
@@ -296,24 +296,24 @@ class StreamingRunner(Runner):
         self.publication.plan = plan
         self._widen(plan)
         reads = {*self.feeds, *self.sources}
-        self._carry_out(self.machine.planned(reads, runs_out=False, seen=self._seen()))
+        self._carry_out(self.machine.planned(reads, ends_by_itself=False, progress=self._seen()))
 
     def _widen(self, plan: VertexPlan) -> None:
         """Read the plan's new channels. They are read from the start, because nothing of them was read before."""
         new = {key: one for key, one in self._channels(plan).items() if key not in self.channels}
         self.channels |= new
         inputs = {key: self._input(one, 0) for key, one in new.items() if one.edge.uid not in plan.without}
-        self.inputs.read_also(inputs)
+        self.inputs.add_edges(inputs)
 
     def _start(self) -> None:
         self.query.is_running = True
-        if self.machine.reads_what_is_there:
+        if self.machine.reads_available:
             self.work.append(self._run_out)
         self._carry_out(self.machine.started(self._seen()))
 
     def _run_out(self) -> None:
-        if self.query.is_running and self.machine.reads_what_is_there:
-            self._carry_out(self.machine.ran_out())
+        if self.query.is_running and self.machine.reads_available:
+            self._carry_out(self.machine.query_ended())
 
     def _stand_still(self) -> None:
         self.query.is_running = False

@@ -34,4 +34,4 @@ class SplitRunner(BoundedRunner):
         staged = self._staged(number, [row for one in splits for row in self.world.split_rows(self.vertex.uid, one)])
         self.reading.complete(Batch(number, {}, **staged, splits=tuple(splits)), together=self._together)
         if self._together < before:
-            self.reading.reads_fewer(self._together)
+            self.reading.return_surplus(self._together)

@@ -43,7 +43,7 @@ from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.subtasklog.input_gate import TakeSnapshot
 from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.task.actions import Action
-from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from airflow_provider_ckpt.task.machine import ReadProgress, TaskMachine
 from airflow_provider_ckpt.task.publication import Publication
 from tests.simulation.growing import GrowingRunner
 from tests.simulation.hastening import HasteningRunner
@@ -399,8 +399,8 @@ class PublishesBeforeTheBarrier(StreamingRunner):
 class ForgetsTheLastEnd(TaskMachine):
     """A machine that ends when the first of its sources has ended."""
 
-    def _look_for_end(self, seen: Seen) -> list[Action]:
-        return self._end("finish") if seen.ended else super()._look_for_end(seen)
+    def _check_end(self, seen: ReadProgress) -> list[Action]:
+        return self._end("finish") if seen.ended else super()._check_end(seen)
 
 
 class EndsTooEarly(StreamingRunner):

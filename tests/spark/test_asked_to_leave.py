@@ -53,7 +53,7 @@ def test_between_standing_by_and_working(monkeypatch: pytest.MonkeyPatch, is_tak
             left.append("the worker")
 
     def wait(standby: Standby) -> object:
-        return WorkerEnd.ASKED if standby._asked else (A,)
+        return WorkerEnd.ASKED if standby._is_asked_to_leave else (A,)
 
     def run(self: WorkerRun, *given: Any) -> ExitCode:
         handlers[-1].leave()

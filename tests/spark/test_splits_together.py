@@ -30,7 +30,7 @@ def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every job count as short, so that 1, 2, 4, 8, … splits are read together."""
     monkeypatch.setattr(split_reading, "SMALL", 600.0)
     monkeypatch.setattr(split_reading, "SHORT", 600.0)
-    monkeypatch.setattr(split_reading, "_GAINS", 600.0)
+    monkeypatch.setattr(split_reading, "_GAIN_FACTOR", 600.0)
     monkeypatch.setattr(split_stage, "SHORT", 600.0)
 
 
@@ -199,7 +199,7 @@ def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_o
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit of patience is zero: every batch of several splits is cancelled."""
-    monkeypatch.setattr(split_reading, "_GIVEN_UP", 0)
+    monkeypatch.setattr(split_reading, "_ABORT_FACTOR", 0)
     given, asked = splits(12), SplitReader()
     ends(world, job_of(world, given, sleeping(0.3, asked)), given)
     assert set(map(len, entries(world))) == {1}

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_files, "FIRST_LOOK", 0.5)
+    monkeypatch.setattr(read_files, "FIRST_COMPARISON", 0.5)
     monkeypatch.setattr(file_polls, "SETTLED", 1.0)
     monkeypatch.setattr(batch_files, "SETTLED", 1.0)
 

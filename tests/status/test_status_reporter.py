@@ -118,7 +118,7 @@ def test_an_aborted_checkpoint_is_always_shown() -> None:
 def test_a_long_error_is_told_by_its_cause_with_the_whole_of_it_behind() -> None:
     lines: list[dict[str, Any]] = []
     text = 'job j FAILED: Traceback (most recent call last):\n  File "/a.py", line 3, in g\n    y\nKeyError: 1\n'
-    StatusReporter(lambda told: lines.append(told.to_json()), "j", None, "/r").say(
+    StatusReporter(lambda told: lines.append(told.to_json()), "j", None, "/r").report(
         LineKind.FAILED, text, terminal=False
     )
     assert (lines[0]["message"], lines[0]["traceback"]) == ("KeyError: 1 (/a.py:3). Job j FAILED", text)

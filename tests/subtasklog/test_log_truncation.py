@@ -73,7 +73,7 @@ def test_r7_what_is_not_released_stays_with_who_is_not_told(
     writer: SubtaskLog, storage: Storage, far: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader notices by itself that the head has moved, and keeps the entries that it still needs."""
-    monkeypatch.setattr(writer, "_ask_at", 1)
+    monkeypatch.setattr(writer, "_check_head_at", 1)
     log: LogReader = TailingLogReader(storage, "log") if far else writer
     last = idle(writer, 20)
     assert batch_ids(log) == [0, 1, 2, 3, 4, 5]

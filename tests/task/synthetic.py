@@ -222,7 +222,7 @@ class Replacements(Restarts):
 
     def replaced(self, task: Task, epoch: int) -> None:
         """Announce that ``task`` takes the place of a running one. May be called from any thread."""
-        self._made[task.subtask] = task
+        self._created[task.subtask] = task
         self._post(SubtaskOpened(epoch, task.subtask, task.attempt))
 
 

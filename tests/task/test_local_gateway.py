@@ -99,7 +99,7 @@ class Made(Restarts):
 
     def __init__(self, task: Task) -> None:
         super().__init__(Making([]), queue.Queue[Report]().put, lambda: "n")
-        self._made[task.subtask] = task
+        self._created[task.subtask] = task
 
 
 @pytest.mark.parametrize("attempt", [A, B.next("c"), AttemptId(2, 1, "x")], ids=str)

@@ -22,10 +22,10 @@ from airflow_provider_ckpt.task.actions import (
     EndPartition,
     PauseQuery,
     PostReport,
-    ReadWhatIsThere,
+    ReadAvailable,
     RunQuery,
 )
-from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from airflow_provider_ckpt.task.machine import ReadProgress, TaskMachine
 from airflow_provider_ckpt.task.phase import TaskPhase
 
 BOTH = {"history", "live"}
@@ -34,17 +34,17 @@ FIRST = VertexPlan(0, ())
 TASK = TaskId(1, SubtaskId("v/0"), AttemptId.first(1, "a"))
 
 
-def seen(*ended: str, inputs_ended: bool = True, batch_id: int = 3) -> Seen:
-    return Seen(frozenset(ended), inputs_ended, batch_id)
+def seen(*ended: str, inputs_ended: bool = True, batch_id: int = 3) -> ReadProgress:
+    return ReadProgress(frozenset(ended), inputs_ended, batch_id)
 
 
 def mixed() -> TaskMachine:
     return TaskMachine(TASK, {"history"})
 
 
-def run(machine: TaskMachine, reads: set[str] = BOTH, now: Seen | None = None) -> TaskMachine:
+def run(machine: TaskMachine, reads: set[str] = BOTH, now: ReadProgress | None = None) -> TaskMachine:
     machine.deploy(FIRST, None)
-    machine.planned(reads, runs_out=False, seen=now or seen())
+    machine.planned(reads, ends_by_itself=False, progress=now or seen())
     machine.started(now or seen())
     return machine
 
@@ -56,12 +56,12 @@ def told(actions: list[Action]) -> list[Report]:
 def test_from_its_deployment_to_its_end() -> None:
     task = mixed()
     assert task.deploy(FIRST, None) == [BuildQuery(FIRST)]
-    assert task.planned(BOTH, runs_out=False, seen=seen()) == [RunQuery()]
+    assert task.planned(BOTH, ends_by_itself=False, progress=seen()) == [RunQuery()]
     assert told(task.started(seen())) == [SubtaskRunning(*TASK, plan=0)]
     assert task.advance(seen("history")) == [AnnounceEnd("history", 3)]
-    assert task.drain(seen("history")) == [ReadWhatIsThere()]
+    assert task.drain(seen("history")) == [ReadAvailable()]
     assert task.advance(seen("history")) == []
-    assert task.ran_out() == [EndData("drain")]
+    assert task.query_ended() == [EndData("drain")]
     assert told(task.data_ended()) == [SubtaskAtEndOfData(*TASK)]
     assert task.finish() == [EndPartition()]
     assert told(task.partition_ended()) == [SubtaskDone(*TASK)]
@@ -92,7 +92,10 @@ def test_an_end_is_announced_once_and_again_after_a_resume_if_it_was_not_dropped
     assert task.pause(DropSource("a")) == [PauseQuery()]
     task.paused_at(3)
     task.resume(VertexPlan(1, ("a",)))
-    assert task.planned({"a", "b", "live"}, runs_out=False, seen=seen("b")) == [AnnounceEnd("b", 3), RunQuery()]
+    assert task.planned({"a", "b", "live"}, ends_by_itself=False, progress=seen("b")) == [
+        AnnounceEnd("b", 3),
+        RunQuery(),
+    ]
 
 
 def test_a_pause_and_a_resume() -> None:
@@ -101,7 +104,7 @@ def test_a_pause_and_a_resume() -> None:
     assert task.phase is TaskPhase.PAUSING
     assert told(task.paused_at(4)) == [SubtaskPaused(*TASK, DROP, 4)]
     assert task.resume(VertexPlan(1, ("history",))) == [BuildQuery(VertexPlan(1, ("history",)))]
-    assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [RunQuery()]
+    assert task.planned(BOTH, ends_by_itself=False, progress=seen("history")) == [RunQuery()]
     assert told(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
 
 
@@ -112,7 +115,7 @@ def test_what_ends_while_it_comes_to_stand_still_is_looked_at_after_the_resume()
     task.paused_at(3)
     assert task.advance(seen("a", "b")) == []
     task.resume(VertexPlan(1, ("a",)))
-    assert task.planned({"a", "b"}, runs_out=False, seen=seen("b")) == [EndData("finish")]
+    assert task.planned({"a", "b"}, ends_by_itself=False, progress=seen("b")) == [EndData("finish")]
 
 
 @pytest.mark.parametrize("when", ["building", "starting"])
@@ -121,9 +124,9 @@ def test_a_pause_that_comes_while_the_query_starts_is_kept(when: str) -> None:
     task.deploy(FIRST, None)
     if when == "building":
         assert task.pause(DROP) == []
-        assert task.planned(BOTH, runs_out=False, seen=seen()) == [PauseQuery()]
+        assert task.planned(BOTH, ends_by_itself=False, progress=seen()) == [PauseQuery()]
     else:
-        task.planned(BOTH, runs_out=False, seen=seen())
+        task.planned(BOTH, ends_by_itself=False, progress=seen())
         assert task.pause(DROP) == []
         assert task.started(seen()) == [PauseQuery()]
 
@@ -140,35 +143,35 @@ def test_a_query_that_runs_out_waits_for_the_ends_of_its_inputs() -> None:
     task = TaskMachine(TASK, {"edge"})
     task.deploy(FIRST, None)
     early = seen(inputs_ended=False)
-    assert told(task.planned({"edge", "jdbc"}, runs_out=True, seen=early)) == [SubtaskRunning(*TASK, plan=0)]
+    assert told(task.planned({"edge", "jdbc"}, ends_by_itself=True, progress=early)) == [SubtaskRunning(*TASK, plan=0)]
     assert task.phase is TaskPhase.WAITING
     assert task.advance(early) == []
     assert task.advance(seen("edge")) == [RunQuery(), AnnounceEnd("edge", 3)]
     assert task.started(seen("edge")) == []
-    assert task.ran_out() == [EndData("finish")]
+    assert task.query_ended() == [EndData("finish")]
 
 
 def test_a_drain_does_not_cut_a_bounded_source_that_ends_by_itself() -> None:
     task = TaskMachine(TASK, {"edge"})
     task.deploy(FIRST, None)
-    task.planned({"edge", "jdbc"}, runs_out=True, seen=seen("edge"))
+    task.planned({"edge", "jdbc"}, ends_by_itself=True, progress=seen("edge"))
     task.started(seen("edge"))
     assert task.drain(seen("edge")) == []
-    assert task.ran_out() == [EndData("finish")]
+    assert task.query_ended() == [EndData("finish")]
 
 
 def test_a_query_that_runs_out_before_it_is_said_to_run_has_run_out() -> None:
     task = TaskMachine(TASK, ())
     task.deploy(FIRST, None)
-    task.planned({"jdbc"}, runs_out=True, seen=seen())
-    assert task.ran_out() == [EndData("finish")]
+    task.planned({"jdbc"}, ends_by_itself=True, progress=seen())
+    assert task.query_ended() == [EndData("finish")]
     assert task.started(seen()) == []
 
 
 def test_a_drain_waits_for_what_ends_by_itself() -> None:
     task = run(mixed())
     assert task.drain(seen()) == []
-    assert task.advance(seen("history")) == [ReadWhatIsThere()]
+    assert task.advance(seen("history")) == [ReadAvailable()]
 
 
 def test_a_drain_at_once_ends_live_sources_where_they_stand() -> None:
@@ -179,30 +182,30 @@ def test_a_drain_at_once_ends_live_sources_where_they_stand() -> None:
 
 def test_a_drain_at_once_ends_a_drain_that_reads_what_is_there() -> None:
     task = run(mixed(), now=seen("history"))
-    assert task.drain(seen("history")) == [ReadWhatIsThere()]
+    assert task.drain(seen("history")) == [ReadAvailable()]
     assert task.drain(seen("history"), at_once=True) == [EndData("drain")]
-    assert task.ran_out() == []
+    assert task.query_ended() == []
 
 
 def test_a_query_that_stood_still_in_a_drain_reads_what_is_there_when_it_resumes() -> None:
     task = run(mixed(), now=seen("history"))
-    assert task.drain(seen("history")) == [ReadWhatIsThere()]
+    assert task.drain(seen("history")) == [ReadAvailable()]
     task.pause(DROP)
     task.paused_at(3)
     task.resume(VertexPlan(1, ("history",)))
-    before = task.reads_what_is_there
-    assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [RunQuery()]
-    assert (before, task.reads_what_is_there) == (False, True)
+    before = task.reads_available
+    assert task.planned(BOTH, ends_by_itself=False, progress=seen("history")) == [RunQuery()]
+    assert (before, task.reads_available) == (False, True)
     assert told(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
-    assert task.ran_out() == [EndData("drain")]
+    assert task.query_ended() == [EndData("drain")]
 
 
 def test_a_drain_that_comes_while_the_query_starts_is_carried_out_when_it_runs() -> None:
     task = mixed()
     task.deploy(FIRST, None)
-    assert task.planned(BOTH, runs_out=False, seen=seen("history"))[-1:] == [RunQuery()]
+    assert task.planned(BOTH, ends_by_itself=False, progress=seen("history"))[-1:] == [RunQuery()]
     assert task.drain(seen("history")) == []
-    assert task.started(seen("history"))[-1:] == [ReadWhatIsThere()]
+    assert task.started(seen("history"))[-1:] == [ReadAvailable()]
 
 
 def test_a_drain_while_it_stands_still_is_carried_out_after_the_resume() -> None:
@@ -211,13 +214,13 @@ def test_a_drain_while_it_stands_still_is_carried_out_after_the_resume() -> None
     task.paused_at(3)
     assert task.drain(seen("history")) == []
     task.resume(VertexPlan(1, ("history",)))
-    assert task.planned(BOTH, runs_out=False, seen=seen("history")) == [RunQuery()]
-    assert task.ran_out() == [EndData("drain")]
+    assert task.planned(BOTH, ends_by_itself=False, progress=seen("history")) == [RunQuery()]
+    assert task.query_ended() == [EndData("drain")]
 
 
 def test_what_does_not_fit_the_phase_asks_for_nothing() -> None:
     task = mixed()
-    assert task.finish() == task.pause(DROP) == task.paused_at(1) == task.data_ended() == task.ran_out() == []
+    assert task.finish() == task.pause(DROP) == task.paused_at(1) == task.data_ended() == task.query_ended() == []
     assert task.resume(VertexPlan(1, ())) == task.started(seen()) == task.advance(seen("history", "live")) == []
     task.deploy(FIRST, None)
     assert task.deploy(FIRST, None) == []

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_ckpt.model.file_status import ChangedFile, FileStatus
 from airflow_provider_ckpt.task import read_files
-from airflow_provider_ckpt.task.read_files import FIRST_LOOK, LAST_LOOK, TOGETHER, YOUNG, ReadFiles
+from airflow_provider_ckpt.task.read_files import FIRST_COMPARISON, LAST_COMPARISON, MOST_COMPARED, YOUNG, ReadFiles
 
 WALL = 1_000_000.0
 NOW = int(WALL * 1000)
@@ -56,10 +56,10 @@ def test_a_file_of_an_earlier_driver_is_compared_by_its_time() -> None:
 
 def test_only_young_files_are_compared_while_the_query_runs() -> None:
     files = read(of("young", 1), of("old", 1, OLD))
-    assert not files.is_due(FIRST_LOOK - 0.1)
-    assert files.settles_at(["live"]) == FIRST_LOOK
+    assert not files.is_due(FIRST_COMPARISON - 0.1)
+    assert files.settles_at(["live"]) == FIRST_COMPARISON
     assert files.settles_at(["history"]) == 0.0
-    assert files.due(FIRST_LOOK) == {"live": ["file:/in/young"]}
+    assert files.due(FIRST_COMPARISON) == {"live": ["file:/in/young"]}
     assert files.settles_at(["live"]) == 0.0
     assert files.changed("live", [of("old", 2, OLD)]), "at the end all are"
 
@@ -67,24 +67,24 @@ def test_only_young_files_are_compared_while_the_query_runs() -> None:
 def test_the_pauses_between_comparisons_grow_and_end() -> None:
     files = read(of("a", 1))
     looks = [now for now in range(1000) if files.due(float(now))]
-    assert looks[0] == FIRST_LOOK
+    assert looks[0] == FIRST_COMPARISON
     assert looks == [3, 9, 21, 45, 93]
-    assert 48 <= LAST_LOOK < 96
+    assert 48 <= LAST_COMPARISON < 96
 
 
 def test_a_folder_of_many_young_files_is_compared_in_portions() -> None:
-    files = read(*(of(f"{number}", 1) for number in range(2 * TOGETHER + 1)))
-    found = [len(files.due(FIRST_LOOK).get("live", [])) for _ in range(4)]
-    assert found == [TOGETHER, TOGETHER, 1, 0]
+    files = read(*(of(f"{number}", 1) for number in range(2 * MOST_COMPARED + 1)))
+    found = [len(files.due(FIRST_COMPARISON).get("live", [])) for _ in range(4)]
+    assert found == [MOST_COMPARED, MOST_COMPARED, 1, 0]
 
 
 def test_of_very_many_young_files_some_are_compared_at_the_end_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_files, "MOST_WATCHED", 2)
     files = read(*(of(f"{number}", 1) for number in range(3)))
-    assert files.is_due(FIRST_LOOK)
-    assert files.due(FIRST_LOOK) == {"live": ["file:/in/0", "file:/in/1"]}
-    assert not files.is_due(FIRST_LOOK)
-    assert files.is_due(3 * FIRST_LOOK)
+    assert files.is_due(FIRST_COMPARISON)
+    assert files.due(FIRST_COMPARISON) == {"live": ["file:/in/0", "file:/in/1"]}
+    assert not files.is_due(FIRST_COMPARISON)
+    assert files.is_due(3 * FIRST_COMPARISON)
     assert [one.path for one in files.changed("live", [of("2", 2)])] == ["/in/2"]
 
 

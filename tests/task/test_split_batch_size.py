@@ -101,6 +101,6 @@ def test_what_is_read_at_once_is_a_few_seconds_of_work(seed: int) -> None:
 def test_they_are_given_up_when_they_take_three_times_as_long_as_they_were_to() -> None:
     size = SplitBatchSize(64)
     size.took(1, 0.1)
-    assert size.patience == 9.0
+    assert size.abort_after == 9.0
     size.took(1, 6.0)
-    assert size.patience == pytest.approx(3 * 1.5 * 3.05)
+    assert size.abort_after == pytest.approx(3 * 1.5 * 3.05)

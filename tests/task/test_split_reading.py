@@ -133,7 +133,7 @@ def test_what_was_handed_out_for_more_is_given_back_and_may_come_once_more(subta
     names = [f"s{number}" for number in range(12)]
     subtask.reading.assign(names, is_last=False)
     reading = subtask.begin()
-    reading.reads_fewer(2)
+    reading.return_surplus(2)
     assert subtask.told[1:] == [(SplitsReturned, tuple(names[8:]))]
     assert reading.next(64) == tuple(names[:8])
     reading.assign(names[6:10], is_last=True)
@@ -143,5 +143,5 @@ def test_what_was_handed_out_for_more_is_given_back_and_may_come_once_more(subta
 def test_that_fewer_are_read_is_said_though_nothing_is_to_be_given_back(subtask: Subtask) -> None:
     """Otherwise the JobMaster would keep assigning more splits than the task reads."""
     reading = subtask.begin()
-    reading.reads_fewer(1)
+    reading.return_surplus(1)
     assert subtask.told[1:] == [(SplitsReturned, ())]

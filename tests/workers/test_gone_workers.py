@@ -33,9 +33,9 @@ class Here:
             2,
             1,
             self.heard.append,
-            look_interval=1.0,
+            poll_interval=1.0,
             lost_after=LOST_AFTER,
-            vacancies=UnassignedSubtasks([A], self.waiting.append, self.now),
+            unassigned=UnassignedSubtasks([A], self.waiting.append, self.now),
             check_fenced=lambda: None,
             clock=lambda: self.now,
         )
@@ -55,7 +55,7 @@ class Here:
     def look(self, seconds: float = 1.0) -> None:
         for _ in range(int(seconds)):
             self.now += 1.0
-            self.gateway.look()
+            self.gateway.poll()
             self.gateway.poll_changes()
 
     def known(self) -> list[str]:

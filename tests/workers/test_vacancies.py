@@ -7,7 +7,7 @@ from airflow_provider_ckpt.remote.unassigned_subtasks import (
     AGAIN_AFTER,
     FIRST_AFTER,
     UnassignedSubtasks,
-    told_of_vacant,
+    vacancy_message,
 )
 
 A, B = map(SubtaskId, ("a/0", "b/0"))
@@ -23,7 +23,7 @@ class ReportedReleases(list[list[SubtaskId]]):
     def at(self, now: float) -> list[list[SubtaskId]]:
         """Return the vacancies that are reported at ``now``."""
         self.clear()
-        self.vacancies.look(now)
+        self.vacancies.check(now)
         return list(self)
 
 
@@ -32,17 +32,17 @@ def test_who_has_no_worker_is_told_once_and_seldom_again() -> None:
     assert told.at(FIRST_AFTER - 1) == []
     assert told.at(FIRST_AFTER) == [[A, B]]
     assert told.at(FIRST_AFTER + 1) == []
-    told.vacancies.taken(A, FIRST)
+    told.vacancies.assign(A, FIRST)
     assert told.at(FIRST_AFTER + AGAIN_AFTER) == [[B]]
-    told.vacancies.taken(B, FIRST)
+    told.vacancies.assign(B, FIRST)
     assert told.at(FIRST_AFTER + 2 * AGAIN_AFTER) == []
 
 
 def test_another_one_that_is_left_is_told_at_once_with_those_before() -> None:
     told = ReportedReleases()
-    told.vacancies.taken(A, FIRST)
+    told.vacancies.assign(A, FIRST)
     assert told.at(FIRST_AFTER) == [[B]]
-    told.vacancies.left(A, FIRST, 20.0)
+    told.vacancies.unassign(A, FIRST, 20.0)
     assert told.at(20.0 + FIRST_AFTER - 1) == []
     assert told.at(20.0 + FIRST_AFTER) == [[A, B]]
 
@@ -50,19 +50,19 @@ def test_another_one_that_is_left_is_told_at_once_with_those_before() -> None:
 def test_one_that_leaves_after_its_successor_has_come_leaves_nothing_vacant() -> None:
     told = ReportedReleases()
     for subtask in (A, B):
-        told.vacancies.taken(subtask, FIRST)
-    told.vacancies.taken(A, SECOND)
-    told.vacancies.left(A, FIRST, 1.0)
-    told.vacancies.taken(A, FIRST)  # it has woken up, and repeats its report
-    told.vacancies.left(A, FIRST, 2.0)
+        told.vacancies.assign(subtask, FIRST)
+    told.vacancies.assign(A, SECOND)
+    told.vacancies.unassign(A, FIRST, 1.0)
+    told.vacancies.assign(A, FIRST)  # it has woken up, and repeats its report
+    told.vacancies.unassign(A, FIRST, 2.0)
     assert told.at(1000.0) == []
-    told.vacancies.left(A, SECOND, 1000.0)
+    told.vacancies.unassign(A, SECOND, 1000.0)
     assert told.at(1000.0 + FIRST_AFTER) == [[A]]
 
 
 def test_what_is_told_says_what_is_missing_and_when_the_run_ends() -> None:
-    told = told_of_vacant([A, B], 600.0, is_batch=False, worker="ckpt worker j.py:job --root /r")
+    told = vacancy_message([A, B], 600.0, is_batch=False, worker="ckpt worker j.py:job --root /r")
     assert told.startswith("no worker runs a/0, b/0 (start its task in Airflow, or `ckpt worker j.py:job --root /r`)")
     assert told.endswith("the run ends if none has begun after 600 s, the checkpoint timeout")
-    in_batch = told_of_vacant([A], 600.0, is_batch=True, worker="ckpt worker")
+    in_batch = vacancy_message([A], 600.0, is_batch=True, worker="ckpt worker")
     assert "after 600 s in which no other subtask runs, the checkpoint" in in_batch

@@ -103,7 +103,7 @@ def told_to_leave(world: World, master: Member, worker: Member) -> Member:
     """
     worker.terminate()
     assert worker.wait(PATIENCE) == 1
-    assert "asked to leave" in worker.lines("stopped")[-1]["message"], worker.tail()
+    assert "asked to stop" in worker.lines("stopped")[-1]["message"], worker.tail()
     assert "live/0" in master.wait_for("subtask_restarting")["message"]
     assert "live/0" in master.wait_for("waiting")["message"]
     return world.worker("live")

@@ -150,8 +150,8 @@ def _remember(history: dict[int, Any], number: int, value: Any, needed: Collecti
         needed: Numbers that are not dropped, because the next release begins after them, however late it comes.
     """
     history[number] = value
-    if len(history) > HISTORY and (spare := [known for known in history if known not in needed]):
-        del history[min(spare)]
+    if len(history) > HISTORY and (droppable := [remembered for remembered in history if remembered not in needed]):
+        del history[min(droppable)]
 
 
 def _remember_release(state: Checkpoints, release: CheckpointReleased) -> None:
@@ -161,9 +161,11 @@ def _remember_release(state: Checkpoints, release: CheckpointReleased) -> None:
     yet.
     """
     number = release.checkpoint
-    before = state.releases.get(number)
-    sinks = release.sinks if before is None else {**before.sinks, **release.sinks}
-    with_rows = {known for known, one in state.releases.items() if one.shows_something}
+    earlier = state.releases.get(number)
+    sinks = release.sinks if earlier is None else {**earlier.sinks, **release.sinks}
+    with_rows = {
+        remembered_number for remembered_number, remembered in state.releases.items() if remembered.shows_something
+    }
     needed = {state.last_released, number}
     if len(with_rows) < HISTORY - len(needed):
         needed |= with_rows

@@ -36,7 +36,7 @@ class DeletionBegun(JournalEvent):
         state.status, state.cause = JobStatus.DELETING, None
 
 
-_STAYS = (
+_KEPT_FIELDS = (
     *("job_id", "epoch", "attempt", "last_triggered", "last_completed", "completed_count", "aborted_count"),
     *("last_released", "releases", "deletion", "damage", "position"),
 )
@@ -55,8 +55,8 @@ class JobDeleted(JournalEvent):
     at: Instant
 
     def apply(self, state: Deletion) -> None:
-        left = type(state)(**{name: getattr(state, name) for name in _STAYS})
-        if left.deletion is not None:
-            left.deletion = replace(left.deletion, attempts=())
-        left.status = JobStatus.DELETED
-        state.__dict__.update(left.__dict__)
+        remaining = type(state)(**{name: getattr(state, name) for name in _KEPT_FIELDS})
+        if remaining.deletion is not None:
+            remaining.deletion = replace(remaining.deletion, attempts=())
+        remaining.status = JobStatus.DELETED
+        state.__dict__.update(remaining.__dict__)

@@ -9,8 +9,8 @@ from airflow_provider_ckpt.journal.kinds.checkpoints import Checkpoints
 from airflow_provider_ckpt.journal.kinds.deletion import Deletion
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reconciled
-from airflow_provider_ckpt.journal.kinds.requests import forget_answered, take_again
-from airflow_provider_ckpt.journal.kinds.splits import forget_assigned, give_up_splits, rewind_splits
+from airflow_provider_ckpt.journal.kinds.requests import forget_answered, requeue_taken
+from airflow_provider_ckpt.journal.kinds.splits import drop_splits, release_assigned, rewind_splits
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import SubtaskId
@@ -73,11 +73,11 @@ class EpochClaimed(JournalEvent):
         state.driver_since = (state.driver_since or self.upgrades) if self.upgrades else 0
         state.deployment = self.deployment
         if self.deployment:
-            take_again(state)
+            requeue_taken(state)
         else:
             state.prepared_by = state.running_since = None
             state.taken.clear()  # their authors learn that the driver was overtaken
-            forget_assigned(state)
+            release_assigned(state)
             if not self.upgrades:  # an upgraded driver must not take a request again that it has answered
                 forget_answered(state)
         resumes = self.deployment and state.running_since is not None  # the workers continue to publish
@@ -118,7 +118,7 @@ class PlanRecorded(JournalEvent):
             for uid in after - before:
                 state.introduced[uid] = (state.epoch, state.last_completed)
             for uid in before - after:
-                _give_up(state, uid)
+                _drop_operator(state, uid)
         state.plan = self
 
 
@@ -151,7 +151,7 @@ class SubtasksAdded(JournalEvent):
 
     def apply(self, state: Epochs) -> None:
         if state.plan is not None:
-            waiting = tuple(one for one in state.plan.waiting if one not in self.subtasks)
+            waiting = tuple(subtask for subtask in state.plan.waiting if subtask not in self.subtasks)
             state.plan = replace(state.plan, waiting=waiting)
 
 
@@ -173,8 +173,8 @@ class Restored(JournalEvent):
 
     def apply(self, state: Epochs) -> None:
         # A checkpoint that is no longer remembered ends no source here, because the subtasks' logs decide (R11).
-        done = None if self.anew else state.checkpoints.get(self.checkpoint)
-        snapshots = done.subtasks if done else {}
+        checkpoint = None if self.anew else state.checkpoints.get(self.checkpoint)
+        snapshots = checkpoint.subtasks if checkpoint else {}
         state.ended = {}
         for subtask, snapshot in snapshots.items():
             batch = -1 if snapshot.batch_id is None else snapshot.batch_id
@@ -190,11 +190,11 @@ class Restored(JournalEvent):
         state.restored, state.restored_epoch = self.checkpoint, state.epoch
 
 
-def _give_up(state: Epochs, uid: str) -> None:
+def _drop_operator(state: Epochs, uid: str) -> None:
     """Drop all decisions about an operator. An operator that comes back under its uid is a new one."""
     state.abandoned.add(uid)
     state.frozen.pop(uid, None)
-    give_up_splits(state, uid)
+    drop_splits(state, uid)
     for uids in (*state.ended.values(), *state.dropped.values()):
         uids.pop(uid, None)
     state.ended.pop(uid, None)

@@ -58,10 +58,10 @@ class JobReconciled(JournalEvent):
 
     def apply(self, state: Reconciled) -> None:
         state.reconciled = self
-        for one in self.reset:
-            state.end_of_data.discard(one.subtask)
-            state.finished.discard(one.subtask)
-            source = one.subtask.vertex
+        for reset in self.reset:
+            state.end_of_data.discard(reset.subtask)
+            state.finished.discard(reset.subtask)
+            source = reset.subtask.vertex
             state.ended.pop(source, None)
-            if one.splits is not None:
-                state.splits_done[source] = difference(state.splits_done.get(source, ()), one.splits)
+            if reset.splits is not None:
+                state.splits_done[source] = difference(state.splits_done.get(source, ()), reset.splits)

@@ -134,10 +134,10 @@ class ReconfigurationEnded(JournalEvent):
 _DECIDED = RequestOutcome(RequestResult.ACCEPTED, "decided; every attempt from then on goes by it")
 
 
-def _remember(state: Reconfigurations, told: ReconfigurationEnded) -> None:
+def _remember(state: Reconfigurations, reconfiguration: ReconfigurationEnded) -> None:
     """Remember a reconfiguration, and replace the earlier record of the same number."""
-    others = [reconfiguration for reconfiguration in state.reconfigurations if reconfiguration.number != told.number]
-    state.reconfigurations = [*others, told][-REMEMBERED:]
+    others = [earlier for earlier in state.reconfigurations if earlier.number != reconfiguration.number]
+    state.reconfigurations = [*others, reconfiguration][-REMEMBERED:]
 
 
 def _state_partitions(settings: Settings, uid: str) -> int | None:

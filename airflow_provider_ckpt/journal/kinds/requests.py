@@ -23,7 +23,7 @@ class AnsweredRequests(StatePart):
     until a driver takes the job over or the job ends (W4)."""
     taken: set[str] = field(default_factory=set, metadata=OMIT_EMPTY)
     """Requests in ``answered`` that a JobMaster of the deployment has taken and not answered for good."""
-    taken_again: set[str] = field(default_factory=set, compare=False, metadata=UNRECORDED)
+    retaken: set[str] = field(default_factory=set, compare=False, metadata=UNRECORDED)
     """Requests that the previous JobMaster had taken."""
 
 
@@ -53,11 +53,11 @@ class RequestAnswered(JournalEvent):
             state.draining = True
 
 
-def take_again(state: AnsweredRequests) -> None:
+def requeue_taken(state: AnsweredRequests) -> None:
     """Let the next JobMaster of the deployment take the requests that its predecessor had taken, because that one is
     gone (W20)."""
     state.answered -= state.taken
-    state.taken_again = set(state.taken)
+    state.retaken = set(state.taken)
     state.taken.clear()
 
 

@@ -33,10 +33,10 @@ class SplitsAssigned(JournalEvent):
     at: Instant
 
     def apply(self, state: Splits) -> None:
-        of_source = state.splits_assigned.setdefault(self.source, {})
-        for subtask, splits in of_source.items():
-            of_source[subtask] = difference(splits, self.splits)  # another subtask has returned them, or had none
-        of_source[self.subtask] = union(of_source.get(self.subtask, ()), self.splits)
+        assigned = state.splits_assigned.setdefault(self.source, {})
+        for subtask, splits in assigned.items():
+            assigned[subtask] = difference(splits, self.splits)  # another subtask has returned them, or had none
+        assigned[self.subtask] = union(assigned.get(self.subtask, ()), self.splits)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
     return covered
 
 
-def forget_assigned(state: Splits) -> None:
+def release_assigned(state: Splits) -> None:
     """Take back all assigned splits, because another driver has taken the job over."""
     state.splits_assigned.clear()
 
@@ -97,11 +97,11 @@ def forget_assigned(state: Splits) -> None:
 def rewind_splits(state: Splits, checkpoint: int) -> None:
     """Keep as done only the splits that ``checkpoint`` covers; none for 0."""
     for source in {*state.splits_done, *state.splits_covered}:
-        of_source = state.splits_covered.get(source, {})
-        state.splits_covered[source] = {one: splits for one, splits in of_source.items() if one <= checkpoint}
+        covered = state.splits_covered.get(source, {})
+        state.splits_covered[source] = {number: splits for number, splits in covered.items() if number <= checkpoint}
         state.splits_done[source] = covered_splits(state, source, checkpoint)
 
 
-def give_up_splits(state: Splits, source: str) -> None:
+def drop_splits(state: Splits, source: str) -> None:
     for part in (state.splits_assigned, state.splits_done, state.splits_covered):
         part.pop(source, None)

@@ -64,7 +64,7 @@ class Outputs:
         partition: PartitionTarget | None,
         scratch: str,
         *,
-        wait: Callable[[str, Callable[[], bool]], SinkWait] = SinkWait.none,
+        wait: Callable[[str, Callable[[], bool]], SinkWait] = SinkWait.single_try,
         is_stateful: bool = False,
         sources: SourceContent | None = None,
         quarantines: Mapping[str, str] | None = None,

@@ -10,7 +10,7 @@ CONSUMERS = (
     Mutant(
         "edge-shown-what-was-before",
         "R7",
-        "EdgeLog._as_given",
+        "EdgeLog._without_old_files",
         "    return replace(record, files=())",
         "    return record",
         ("tests/subtasklog/test_edge_log.py",),

@@ -20,7 +20,7 @@ JOURNAL = (
     Mutant(
         "claims-compacted-away",
         "R3",
-        "_takes_over",
+        "_is_claim",
         '    return any(event["type"] == EpochClaimed.__name__ for event in entry.body["events"])',
         "    return False",
         _JOURNAL,
@@ -102,7 +102,7 @@ JOURNAL = (
         "broken-journal-looks-sound",
         "R8",
         "Journal.check_fenced",
-        "    self._refuse()\n    if self._log.is_overtaken():",
+        "    self._check_writable()\n    if self._log.is_overtaken():",
         "    if self._log.is_overtaken():",
         _JOURNAL,
         "the fence check reports no problem after a failed write",
@@ -209,7 +209,7 @@ JOURNAL = (
     Mutant(
         "request-of-another-epoch",
         "R22",
-        "pending_requests.mine",
+        "pending_requests.current",
         "if request is not None and first <= request.epoch <= epoch]",
         "if request is not None]",
         ("tests/journal/test_requests.py",),
@@ -236,7 +236,7 @@ JOURNAL = (
     Mutant(
         "request-of-any-number",
         "R22",
-        "_understood",
+        "_parse_request",
         "        problem = request.value_problem()\n",
         "        problem = None\n",
         ("tests/journal/test_foreign_requests.py",),
@@ -254,7 +254,7 @@ JOURNAL = (
     Mutant(
         "windows-await-a-live-row-that-has-come",
         "-",
-        "open_windows:_awaited",
+        "open_windows:_awaited_inputs",
         "newest <= dropped.get(uid, newest)",
         "newest >= 0",
         ("tests/status/test_open_windows.py",),

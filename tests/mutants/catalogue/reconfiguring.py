@@ -410,8 +410,8 @@ RECONFIGURING = (
     Mutant(
         "goes-on-with-the-cut-of-before",
         "R21",
-        "TaskSlots._is_cut_for_another",
-        "    return _parts(plan) != _parts(self._begun_with[hosted.subtask])\n",
+        "TaskSlots._needs_repartition",
+        "    return _state_partitions(plan) != _state_partitions(self._begun_plans[running.subtask])\n",
         "    return False\n",
         ("tests/remote/test_worker.py",),
         "state is never repartitioned although the journal says so, because the JobMaster died before its command",

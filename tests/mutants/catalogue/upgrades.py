@@ -88,7 +88,7 @@ UPGRADES = (
     Mutant(
         "upgraded-driver-taken-for-another",
         "R22",
-        "_is_for.since",
+        "_is_accepted.since",
         "since = state.deployment or state.driver_since\n",
         "since = state.deployment\n",
         (f"{_CLIENT}test_the_answer_comes_from_the_epoch_that_the_same_driver_goes_on_in",),

@@ -120,7 +120,7 @@ class SplitRunner(BoundedRunner):
         """Read one or more of the splits, from the first one on, and publish their entry."""
         begun, size_before, batch = time.monotonic(), self._size.now, self._reading.next_batch
         if len(splits) > 1:
-            staged = self._stage.together(splits, batch, self._size.patience)
+            staged = self._stage.together(splits, batch, self._size.abort_after)
         else:
             staged = 1, self._stage.alone(splits[0], batch)
         if staged is None:
@@ -131,7 +131,7 @@ class SplitRunner(BoundedRunner):
             entry = replace(prepared.batch(), splits=tuple(split.id for split in splits[:count]))
             self._reading.complete(entry, together=self._size.now)
         if self._size.now < size_before:
-            self._reading.reads_fewer(self._size.now)
+            self._reading.return_surplus(self._size.now)
 
     def _most(self) -> int:
         splits = self._run.job.operators[self.vertex.uid].splits

@@ -56,11 +56,11 @@ from airflow_provider_ckpt.task.actions import (
     EndPartition,
     PauseQuery,
     PostReport,
-    ReadWhatIsThere,
+    ReadAvailable,
     RunQuery,
 )
 from airflow_provider_ckpt.task.inputs import EdgeInput
-from airflow_provider_ckpt.task.machine import Seen, TaskMachine
+from airflow_provider_ckpt.task.machine import ReadProgress, TaskMachine
 from airflow_provider_ckpt.task.phase import TaskPhase
 
 log = logging.getLogger(__name__)
@@ -238,7 +238,7 @@ class StreamingRunner:
         if ended.exception() is None and self._ends_by_itself:
             self._query.ran_out()
             with self._lock:
-                self._carry_out(self._machine.ran_out())
+                self._carry_out(self._machine.query_ended())
             return
         raise self._query.failure(ended)
 
@@ -294,7 +294,7 @@ class StreamingRunner:
         if progress is not None:
             files, size = self._batches.input_of_batch(progress.batch_id)
             with self._lock:
-                behind = self._inputs.behind()
+                behind = self._inputs.unread_count()
             measured = progress.with_input(self._trigger_interval, files, size, behind)
         self._publication.post(QueryMeasured(*self._publication.task_id, measured))
 
@@ -330,8 +330,8 @@ class StreamingRunner:
     def _advance(self) -> None:
         self._carry_out(self._machine.advance(self._seen()))
 
-    def _seen(self) -> Seen:
-        return Seen(self._inputs.ended(), self._edges_ended(), self._publication.last_batch())
+    def _seen(self) -> ReadProgress:
+        return ReadProgress(self._inputs.ended(), self._edges_ended(), self._publication.last_batch())
 
     def _edges_ended(self) -> bool:
         """Return True if all inputs from other vertices have ended and were fed.
@@ -348,7 +348,7 @@ class StreamingRunner:
 
     @property
     def _ends_by_itself(self) -> bool:
-        return self._runs_out or self._machine.reads_what_is_there
+        return self._runs_out or self._machine.reads_available
 
     def _carry_out(self, actions: Iterable[Action]) -> None:
         """Carry out the actions in order. Long ones run in the runner's own thread."""
@@ -360,7 +360,7 @@ class StreamingRunner:
                     self._submit(self._run)
                 case PauseQuery():
                     self._submit(self._pause)
-                case ReadWhatIsThere():
+                case ReadAvailable():
                     self._submit(self._restart_query)
                 case EndData(mode):
                     self._submit(functools.partial(self._end, mode))
@@ -398,7 +398,7 @@ class StreamingRunner:
         with self._lock:
             self._built, self._reads = built, {**self._reads, **built.reads}
             reads = {*built.reads, *self._inputs.edge_sources}
-            self._carry_out(self._machine.planned(reads, runs_out=self._runs_out, seen=self._seen()))
+            self._carry_out(self._machine.planned(reads, ends_by_itself=self._runs_out, progress=self._seen()))
 
     def _followed_inputs(self, built: BuiltQuery) -> frozenset[str]:
         """Return the inputs whose watermarks the query uses; none while it reads a bounded input."""

@@ -193,7 +193,7 @@ class StreamingRunnerFactory:
         return {key: uids[0] for key, uids in strict.items() if uids}
 
     def _add_channels(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
-        """Add channels to ``inputs`` that the plan has and they lack. See :meth:`Inputs.read_also`."""
+        """Add channels to ``inputs`` that the plan has and they lack. See :meth:`Inputs.add_edges`."""
         siblings = {edge.edge.uid: edge for edge in inputs.edges.values() if edge.edge.uid not in plan.without}
         added: dict[str, EdgeInput] = {}
         for channel in self._channels(subtask, plan):
@@ -204,7 +204,7 @@ class StreamingRunnerFactory:
                 added[channel.key] = EdgeInput(
                     channel.edge, log, sibling.feed.for_new_partition(partition), source=sibling.source
                 )
-        inputs.read_also(added)
+        inputs.add_edges(added)
 
     def _log_for(self, channel: Channel) -> LogReader:
         return EdgeLog(self._log_of(channel.producer), layout_of(channel.edge.folder))
