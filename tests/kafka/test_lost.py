@@ -42,7 +42,7 @@ def test_history_that_retention_has_taken_ends_the_job_with_topic_partition_and_
 def test_live_rows_that_retention_has_taken_while_the_job_was_stopped_end_it(world: World, topics: Topics) -> None:
     history, live = topics.make(1), topics.make(1)
     ids = topics.put(live, range(10))
-    job = jobs.of_both(world, topics, history, live)
+    job = jobs.of_both(world, topics, history, live, allow_empty=True)
     assert world.run(job, world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
     topics.put(live, range(10, 30))
     topics.expire(live, 20)
@@ -58,7 +58,7 @@ def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one_however_long_i
 ) -> None:
     history, live = topics.make(1), topics.make(1)
     topics.put(live, range(10))
-    job = jobs.of_both(world, topics, history, live)
+    job = jobs.of_both(world, topics, history, live, allow_empty=True)
     assert world.run(job, world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
     topics.delete(live)
     topics.make(1, live)
