@@ -142,7 +142,7 @@ def without_forgotten(records: list[Numbered], head: int, kept: Container[int]) 
 
     Open records remain, too (R3).
     """
-    return [record for record in records if record[0] >= head or record[0] in kept or isinstance(record[1], Open)]
+    return [entry for entry in records if entry[0] >= head or entry[0] in kept or isinstance(entry[1], Open)]
 
 
 def fold(records: Iterable[Numbered]) -> LogState:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from airflow_provider_ckpt.spark.app.session_settings import starting
+from airflow_provider_ckpt.spark.app.session_settings import settings_at_start
 from airflow_provider_ckpt.spark.task.streaming import running_query
 from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from tests.spark.harness import World
@@ -31,33 +31,33 @@ def chosen(spark: SparkSession) -> Iterator[str]:
 
 
 def test_a_query_of_result_partitions_alone_looks_half_as_often(spark: SparkSession, chosen: str) -> None:
-    with starting(spark, None, is_consumer=True):
+    with settings_at_start(spark, None, is_consumer=True):
         assert spark.conf.get(POLLING) == "2000ms"
     assert spark.conf.get(POLLING) == chosen
-    with starting(spark, None):
+    with settings_at_start(spark, None):
         assert spark.conf.get(POLLING) == chosen
 
 
 @pytest.mark.parametrize("folder", ["s3a://lake/in", "abfss://c@a.dfs.core.windows.net/in", "hdfs:///in"])
 def test_where_a_look_costs_money_it_is_taken_each_second(spark: SparkSession, folder: str) -> None:
-    with starting(spark, None, folders=["/data/in", folder]):
+    with settings_at_start(spark, None, folders=["/data/in", folder]):
         assert spark.conf.get(POLLING) == "1000ms"
-    with starting(spark, None, is_consumer=True, folders=[folder]):
+    with settings_at_start(spark, None, is_consumer=True, folders=[folder]):
         assert spark.conf.get(POLLING) == "2000ms"
     assert spark.conf.get(POLLING) == "90ms"
 
 
 @pytest.mark.parametrize("folder", ["/data/in", "file:///data/in", "file:/data/in", "/data/a:b", "in/a:b"])
 def test_a_folder_of_this_machine_is_looked_at_as_often_as_any(spark: SparkSession, folder: str) -> None:
-    with starting(spark, None, folders=[folder]):
+    with settings_at_start(spark, None, folders=[folder]):
         assert spark.conf.get(POLLING) == "90ms"
 
 
 def test_the_conf_of_a_job_decides_for_all_folders(spark: SparkSession, chosen: str) -> None:
-    with starting(spark, None, folders=["s3a://lake/in"]):
+    with settings_at_start(spark, None, folders=["s3a://lake/in"]):
         assert spark.conf.get(POLLING) == chosen
     spark.conf.set(POLLING, "200ms")
-    with starting(spark, None, folders=["s3a://lake/in"]):
+    with settings_at_start(spark, None, folders=["s3a://lake/in"]):
         assert spark.conf.get(POLLING) == "200ms"
 
 
@@ -67,9 +67,9 @@ def test_a_query_is_started_with_the_folders_that_it_looks_at(world: World, monk
 
     def remembering(*given: Any, folders: Iterable[str] = (), **more: Any) -> Any:
         told.append([folder.partition("/vertices/")[2].partition("/")[0] or Path(folder).name for folder in folders])
-        return starting(*given, folders=folders, **more)
+        return settings_at_start(*given, folders=folders, **more)
 
-    monkeypatch.setattr(running_query, "starting", remembering)
+    monkeypatch.setattr(running_query, "settings_at_start", remembering)
     run = world.run(depths(world), world.drain_at(len(rows), "out"))
     assert run.status == "FINISHED"
     assert all(folders in told for folders in (["history"], ["cleaned"], ["live", "merged"]))
@@ -77,7 +77,7 @@ def test_a_query_is_started_with_the_folders_that_it_looks_at(world: World, monk
 
 def test_a_start_that_fails_leaves_the_session_as_it_was(spark: SparkSession, chosen: str) -> None:
     before = spark.conf.get(SHUFFLE)
-    with pytest.raises(ValueError, match="did not start"), starting(spark, 17, is_consumer=True):
+    with pytest.raises(ValueError, match="did not start"), settings_at_start(spark, 17, is_consumer=True):
         assert spark.conf.get(SHUFFLE) == "17"
         raise ValueError("did not start")
     assert (spark.conf.get(POLLING), spark.conf.get(SHUFFLE)) == (chosen, before)
@@ -87,11 +87,11 @@ def test_two_that_start_at_once_do_not_see_each_others_settings(spark: SparkSess
     seen: list[str | None] = []
 
     def start_beside() -> None:
-        with starting(spark, None, is_consumer=True):
+        with settings_at_start(spark, None, is_consumer=True):
             seen.append(spark.conf.get(POLLING))
 
     other = threading.Thread(target=start_beside)
-    with starting(spark, None, is_consumer=True):
+    with settings_at_start(spark, None, is_consumer=True):
         other.start()
         other.join(0.2)
     other.join()

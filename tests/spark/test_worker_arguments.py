@@ -16,7 +16,7 @@ def test_w14_a_worker_knows_which_try_it_is_if_somebody_counts() -> None:
     work = _worker(Timing(0.1, silence=20.0), told)
     assert isinstance(work, WorkerRun)
     assert work.supervised == SupervisedTry("shop/r1/orders.subtask/0", 2)
-    assert (work.asked, work.deployment, work.timing.silence) == (("history/0",), 7, 20.0)
+    assert (work.requested, work.deployment, work.timing.silence) == (("history/0",), 7, 20.0)
     assert (work.standby, work.only_begun) == (False, False)
     told.try_of = ""
     by_hand = _worker(Timing(0.1), told)

@@ -145,14 +145,14 @@ def orphans(subtask_files: SubtaskFiles) -> Iterator[Garbage]:
     """Yield the leftovers of a subtask that is in the job's graph. Feeds belong to their consumer: see
     :func:`old_feeds`."""
     over, named = subtask_files.over, subtask_files.named_folders
-    last_publisher = last_publisher(subtask_files.records)
+    publisher = last_publisher(subtask_files.records)
     kept_attempts = {batch.attempt for batch in subtask_files.publishable}
     for unit in _units(subtask_files.files):
         part = unit.path.partition("/")[0]
         if unit.attempt not in over:
             continue
         if part == "spark":
-            unneeded = unit.attempt not in (last_publisher, subtask_files.newest)
+            unneeded = unit.attempt not in (publisher, subtask_files.newest)
         elif part == "prepared":
             unneeded = unit.attempt not in kept_attempts
         else:  # only its own batch reads a copy in scratch, and only its own attempt reads one in trial

@@ -44,7 +44,7 @@ def test_r9_a_job_goes_on_when_the_reply_of_a_commit_was_lost_and_the_next_check
         release(sinks, 5, *handles)
         raise SinkUnavailableError(message="2013")
 
-    with pytest.raises(SinkUnavailableError, match="could not"):
+    with pytest.raises(SinkUnavailableError, match="2013"):
         together.carry_out("lines", 5, loses_the_reply)  # the coordinator retries a second later
     counts = together.carry_out("orders", 5, lambda: release(sinks, 5, *handles))
     SinkReleased("orders", 5, 0.0, counts).apply(state)
