@@ -181,7 +181,7 @@ GARBAGE = (
         "gc-folder-of-what-was-published",
         "R8",
         "orphans",
-        "unit.attempt not in (last_publisher, subtask_files.newest)",
+        "unit.attempt not in (publisher, subtask_files.newest)",
         "unit.attempt != subtask_files.newest",
         (f"{_FOUND}test_r5_what_attempts_that_are_over_have_left_is_told_and_nothing_is_touched",),
         "a folder that turns out to be damaged no longer has a predecessor",
