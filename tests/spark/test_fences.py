@@ -400,7 +400,7 @@ def master(storage: Storage, journal: Journal, messages: Iterable[Received] = ()
         return tick / 4
 
     attempts: dict[SubtaskId, AttemptId] = dict.fromkeys(GRAPH.subtasks, ATTEMPT)
-    idle: Any = SimpleNamespace(close=lambda: None, look=lambda now: None)
+    idle: Any = SimpleNamespace(close=lambda: None, snapshot_if_due=lambda now: None)
     options: Any = SimpleNamespace()
     return JobMaster(
         JobIdentity(storage, "job", 1, options),
