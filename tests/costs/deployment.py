@@ -82,5 +82,5 @@ def _look(process: SimulatedProcess) -> None:
         return
     assert isinstance(process, MasterProcess)
     assert isinstance(process.job, JobMaster)
-    process.job._gateway.look()  # type: ignore[attr-defined]
+    process.job._gateway.poll()  # type: ignore[attr-defined]
     process._turn(process.job)
