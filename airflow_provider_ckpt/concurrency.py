@@ -48,7 +48,7 @@ def answer_within(seconds: float, ask: Callable[[], Result]) -> Result | None:
 
 
 class DaemonThreads:
-    """The threads of one owner, which does not wait for ever for one that hangs. Nor does the end of the process."""
+    """The threads of one owner. A thread that hangs delays neither the owner for ever, nor the end of the process."""
 
     def __init__(self) -> None:
         self._threads: list[threading.Thread] = []

@@ -68,7 +68,7 @@ def check_python() -> Finding:
 
 
 def check_java() -> Finding:
-    """Check the Java that Spark would take: that of JAVA_HOME, else the one on PATH."""
+    """Check the Java that Spark would start: the Java in JAVA_HOME, or else on PATH."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     if shutil.which(java) is None:

@@ -1,6 +1,6 @@
-"""Errors of the command line.
+"""The output of the command line for an error.
 
-The output for an error: the problem, the next step, and the user's traceback if the user's code failed.
+It has the problem and the next step. If the user's code failed, it begins with the traceback in that code.
 """
 
 from __future__ import annotations

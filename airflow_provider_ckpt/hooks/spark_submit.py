@@ -51,8 +51,8 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         py_files: Files before those of ``base``.
         on_status: Called once for each status line of a driver in client mode, in the thread that runs :meth:`submit`.
             In cluster mode the driver's output is not here.
-        location: Location of the job's root. Its secrets are removed from every line that this hook logs or puts into
-            an exception, and so are those of Spark's settings and of the environment.
+        location: Location of the job's root. This hook removes its secrets from every line that it logs or puts into
+            an exception. It also removes the secrets of Spark's settings and of the environment.
         conf: Settings of Spark that override those of ``base``.
 
     Raises:

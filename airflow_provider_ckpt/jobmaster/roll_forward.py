@@ -1,10 +1,10 @@
-"""Release of completed checkpoints from outside a run, when no driver lives to release them (R16).
+"""Release of completed checkpoints from outside a run, when no driver runs that would release them (R16).
 
 It needs no Spark. It claims the journal: a driver that ran the job before can write nothing more, and a later start of
 the job fences this release in turn. It reads the logs of the subtasks without opening them, because it publishes
 nothing.
 
-A check that given sinks are those of a job, for a release from outside a run.
+The module also checks that the given sinks are the sinks of the job.
 """
 
 from __future__ import annotations

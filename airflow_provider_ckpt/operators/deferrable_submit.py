@@ -1,8 +1,7 @@
 """The deferrable part of an Airflow operator that submits a driver and does not wait for it.
 
-A check of the arguments that go to spark-submit.
-
-Without it a list in place of a text would reach the command line and fail at each try, with an error of Python's own.
+The module also checks the arguments that go to spark-submit. A list instead of a text would otherwise reach the command
+line, and fail at each try with an error of Python.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             return self._ended(context, verdict)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Resume a deferred task. If the deferral timed out, ask its driver to leave first. Airflow calls this."""
+        """Resume a deferred task. If the deferral timed out, ask the driver to leave and raise. Airflow calls this."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout:

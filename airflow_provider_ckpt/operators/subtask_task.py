@@ -1,6 +1,7 @@
-"""The task of a group that runs one subtask of the job, or a vertex with all of its subtasks.
+"""The tasks of a group that start workers.
 
-The task of a group whose worker stands by for the workers of all others.
+:class:`SubtaskTaskOperator` runs one subtask of the job, or all subtasks of a vertex. The worker of
+:class:`StandbyTaskOperator` takes over the subtasks of any lost worker.
 """
 
 from __future__ import annotations
@@ -74,10 +75,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         ran_well: bool = False,
         **_: Any,
     ) -> Any:
-        """Continue the try when the wait is over. The state may have changed, so the method looks again at what is left
-        to do.
+        """Continue the try when the wait is over. Airflow calls this.
 
-        Airflow calls this.
+        The state may have changed, so the method decides again what is left to do.
         """
         result = WaitResult("its trigger ended without an event") if event is None else WaitResult.from_json(event)
         self._resume_after(result, since, ran_well=ran_well)
@@ -158,11 +158,11 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     # ---- before the submission
 
     def _prepared(self, context: Context, run: TaskRun) -> JobState:
-        """Return the job's state once the deployment of this Dag run lives or nothing is left to do.
+        """Wait until this Dag run has a running deployment, or until nothing is left to do. Return the job's state.
 
-        After a failure of the run, the task of the JobMaster prepares the job again in a retry of its own. This task
-        waits for that in the triggerer. It waits in its slot if the triggerer cannot read the root, or if the journal
-        cannot be read here, which may pass in a moment.
+        After a failure of the run, the task of the JobMaster prepares the job again in its own retry. This task waits
+        for that in the triggerer. It waits in its slot if the triggerer cannot read the root. It also does so if the
+        journal cannot be read here, because that may be a matter of seconds.
         """
         silence = self._timing(run).silence
         deadline = time.monotonic() + silence

@@ -168,7 +168,7 @@ class EdgeFeed:
         self._feeds.delete_before(self._predecessor[0])
 
     def _take_up(self) -> None:
-        """Take up the entries that earlier attempts fed, from the newest compact entry on."""
+        """Load the newest feed of earlier attempts, from its newest compact entry on. Then write the first entry."""
         while not self._read_feed(self._feeds.newest()):
             self._clear()
         self._unfed = frozenset(partition for partition, fed in self._fed.items() if fed < 0)

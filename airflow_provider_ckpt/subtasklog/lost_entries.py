@@ -1,6 +1,6 @@
 """Entries of a subtask's log whose files are lost.
 
-A check of a result partition's data files against their published sizes.
+The data files of a result partition are compared with the sizes that the log published.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The remaining part of a bounded Kafka source that a query reads (R2).
 
-The times at which to check that the remaining input of a bounded source still exists.
+:class:`BoundedWait` has the times at which to check that this part still exists.
 """
 
 from __future__ import annotations

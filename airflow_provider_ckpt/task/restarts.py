@@ -1,6 +1,6 @@
 """The next attempts of failed subtasks, in the process in which the other subtasks continue.
 
-The interface that creates tasks of any kind.
+:class:`TaskFactory` is the interface that makes their tasks, of any kind.
 """
 
 from __future__ import annotations

@@ -77,8 +77,7 @@ class DriverWatch:
         return True
 
     def _is_due(self, state: JobState) -> bool:
-        """Return whether the cluster must be polled. It need not while the journal grows, because the driver lives
-        then."""
+        """Return whether the cluster must be polled. While the journal grows, the driver lives and no poll is due."""
         mark = (state.epoch, state.position)
         self._unchanged_polls = self._unchanged_polls + 1 if mark == self._mark else 0
         self._mark = mark

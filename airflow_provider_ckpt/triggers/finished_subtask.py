@@ -32,8 +32,10 @@ _SHARED: WeakValueDictionary[tuple[str | None, ...], GroupPolls] = WeakValueDict
 
 
 class FinishedSubtaskTrigger(GroupWaitTrigger):
-    """Trigger that waits with a :class:`ResultRetention`, which has the arguments. The triggers of a group share their
-    polls."""
+    """Trigger that waits until the results of finished subtasks are no longer needed, or must be produced again.
+
+    :class:`ResultRetention` describes the arguments. The triggers of a group share their polls.
+    """
 
     names = (*GroupWaitTrigger.names, "attempt", "subtasks", "deployment")
     _clock = staticmethod(time.monotonic)

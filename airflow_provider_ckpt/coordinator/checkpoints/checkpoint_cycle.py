@@ -93,7 +93,7 @@ class CheckpointCycle:
         self._published_at[subtask] = now
 
     def request_for(self, end: End) -> None:
-        """Request a checkpoint at once, because a subtask waits for a checkpoint that begins after this end."""
+        """Request a checkpoint at once. A subtask waits for a checkpoint that is triggered after ``end``."""
         self._uncovered.add(end)
 
     @property

@@ -77,9 +77,10 @@ class Scheduler:
         return ready if free >= len(ready) else ready[: int(free)]
 
     def _may_be_read(self, edge: JobEdge) -> bool:
-        """Return whether the whole producer of an all-to-all edge has ended.
+        """Return False if the edge keeps every subtask of the consumer from starting.
 
-        It is checked once per vertex, not per subtask.
+        In BATCH mode an all-to-all edge does so until its whole producer has ended. A pointwise edge is checked for
+        each subtask (``_is_complete``).
         """
         if not self._batch or edge.exchange == "pointwise":
             return True

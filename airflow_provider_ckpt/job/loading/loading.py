@@ -77,7 +77,7 @@ def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
 
 
 def parts_of(reference: str) -> tuple[str, str, bool]:
-    """Return file or module, name, and whether it is a file.
+    """Return the parts of a reference: its file or module, the job's name in it, and whether it names a file.
 
     Raises:
         JobReferenceError: the reference is malformed.

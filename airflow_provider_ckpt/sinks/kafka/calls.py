@@ -138,7 +138,7 @@ class KafkaCalls:
 
 
 def unavailable(sink: str, servers: str, description: str, cause: str) -> SinkUnavailableError:
-    """Return the error for a request that another try may settle."""
+    """Return the error for a request that may succeed in another try."""
     return SinkUnavailableError(
         "sink {sink}: {what} at {servers} failed: {cause}. The outcome is read from the ledger before anything is "
         "written again",

@@ -99,7 +99,7 @@ def _is_wide_enough(kind: str, column: str) -> bool:
 
 
 def column_type_for(kind: Any) -> str | None:
-    """Return the type of a new column for such values; None if there is none."""
+    """Return the type of a new column for values of Spark's type ``kind``; None if no type keeps them."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if kind["type"] == "array" and not isinstance(plain(kind["elementType"]), dict):

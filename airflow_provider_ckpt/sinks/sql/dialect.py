@@ -128,7 +128,7 @@ class Dialect(ABC):
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
-        """Yield those of the needed rights (SELECT, INSERT, UPDATE, DELETE) that the user lacks. Changes nothing."""
+        """Yield the needed rights that the user lacks: SELECT, INSERT, UPDATE or DELETE. Change nothing."""
 
     @abstractmethod
     def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
@@ -141,7 +141,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def column_type_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
-        """Return the type of a new column for such values; None if there is none."""
+        """Return the type of a new column for values of Spark's type ``kind``; None if no type keeps them."""
 
     @abstractmethod
     def insert(self, table: Table) -> Insert: ...

@@ -110,7 +110,10 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
-        """Yield the missing rights. Statements that find no row show them; the catalog does not, because of roles."""
+        """Yield the missing rights.
+
+        They are found with statements that match no row, because the catalog does not show the rights of roles.
+        """
         rows = select(*(table.c[name] for name in columns)).where(false())
         changed = {name: table.c[name] for name in columns}
         statements = {

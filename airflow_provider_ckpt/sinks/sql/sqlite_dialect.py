@@ -77,7 +77,7 @@ def fits(kind: Any, column: str) -> bool:
 
 
 def column_type_for(kind: Any) -> str | None:
-    """Return the type of a new column for such values; None if there is none."""
+    """Return the type of a new column for values of Spark's type ``kind``; None if no type keeps them."""
     kind = plain(kind)
     if isinstance(kind, dict):
         return "TEXT" if fits_in_json(kind) else None

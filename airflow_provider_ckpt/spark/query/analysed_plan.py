@@ -78,7 +78,10 @@ def has_watermark(frame: DataFrame) -> bool:
 
 
 def _is_watermark(node: Any) -> bool:
-    """Return whether the node is a watermark of the user. A watermark that holds event time is ours."""
+    """Return whether the node is a watermark that the user has set.
+
+    This package adds another watermark, which holds event time back (``HOLD``).
+    """
     return bool(node.nodeName() == WATERMARK and node.eventTime().name() != HOLD)
 
 

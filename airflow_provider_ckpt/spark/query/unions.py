@@ -32,7 +32,12 @@ from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 
 @dataclass(frozen=True)
 class Union:
-    """The schemas of a union. ``schema``: of the united frame; ``inputs``: input uid -> its own schema."""
+    """The schemas of a union.
+
+    Attributes:
+        schema: schema of the united frame.
+        inputs: input uid -> schema of that input.
+    """
 
     schema: StructType
     inputs: Mapping[str, StructType]

@@ -338,7 +338,7 @@ class AppendLog:
         return frozenset(listing.kept_below)
 
     def kept_numbers(self) -> frozenset[int]:
-        """Return the numbers that stay below the current head (two requests)."""
+        """Return the numbers of the entries below the current head that truncations have kept. Costs two requests."""
         return frozenset(self._files.list().kept_below)
 
     # ---- bookkeeping

@@ -211,7 +211,7 @@ def source_frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
 
 
 def without(ends: Mapping[str, Any], forgotten: Collection[str]) -> dict[str, Any]:
-    """Return the frozen ends without the files that the user has given up."""
+    """Return the frozen ends without the files that the job must skip (``forget_files``)."""
     paths = {unescaped_path(path) for path in forgotten}
     return {uid: _without(end, paths) if isinstance(end, FrozenFiles) and paths else end for uid, end in ends.items()}
 
