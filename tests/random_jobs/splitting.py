@@ -56,7 +56,7 @@ _NOTE = re.compile(r"/vertices/of_[^/]+/0/prepared/")
 _RUNS = ("running", "checkpoint", "released")
 REFUSALS = (
     r"the job is being ended",
-    r".* is being rescaled to .*",
+    r"reconfiguration \d+ \(.*\) is in progress",
     r"all splits of .* are assigned",
     r".* has \d+ splits? left to read, and cannot be read by \d+ subtasks",
 )
