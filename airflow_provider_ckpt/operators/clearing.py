@@ -35,4 +35,5 @@ def was_cleared(before: Pointer, ti: Try, retries: int, clear_number: int | None
     """
     if ti.max_tries != before.max_tries or ti.try_number > ti.max_tries + 1:
         return True
-    return clear_number != before.clear_number and ti.max_tries == ti.try_number - 1 + retries
+    is_counted = None not in (clear_number, before.clear_number)  # a user can edit the pointer in the UI
+    return is_counted and clear_number != before.clear_number and ti.max_tries == ti.try_number - 1 + retries

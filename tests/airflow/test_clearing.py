@@ -8,7 +8,7 @@ from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.pointer import Pointer
 
 
-def before(try_number: int, max_tries: int, clear_number: int = 0) -> Pointer:
+def before(try_number: int, max_tries: int, clear_number: int | None = 0) -> Pointer:
     return Pointer("orders", "/root", try_number, max_tries, clear_number=clear_number)
 
 
@@ -24,6 +24,8 @@ def before(try_number: int, max_tries: int, clear_number: int = 0) -> Pointer:
         ("a clear after retries were lowered by the tries so far", before(1, 2), 2, 2, 1, 1, True),
         ("a retry while another task of the run was cleared", before(1, 2), 2, 2, 2, 1, False),
         ("a clear of the running last try", before(3, 2), 4, 2, 2, 1, True),
+        ("a retry after retries were lowered, with an edited pointer", before(1, 2, None), 2, 2, 1, 0, False),
+        ("a retry after retries were lowered, without a count", before(1, 2), 2, 2, 1, None, False),
     ],
 )
 def test_a_clear_is_told_from_a_retry(
@@ -32,7 +34,7 @@ def test_a_clear_is_told_from_a_retry(
     try_number: int,
     max_tries: int,
     retries: int,
-    clear_number: int,
+    clear_number: int | None,
     expected: bool,
 ) -> None:
     ti = SimpleNamespace(try_number=try_number, max_tries=max_tries)

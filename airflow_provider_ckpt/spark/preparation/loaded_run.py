@@ -87,9 +87,8 @@ class LoadedRun:
 def load_run(request: RunRequest) -> LoadedRun:
     """Load the job, check it, and open its root.
 
-    Raises the errors of loading a job's file and of :meth:`Job.validate`, InvalidJobIdError, RootInOutputError,
-    OverlappingFoldersError, RootRefusedError, ForeignRootError, NewerFormatError, the errors of
-    :func:`check_root_of_run`, and storage errors.
+    Raises the errors of loading a job's file and of :meth:`Job.validate`, InvalidJobIdError, OverlappingFoldersError,
+    RootRefusedError, ForeignRootError, NewerFormatError, the errors of :func:`check_root_of_run`, and storage errors.
     """
     options = request.options
     wait_for_credentials(options.storage_timeout)

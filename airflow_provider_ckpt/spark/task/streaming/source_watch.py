@@ -65,7 +65,7 @@ class SourceWatch:
     def refuse(self, source: BoundedInput | BoundedOffsets, reads: SourceReads) -> None:
         """Refuse a source that can never end. This takes long, because it lists files or asks the broker.
 
-        Raises FrozenFilesMissingError, KafkaRowsGoneError.
+        Raises SourceFilesGoneError, KafkaRowsGoneError.
         """
         if isinstance(source, BoundedInput):
             source.refuse_missing(unescaped_path(file) for file in list_files(self._context.spark, reads))
