@@ -1,7 +1,6 @@
-"""The program whose JVM writes a class archive. It warms Spark up, and so loads what a driver loads at its start.
+"""The program whose JVM writes a class archive. It loads the classes that a driver loads at its start.
 
-:func:`jvm.class_archive.make` runs this module. The JVM gets its options from the environment, and writes the
-archive when it ends.
+:func:`jvm.class_archive.make` runs this module. The JVM writes the archive when it ends.
 """
 
 from __future__ import annotations
