@@ -313,7 +313,9 @@ class RunAttempt:
         return frozen
 
     def _note_changed(self, journal: OwnedJournal, deployment: Deployment) -> None:
-        """Report files of a stopped job that changed after they were read. Tasks at their end of data do so themselves."""
+        """Report files of a stopped job that changed after they were read. A task at its end of data has reported its
+        own.
+        """
         for change in deployment.changed_files():
             event = SourceFilesChanged(change.uid, change.files, change.count, change.unread, time.time())
             journal.write(event)

@@ -1,6 +1,6 @@
 """Checks of a query without its bounded inputs.
 
-The query without them is planned before anything starts, because it must run on after they have ended (R2).
+That query is planned before anything starts, because it must run on after these inputs have ended (R2).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from airflow_provider_ckpt.spark.query.unions import shape
 from airflow_provider_ckpt.spark.query.united_event_times import unlike_event_times, uses_event_time
 
 _ALL_SETS = 3
-"""Up to this number of bounded inputs, each combination is checked. With more, each input alone and all together."""
+"""Number of bounded inputs up to which each combination is checked. With more: each input alone, and all together."""
 
 
 def check_like_event_times(operator: Operator, built: BuiltQuery, names: Mapping[str, str]) -> None:
@@ -63,7 +63,7 @@ def check_left_out(
     """Refuse a query that would change when some of its bounded inputs are left out.
 
     Args:
-        builder: builder of the query; it knows the unions with all inputs.
+        builder: builder of the query with the unions of all inputs.
         built: the query without ``dropped``.
         bounded: the sources and edges that will end.
         dropped: the inputs that are left out already.

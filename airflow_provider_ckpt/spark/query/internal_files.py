@@ -1,6 +1,6 @@
-"""Detection of queries that would name internal files.
+"""Detection of queries that would name the internal files of a result partition.
 
-After a result partition, ``input_file_name()`` and ``_metadata`` name the files of the partition.
+``input_file_name()`` and ``_metadata`` would name them in a query that reads a result partition.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FUNCTIONS = {
     "InputFileBlockLength": "input_file_block_length()",
 }
 _METADATA_COLUMN = "__metadata_col"
-"""Spark's mark of a column that a source gives only on demand."""
+"""Spark's mark of a column that a source provides only on demand."""
 
 
 def internal_files_named(frame: DataFrame, edges: Mapping[str, DataFrame]) -> tuple[str, str] | None:
