@@ -1,6 +1,6 @@
-"""The Spark session of a job, with the settings of the user and the settings that this package needs.
+"""The Spark session of a job, with the settings of the user and of this package.
 
-The Python program of the job's Python workers is one of them. PySpark reads it only from the environment.
+PySpark reads the Python program of the Python workers only from the environment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DRIVER = "spark.pyspark.driver.python"
 
 
 def worker_python(conf: Mapping[str, str], *, is_local: bool, is_submitted: bool) -> str | None:
-    """Return the setting for the workers' Python, or None if the user has none.
+    """Return the setting for the workers' Python; None if the user has none.
 
     Args:
         conf: the user's settings for Spark.
@@ -127,7 +127,7 @@ LOG_LEVEL = "spark.log.level"
 
 
 def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, str]:
-    """Return the settings to build the session with.
+    """Return the settings for the session.
 
     Args:
         root: URI of the folder that holds Spark's checkpoints; None if it is not known.
@@ -216,7 +216,7 @@ def _own_jvm() -> int | None:
     """Return the process id of the JVM if it serves only this process; otherwise None.
 
     It does if this process has started it, or if it is the spark-submit that has started this process. The JVM of a
-    notebook server serves other processes, and so does the JVM of a process that has forked this one.
+    notebook server, or of a forking parent process, also serves other processes.
     """
     gateway: Any = SparkContext._gateway
     process = gateway.jvm.java.lang.ProcessHandle.current()
@@ -234,7 +234,7 @@ def _own_jvm() -> int | None:
 def _quick_jvm(user_conf: Mapping[str, str]) -> Iterator[None]:
     """Add options for a JVM that starts in this block to the environment. Restore the environment at the end.
 
-    Add nothing if the JVM runs already. Other processes that this process starts later find the environment unchanged.
+    Add nothing if the JVM runs already.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None:
         yield
@@ -261,10 +261,10 @@ def _logs_as_configured(user: Mapping[str, str]) -> bool:
 
 
 def _submitted() -> dict[str, str]:
-    """Return the settings that spark-submit was given; empty without spark-submit.
+    """Return the settings of spark-submit; empty without spark-submit.
 
-    Without spark-submit, reading them would start the JVM. Then settings for its start, such as the driver's memory,
-    would come too late.
+    Without spark-submit, reading them would start the JVM. Settings such as the driver's memory would then come too
+    late.
     """
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}

@@ -1,7 +1,6 @@
-"""Warm-up of Spark's JVM with micro-batches that nobody needs, so that the first real micro-batch is fast.
+"""Warm-up of Spark's JVM, so that the first real micro-batch is fast.
 
-A JVM's first micro-batch takes seconds longer than its tenth, because it loads classes, generates code and has nothing
-compiled. A worker on standby has the time to warm up.
+A JVM's first micro-batch takes seconds longer than its tenth, because the JVM must load classes and compile code.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ log = logging.getLogger(__name__)
 BATCHES = 3
 """Number of micro-batches of a warm-up.
 
-Without files, the first real micro-batch takes 3.3 times as long as its successor after two of them. After three or
-eight of them, it takes 1.5 times as long.
+Without files, the first real micro-batch takes 3.3 times as long as its successor after two of them, and 1.5 times as
+long after three or eight.
 """
 
 
 def begin_warm_up(spark: SparkSession, on_warm: Callable[[float], None], *, stateful: bool) -> threading.Thread:
-    """Run :func:`warm_up` in a thread of its own. A failure is only logged, because nothing depends on the warm-up.
+    """Run :func:`warm_up` in a thread. A failure is only logged, because nothing depends on the warm-up.
 
     Args:
         on_warm: called in that thread after the warm-up, with its duration in seconds.
@@ -37,7 +36,7 @@ def begin_warm_up(spark: SparkSession, on_warm: Callable[[float], None], *, stat
 
 
 def warm_up(spark: SparkSession, *, stateful: bool) -> None:
-    """Run a query over generated rows. It neither reads nor writes data of the job.
+    """Run a query over generated rows, without data of the job.
 
     On a local master the query reads and writes files, as a query over result partitions does. On a cluster it uses no
     files, because driver and executors may have no common folder.

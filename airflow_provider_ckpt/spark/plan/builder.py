@@ -218,10 +218,7 @@ def _called(spark: SparkSession, operator: Operator, reader: StreamReader | Batc
 
 
 def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard | None) -> DataFrame:
-    """Return the frame with the operator's watermark. Spark checks the column and the delay at once.
-
-    Raises UnfitSourceError.
-    """
+    """Return the frame with the operator's watermark. Spark checks the column and the delay at once."""
     uid, max_ahead = operator.uid, operator.max_ahead
     if operator.watermark is None:
         return frame if guard is None else guard.of_input(frame, None, uid=uid, max_ahead=max_ahead)
@@ -266,9 +263,7 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
 
 
 def no_dataframe(operator: Operator, result: object) -> UnsupportedQueryError:
-    """Return the error for a function that returned ``result``. It names the type's package: pandas has DataFrames,
-    too.
-    """
+    """Return the error for a function that returned ``result``, with the type's package: pandas has DataFrames, too."""
     kind = type(result)
     package = "pyspark.pandas" if kind.__module__.startswith("pyspark.pandas") else kind.__module__.partition(".")[0]
     got = kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
@@ -315,7 +310,7 @@ class QueryBuilder:
         self._is_read = is_read
         self._unordered = unordered
         self._follows_event_time = any(operators[uid].watermark is not None for uid in vertex.operators)
-        """Whether a watermark exists. A watermark that a function sets shows only in the built frame."""
+        """Whether the query has a watermark. A watermark that a function sets shows only in the built frame."""
         self._holding: frozenset[str] = frozenset()
         """Inputs that hold event time in the current build."""
         self._vertex = vertex
@@ -516,8 +511,6 @@ def _refuse_other_streams(
 
     Spark notices a stream that is read twice only at the query's start, and fails in each attempt. If a stream is not
     read, Spark forgets how far it was read.
-
-    Raises UnsupportedQueryError.
     """
     about: dict[str, Any] = {"uid": operator.uid, "location": operator.location}
     unread = sorted(uid for uid, input_streams in streams_by_input.items() if input_streams - reads)

@@ -293,9 +293,7 @@ class _Planner:
         self._check_sinks(vertex, built.frame, self.changing.get(vertex.uid, "append"))
 
     def _plan_splits(self, vertex: JobVertex) -> None:
-        """Plan a source with splits by its first split: all have the same columns. The rows have no order of event
-        time.
-        """
+        """Plan a source with splits by its first split: all have the same columns. The rows are in no order."""
         operator = self._job.operators[vertex.uid]
         frame = split_frame(self._spark, operator, self._splits.lists[vertex.uid][0])
         self.schemas[vertex.uid] = plain(frame.schema)
@@ -304,8 +302,7 @@ class _Planner:
         self._check_sinks(vertex, frame, "append")
 
     def _shuffle_partitions(self, uid: str, built: BuiltQuery) -> int | None:
-        """Return the number of state partitions of a streaming query: the recorded one, or the session's for a new
-        query.
+        """Return the number of a streaming query's state partitions: the recorded one, or the session's for new state.
 
         Spark does not record it in all offsets that are keyed by source, and cannot use the state with another number.
         """
@@ -324,8 +321,6 @@ class _Planner:
 
         The whole graph decides, and not only the remaining inputs, because the output still has rows of finished
         sources.
-
-        Raises UnsupportedQueryError.
         """
         edges = self._graph.inputs(vertex.uid)
         for edge in edges:
@@ -354,10 +349,7 @@ class _Planner:
             self._mixed.add(vertex.uid)
 
     def _follow_changes(self, vertex: JobVertex, built: BuiltQuery, dropped: frozenset[str]) -> None:
-        """Refuse state over changing rows of another query. Within one query, Spark refuses it.
-
-        Raises UnsupportedQueryError.
-        """
+        """Refuse state over changing rows of another query. Within one query, Spark refuses it."""
         edges = [edge for edge in self._graph.inputs(vertex.uid) if edge.uid not in dropped]
         changing = [edge.producer for edge in edges if edge.producer in self.changing]
         if changing and built.stateful:
@@ -470,8 +462,6 @@ class _Planner:
 
         A watermark that a bounded and a live input share makes history late. A bounded input that cannot be left out at
         its end would hold event time for ever.
-
-        Raises UnsupportedQueryError.
         """
         location = self._job.operators[vertex.uid].location
         if watermark_over_union(built.frame):
@@ -494,10 +484,7 @@ class _Planner:
                 )
 
     def _check_idle_timeouts(self, vertex: JobVertex) -> None:
-        """Refuse an ``idle_timeout`` of a source whose rows come through another query.
-
-        Raises UnsupportedQueryError.
-        """
+        """Refuse an ``idle_timeout`` of a source whose rows come through another query."""
         for edge in self._graph.inputs(vertex.uid) if self._unites(vertex) else ():
             for uid in sorted(self._graph.upstream_sources(edge.producer)):
                 source = self._job.operators[uid]

@@ -72,9 +72,7 @@ def _problems_of_state(current: BuiltQuery, changed: BuiltQuery) -> Iterator[str
 
 
 def _problems_of_event_time(current: BuiltQuery, changed: BuiltQuery, *, is_read: bool) -> Iterator[str]:
-    """Yield differences in event time. With another event time, Spark and the output's consumers would drop rows as
-    late.
-    """
+    """Yield differences in event time. They would make Spark, or the output's consumers, drop rows as late."""
     had, has = Counter(watermarks(current.frame)), Counter(watermarks(changed.frame))
     if has - had:
         yield f"it has another watermark: {', '.join(f'{column}, {delay}' for column, delay in has - had)}"

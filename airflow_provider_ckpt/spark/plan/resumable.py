@@ -106,8 +106,6 @@ def _check_behind(state: JobState, definition: JobDefinition, missing: Collectio
 
     The next driver would not release this output, but the checkpoint would count as released. A sink that releases only
     at the end has nothing to release before the final checkpoint, so it may be dropped until then.
-
-    Raises IllegalGraphChangeError.
     """
     checkpoint = state.checkpoints.get(state.last_completed)
     is_at_end = checkpoint is not None and checkpoint.is_final
@@ -159,10 +157,7 @@ def _returned(source: str, vertex: str) -> IllegalGraphChangeError:
 
 
 def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
-    """Refuse a new input of a query with event time. Spark's event time does not go back, so its rows would be late.
-
-    Raises IllegalGraphChangeError.
-    """
+    """Refuse a new input of a query with event time. Spark's event time does not go back, so its rows would be late."""
     inputs = {
         vertex.uid: {*vertex.sources, *(edge.producer for edge in before.inputs(vertex.uid))}
         for vertex in before.vertices
@@ -187,8 +182,6 @@ def _check_edges(state: JobState, plan: JobPlan) -> None:
 
     A new consumer gets only rows that are published later. If the sources end, it would miss the earlier rows. Rows
     that a removed consumer has not read are dropped with the consumer.
-
-    Raises IllegalGraphChangeError.
     """
     assert state.plan is not None
     before, kept = state.plan.graph, {vertex.uid for vertex in plan.graph.vertices}

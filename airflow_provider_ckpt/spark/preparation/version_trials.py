@@ -1,6 +1,6 @@
 """Trials of other versions of a running job (R21).
 
-A trial loads and plans the version, compares it with the journal, and runs its queries on copies. It has no visible
+A trial loads and plans the version, compares it with the journal, and runs its queries on copies, without visible
 effects.
 """
 
@@ -77,7 +77,7 @@ class VersionTrials:
         self._threads.start("ckpt-version-trial", run)
 
     def prepared_version(self, name: str) -> PreparedRun:
-        """Return the version that was tried for the request and fits, as its trial has prepared it."""
+        """Return the version that was tried for the request and fits."""
         return self._found[name]
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class VersionTrials:
     ) -> None:
         """Start the vertex's query on copies of the running queries' folders.
 
-        State that does not fit makes Spark fail only when the query starts. Without a trial, that would end the job.
+        Spark finds state that does not fit only at the query's start. Without a trial, that would end the job.
         """
         for subtask in vertex.subtasks:
             runner = self._runner(subtask)
@@ -174,16 +174,14 @@ class VersionTrials:
 
 
 def _adds_inputs(graph: JobGraph, vertex: JobVertex, runner: StreamingRunner) -> bool:
-    """Return True if the version adds an input to the vertex. A copied folder has no position in such an input."""
+    """Return whether the version adds an input to the vertex. A copied folder has no position in such an input."""
     sources = set(vertex.sources) - set(runner.vertex.sources)
     edges = {edge.uid for edge in graph.inputs(vertex.uid)}
     return bool(sources or edges - {edge_input.edge.uid for edge_input in runner.edges.values()})
 
 
 def refuse_start_from_scratch(prepared: PreparedRun) -> None:
-    """Refuse an upgrade that would start the job from scratch, because an upgrade must keep what the job has done.
-
-    A run of a job without a checkpoint that covers something would start from scratch if it does not fit.
+    """Refuse an upgrade that would start the job from scratch, because an upgrade must keep the job's progress.
 
     Raises InvalidInputError.
     """

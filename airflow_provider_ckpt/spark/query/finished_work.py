@@ -42,7 +42,7 @@ class FinishedWork:
 
     @staticmethod
     def of(state: JobState) -> FinishedWork:
-        """Return the finished parts by the recorded graph. Another check compares the graphs."""
+        """Return the finished parts by the recorded graph. Later checks compare it with the current graph."""
         definition = state.definition
         if definition is None:
             return FinishedWork()

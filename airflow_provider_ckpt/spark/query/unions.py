@@ -130,8 +130,6 @@ def _with_union_columns(uid: str, frame: DataFrame, united: StructType, recorded
 
     Args:
         recorded: the recorded schema of the input; None if it is not known.
-
-    Raises SchemaChangedError.
     """
     fields, united_fields, spelling = (
         _by_name(frame, frame.schema),
