@@ -1,7 +1,4 @@
-"""The program whose JVM writes a class archive. It loads the classes that a driver loads at its start.
-
-:func:`jvm.class_archive.make` runs this module. The JVM writes the archive when it ends.
-"""
+"""The program of :func:`jvm.class_archive.make`. Its JVM loads a driver's classes, and archives them at its end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One run of a job: decide, prepare without writing, claim the job, run it, and clean up.
-
-The run of a job that has already finished needs no Spark.
-"""
+"""One run of a job: decide, prepare without writing, claim the job, run it, and clean up."""
 
 from __future__ import annotations
 
@@ -80,8 +77,7 @@ def prepare_for_workers(run: LoadedRun) -> Outcome | None:
 def _upgrade(previous: LoadedRun, ended: Ended) -> tuple[LoadedRun, Ended]:
     """Run the other version. If it fails before its claim, run the previous version again.
 
-    The other version may fail although its trial succeeded, because the job has changed since. Return the version that
-    ran, and its end.
+    Return the version that ran, and its end.
     """
     tried, upgraded = ended.version, ended.upgraded
     assert tried is not None
@@ -124,13 +120,7 @@ def _take_over(
     upgraded: Upgraded | None = None,
     tried: PreparedRun | None = None,
 ) -> Ended:
-    """Prepare the job, claim it, and run it.
-
-    Args:
-        upgraded: the upgrade by which ``run`` follows another version in this driver.
-        tried: the preparation from this version's trial. It is reused if the decision is still the same, which shortens
-            the pause of the job.
-    """
+    """Prepare the job, claim it, and run it. ``tried``: a preparation to reuse if the decision is still the same."""
     job, options, storage = run.job, run.options, run.storage
     reconciler = Reconciler(storage, options.job_id)
     for _ in range(MAX_CLAIMS):
@@ -164,9 +154,7 @@ def _take_over(
 
 
 def finish_again(run: LoadedRun, state: JobState) -> Outcome:
-    """Report that the job has finished, and clean up.
-
-    The driver that finished the job may have died before its cleanup.
+    """Report that the job has finished, and clean up, because the earlier driver may have died before its cleanup.
 
     Raises the errors of :func:`check_finished_job`.
     """

@@ -83,12 +83,7 @@ class StaleDecisionError(Exception):
 
 
 class RunAttempt:
-    """One attempt to run a prepared job: steps 2 to 5 of :func:`execute`.
-
-    Args:
-        reconciler: finds lost results. It also made the decision that the run was prepared for.
-        upgraded: the upgrade by which this version follows another one in this driver.
-    """
+    """One attempt to run a prepared job: steps 2 to 5 of :func:`execute`."""
 
     def __init__(
         self, prepared: PreparedRun, reconciler: Reconciler, *, for_workers: bool, upgraded: Upgraded | None

@@ -273,9 +273,7 @@ def report_end(
 
 
 def choose_subtasks(state: JobState, requested: Collection[str]) -> tuple[SubtaskId, ...]:
-    """Return the subtasks that the worker must run, for names of subtasks or vertices.
-
-    Subtasks that a rescale has added run with their hosts.
+    """Return the subtasks of the requested names. Subtasks that a rescale has added run with their hosts.
 
     Raises NoSuchSubtaskError.
     """

@@ -75,12 +75,7 @@ _OF_WORKERS = "spark.executorEnv.TZ"
 
 @dataclass(frozen=True)
 class KeptSettings:
-    """The settings of a run that change values.
-
-    Attributes:
-        values: name -> the value in use.
-        ignored: name -> the value that this run was given, and the value in use.
-    """
+    """The settings of a run that change values. ``ignored``: name -> the run's own value, and the value in use."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     ignored: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -95,13 +90,10 @@ class KeptSettings:
 
 
 def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mapping[str, str]) -> KeptSettings:
-    """Apply the settings of the job's first run.
+    """Apply the settings of the job's first run. ``recorded``: these settings; empty in the first run.
 
-    Args:
-        spark: the driver's session. Later queries and batches use its settings.
-        conf: the settings of this run.
-        recorded: the settings of the first run; empty in the first run. Other kinds of settings are ignored, because a
-            forged journal could name a class that Spark loads, or another file system.
+    Other kinds of recorded settings are ignored, because a forged journal could name a class that Spark loads, or
+    another file system.
     """
     recorded = {key: value for key, value in recorded.items() if _is_kept(key) or key in (PYTHON_ZONE, JVM_ZONE)}
     current = _set_values(spark, conf)

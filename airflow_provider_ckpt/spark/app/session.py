@@ -1,7 +1,4 @@
-"""The Spark session of a job, with the settings of the user and of this package.
-
-PySpark reads the Python program of the Python workers only from the environment.
-"""
+"""The Spark session of a job, with the settings of the user and of this package."""
 
 from __future__ import annotations
 
@@ -37,7 +34,6 @@ def worker_python(conf: Mapping[str, str], *, is_local: bool, is_submitted: bool
     """Return the setting for the workers' Python; None if the user has none.
 
     Args:
-        conf: the user's settings for Spark.
         is_local: the workers run on this host, so their Python must be here.
         is_submitted: ``spark-submit`` has started this process, with the Python that the user has set for the driver.
 
@@ -127,10 +123,7 @@ LOG_LEVEL = "spark.log.level"
 
 
 def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, str]:
-    """Return the settings for the session.
-
-    Args:
-        root: URI of the folder that holds Spark's checkpoints; None if it is not known.
+    """Return the settings for the session. ``root``: URI of the folder of Spark's checkpoints; None if not known.
 
     Raises UnfitSettingError for a setting that cannot be honoured, or with which rows would be lost.
     """
@@ -163,10 +156,7 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
 
 
 def build_session(name: str, user: Mapping[str, str], root: str | None = None) -> SparkSession:
-    """Get or create the session. The master defaults to ``local[*]``.
-
-    Args:
-        user: the user's settings. They win over those that were given to spark-submit.
+    """Get or create the session. The master defaults to ``local[*]``. ``user`` wins over settings of spark-submit.
 
     Raises TransientError, and the errors of :func:`session_conf` and :func:`worker_python`.
     """
@@ -215,8 +205,7 @@ def _started(builder: SparkSession.Builder) -> SparkSession:
 def _own_jvm() -> int | None:
     """Return the process id of the JVM if it serves only this process; otherwise None.
 
-    It does if this process has started it, or if it is the spark-submit that has started this process. The JVM of a
-    notebook server, or of a forking parent process, also serves other processes.
+    It does if this process has started it, or if it is the spark-submit that has started this process.
     """
     gateway: Any = SparkContext._gateway
     process = gateway.jvm.java.lang.ProcessHandle.current()
@@ -261,11 +250,7 @@ def _logs_as_configured(user: Mapping[str, str]) -> bool:
 
 
 def _submitted() -> dict[str, str]:
-    """Return the settings of spark-submit; empty without spark-submit.
-
-    Without spark-submit, reading them would start the JVM. Settings such as the driver's memory would then come too
-    late.
-    """
+    """Return the settings of spark-submit; empty without it, because reading them would start the JVM too early."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()  # connects to spark-submit's JVM; without a connection a SparkConf is empty

@@ -33,10 +33,7 @@ def ship_modules(context: SparkContext, modules: OwnModules | None) -> None:
 
 
 def _includes(context: SparkContext) -> list[str]:
-    """Return PySpark's list of entries that workers put on ``sys.path``.
-
-    PySpark joins each entry to the folder of the added files, so an absolute path stays as it is.
-    """
+    """Return PySpark's list of workers' ``sys.path`` entries: absolute, or relative to the folder of added files."""
     includes: list[str] = getattr(context, "_python_includes")  # noqa: B009
     return includes
 

@@ -41,10 +41,7 @@ _DENIED = (
 
 
 def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]:
-    """Return the root and the sinks' folders that Spark itself reads and writes, without local folders.
-
-    ``location``: location of the root.
-    """
+    """Return the root and the sinks' folders that Spark itself reads and writes, without local folders."""
     opened = [(root, location)]
     for operator in job.sinks:
         opened += [
@@ -59,9 +56,7 @@ def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]
 
 
 def reach_root(job: Job, options: RunOptions, root: Storage, location: Location) -> StorageReachability | None:
-    """Connect Spark with every storage of the job. Write nothing.
-
-    Return the connection with the root; None for a local root, which needs none.
+    """Connect Spark with every storage of the job. Return the connection with the root; None for a local root.
 
     Raises the errors of :func:`build_session` and :meth:`StorageReachability.connect`.
     """

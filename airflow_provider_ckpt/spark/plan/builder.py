@@ -1,7 +1,4 @@
-"""Builder of the DataFrame of a vertex's query, from readers, unions by name, and the user's functions.
-
-The functions may ask for Spark's active session. Each thread has its own, so the builder sets it before each call.
-"""
+"""Builder of the DataFrame of a vertex's query, from readers, unions by name, and the user's functions."""
 
 from __future__ import annotations
 
@@ -150,10 +147,7 @@ class SourceCalls:
             raise nothing_to_read(self.spark, sources, error.__cause__) or error from error.__cause__
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
-        """Refuse names of files, and topics, that a query could not read.
-
-        The check runs once, when the job is planned. A file that appears later under such a name fails its micro-batch.
-        """
+        """Refuse names of files, and topics, that a query could not read. A later such file fails its micro-batch."""
         if not reads.has_end:
             return
         if operator.uid in self._checked:
@@ -241,9 +235,7 @@ def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard 
 
 
 def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
-    """Call a user's function with ``arguments`` by parameter, and return its DataFrame.
-
-    The parameter "" is positional: a source's reader, which may have any name.
+    """Call a user's function with ``arguments`` by parameter. The parameter "" is a source's reader, under any name.
 
     Raises FunctionFailedError, FunctionFailedForNowError, UnsupportedQueryError, and errors of this package that the
     function raises.
@@ -326,11 +318,7 @@ class QueryBuilder:
         self._without: frozenset[str] = frozenset()
 
     def build(self, without: frozenset[str] = frozenset(), *, hold: bool = True) -> BuiltQuery:
-        """Build the query.
-
-        Args:
-            without: uids of sources and edges that have ended and are left out.
-        """
+        """Build the query. ``without``: sources and edges that have ended and are left out."""
         output = self._output(without, hold)
         if not self._follows_event_time and has_watermark(output):
             self._follows_event_time = True
@@ -403,10 +391,7 @@ class QueryBuilder:
         )
 
     def droppable(self, uid: str, dropped: frozenset[str]) -> bool:
-        """Return whether every parameter in the vertex keeps an input without ``uid`` and ``dropped``.
-
-        Raises _NotDroppable.
-        """
+        """Return whether each parameter keeps an input without ``uid`` and ``dropped``, or raise _NotDroppable."""
         return self._remains(self._vertex.uid, dropped | {uid}, top=True)
 
     def _remains(self, uid: str, without: frozenset[str], top: bool = False) -> bool:

@@ -51,10 +51,7 @@ class CodePlaces:
         return places if reads is None else places.without_input(reads.values())
 
     def without_input(self, reads: Iterable[SourceReads]) -> CodePlaces:
-        """Return the places without the folders that sources read. A folder around the job's own code stays.
-
-        A job may read files that lie next to its code.
-        """
+        """Return the places without the folders that sources read, except folders around the job's own code."""
         paths = [path for read in reads if read.is_file for path in read.paths]
         own_folders = _own_folders(self.job)
         inputs = [path for path in paths if not any(lies_in(folder, path) for folder in own_folders)]
@@ -140,10 +137,7 @@ class CodePlaces:
 
 
 def _module_and_files(reference: str) -> tuple[str, tuple[str, ...]]:
-    """Return the module of a reference ("" for a file), and its files: its own, and those of the packages above it.
-
-    A module that Python does not find has no files.
-    """
+    """Return the module of a reference ("" for a file), and its files: its own, and those of the packages above it."""
     target, _, from_file = parts_of(reference)
     if from_file:
         return "", (path_of(reference, target),)

@@ -91,10 +91,7 @@ class JobPlan:
         return frozenset(uid for uid, vertex in self.definition.vertices.items() if vertex.stateful)
 
     def aligned(self) -> bool:
-        """Return whether barriers must be aligned (R24).
-
-        Only aligned barriers make sinks at different depths show the same prefix of the sources.
-        """
+        """Return whether barriers must be aligned, so that sinks at different depths show the same prefix (R24)."""
         return len(set(self.graph.sink_depths().values())) > 1
 
 
@@ -109,10 +106,9 @@ def plan_job(
     done: FinishedWork | None = None,
     splits: PlannedSplits | None = None,
 ) -> JobPlan:
-    """Return the plan of a job. Call the user's functions and analyse every query, but read no data.
+    """Return the plan of a job, without reading data.
 
-    Args:
-        done: the finished parts of earlier runs, whose functions are not called.
+    The user's functions are called, except those of finished parts (``done``), and every query is analysed.
 
     Raises InvalidInputError.
     """
@@ -139,10 +135,7 @@ def _mode(options: RunOptions, done: FinishedWork) -> Mode:
 
 
 def _is_inline(job: Job, uid: str, calls: SourceCalls, done: FinishedWork) -> bool:
-    """Return whether a bounded source is read in its consumer's query. The decision of the job's first run is kept.
-
-    A source that can no longer be read there shows as an operator that moved.
-    """
+    """Return whether a bounded source is read in its consumer's query. The decision of the first run is kept."""
     recorded = done.inline.get(uid)
     if recorded is not None and (uid in done.over or not recorded):
         return recorded
@@ -177,9 +170,9 @@ def _definition(
 
 
 def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
-    """Return whether a bounded source can be read in the query of its unbounded consumer.
+    """Return whether an unbounded consumer can read a bounded source in its query.
 
-    Its end must be frozen before it is read, and no operator between the two may keep state.
+    The source's end must be frozen before it is read, and no operator between the two may keep state.
     """
     frame = calls(job.operators[uid])
     if not calls.reads[uid].has_end:
@@ -193,10 +186,7 @@ def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
 
 
 def _readable_state(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
-    """Return the state that a query keeps; none if the plan cannot be read.
-
-    An unreadable plan must not stop the job, because the state serves only to refuse an edited query later.
-    """
+    """Return the state that a query keeps; none if the plan cannot be read, because that must not stop the job."""
     try:
         return tuple(kept_state(built.frame))
     except Py4JError as error:
@@ -319,8 +309,7 @@ class _Planner:
     ) -> None:
         """Refuse a watermark on mixed rows, and record whether the vertex mixes rows itself.
 
-        The whole graph decides, and not only the remaining inputs, because the output still has rows of finished
-        sources.
+        All inputs of the graph count, because the output still has rows of finished sources.
         """
         edges = self._graph.inputs(vertex.uid)
         for edge in edges:
@@ -458,10 +447,9 @@ class _Planner:
     def _check_event_time(
         self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]
     ) -> None:
-        """Refuse a watermark that would make history late, or that would never advance (R13).
+        """Refuse a watermark that a bounded and a live input share, because it would make history late (R13).
 
-        A watermark that a bounded and a live input share makes history late. A bounded input that cannot be left out at
-        its end would hold event time for ever.
+        Also refuse a bounded input that would hold event time for ever, because it cannot be left out at its end.
         """
         location = self._job.operators[vertex.uid].location
         if watermark_over_union(built.frame):
@@ -510,7 +498,7 @@ _TIME = re.compile(r'(?<!"name":)"time\(\d+\)"')
 
 
 def unwritable_time(spark: SparkSession, schema: StructType) -> str | None:
-    """Return the first column whose type is or contains TIME; None if Spark writes all columns.
+    """Return the first column whose type is TIME or contains it; None if Spark writes all columns.
 
     Spark analyses ``current_time()`` and schemas with this type without an error, and then fails when it writes.
     """

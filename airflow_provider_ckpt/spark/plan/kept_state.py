@@ -50,7 +50,7 @@ class Columns:
     Attributes:
         streams: column -> its stream.
         made: column that Spark made up -> its expression.
-        uses_current_time: the plan uses the current time, so its numbers and times may differ in each plan.
+        uses_current_time: numbers and times of the plan may differ in each plan.
     """
 
     streams: Mapping[int, str]
@@ -130,9 +130,8 @@ def _grouping(node: Any) -> list[str]:
 def _text(expression: Any, columns: Columns, *, with_streams: bool = False, anonymous: bool = False) -> str:
     """Return an expression as text, in a form that is the same in each plan.
 
-    The text has no table names and no random seeds. It has no times if the plan uses the current time. Journal and
-    errors show the text, and a literal may be a secret. So a short digest, which tells literals apart, replaces each
-    literal.
+    The text has no table names and no random seeds. It has no times if the plan uses the current time. A literal may be
+    a secret, and journal and errors show the text. So a short digest replaces each literal.
     """
     text = str(expression.sql())
     if columns.uses_current_time:
@@ -156,7 +155,7 @@ def _digest(literal: re.Match[str]) -> str:
 
 
 def _calls(node: Any, columns: Columns) -> tuple[str, ...]:
-    """Return the distinct aggregate calls in the order of their use, because Spark keeps the state of each call once.
+    """Return the distinct aggregate calls in the order of their use. Spark keeps the state of each call once.
 
     If there are very many expressions, return the expressions instead: to read each one is a call of the JVM.
     """

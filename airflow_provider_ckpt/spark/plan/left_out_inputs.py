@@ -1,7 +1,4 @@
-"""Checks of a query without its bounded inputs.
-
-That query is planned before anything starts, because it must run on after these inputs have ended (R2).
-"""
+"""Checks of a query without its bounded inputs, because the query must run on after they have ended (R2)."""
 
 from __future__ import annotations
 
@@ -23,10 +20,7 @@ _ALL_SETS = 3
 
 
 def check_like_event_times(operator: Operator, built: BuiltQuery, names: Mapping[str, str]) -> None:
-    """Refuse state by an event time that only some inputs of a union have.
-
-    Args:
-        names: edge -> its producer, for messages.
+    """Refuse state by an event time that only some inputs of a union have. ``names``: edge -> its producer.
 
     Raises UnsupportedQueryError.
     """
@@ -64,9 +58,8 @@ def check_left_out(
 
     Args:
         builder: builder of the query with the unions of all inputs.
-        built: the query without ``dropped``.
+        built: the query without ``dropped``, the inputs that are left out already.
         bounded: the sources and edges that will end.
-        dropped: the inputs that are left out already.
         names: edge -> its producer, for messages.
 
     Raises UnsupportedQueryError, and what the functions of the job raise.

@@ -34,11 +34,10 @@ class OtherContents:
 class LogicLoader:
     """A loader of versions of the job. A process has one, and all threads may use it.
 
-    The loader keeps each version that it has read. So all queries, and all attempts of them, have the functions of the
-    same reading until another version is assigned.
+    The loader keeps each version that it has read. So all queries and their attempts have the functions of the same
+    reading until another version is assigned.
 
     Attributes:
-        params: parameters of the run, which the versions also read.
         location: location of the root, for functions that read other jobs.
         places: folders whose code may be loaded.
         changed: references whose content differs from the digest in the journal.
@@ -72,10 +71,7 @@ class LogicLoader:
         return {uid: replace(setting, digests=self._digests(setting)) for uid, setting in settings.items()}
 
     def with_missing_digests(self, settings: Settings) -> dict[str, VertexSettings]:
-        """Return ``settings`` with a digest for each reference that had none, because no process had read it.
-
-        A later run compares the digests, and reports a file that has changed.
-        """
+        """Return ``settings`` with missing digests added, so that a later run can report a file that has changed."""
         read = self.with_read_digests(settings)
         return {
             uid: replace(setting, digests={**read[uid].digests, **setting.digests}) for uid, setting in settings.items()

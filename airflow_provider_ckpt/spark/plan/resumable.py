@@ -59,9 +59,9 @@ def check_resumable(
 
 
 def _without_dropped(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -> dict[str, str]:
-    """Return the operators of the last checkpoint that are in the recorded plan or in the current one.
+    """Return the last checkpoint's operators that are in the recorded plan or in the current one.
 
-    The user has already allowed to drop the others, and is not asked again.
+    The others were dropped earlier, with the user's permission, which is not needed twice.
     """
     uids = {uid for graph in graphs for uid in graph.operators}
     return {uid: vertex for uid, vertex in operators.items() if uid in uids}
@@ -102,10 +102,10 @@ def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]
 
 
 def _check_behind(state: JobState, definition: JobDefinition, missing: Collection[str], root: str) -> None:
-    """Refuse to drop a sink with output that is staged and not released.
+    """Refuse to drop a sink with output that is staged and not released, because no later driver would release it.
 
-    The next driver would not release this output, but the checkpoint would count as released. A sink that releases only
-    at the end has nothing to release before the final checkpoint, so it may be dropped until then.
+    A sink that releases only at the end has nothing to release before the final checkpoint, so it may be dropped until
+    then.
     """
     checkpoint = state.checkpoints.get(state.last_completed)
     is_at_end = checkpoint is not None and checkpoint.is_final

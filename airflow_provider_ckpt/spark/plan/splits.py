@@ -55,8 +55,8 @@ class PlannedSplits:
 class CurrentSplits:
     """The lists of splits that the job gives now.
 
-    A function is called once, when its list is first needed. Its failure is kept, too. Otherwise a second call could
-    succeed, and a short failure of a service would look like a changed definition.
+    A function is called once, and its failure is kept, too. Otherwise a second call could succeed, and a short failure
+    of a service would look like a changed definition.
     """
 
     def __init__(self) -> None:
@@ -83,9 +83,7 @@ class CurrentSplits:
 def plan_splits_from_scratch(job: Job, given: CurrentSplits, state: JobState) -> PlannedSplits:
     """Return the splits of a job that starts without earlier progress.
 
-    Args:
-        state: the state of earlier runs. A number of readers that they set stays, even after a start from scratch
-            (R21).
+    ``state``: the state of earlier runs. A number of readers in it stays, even after a start from scratch (R21).
 
     Raises InvalidJobError, SplitsFailedError.
     """
@@ -101,8 +99,7 @@ def plan_splits(
 ) -> PlannedSplits:
     """Return the splits of a job that resumes. A frozen list wins over the job's current list.
 
-    Args:
-        over: finished sources, whose functions are not called.
+    Functions of finished sources (``over``) are not called.
 
     Raises InvalidJobError, SplitsFailedError, SplitsFailedForNowError, FrozenSplitsLostError.
     """
@@ -166,8 +163,7 @@ def _some(names: Sequence[str]) -> str:
 def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> DataFrame:
     """Return the frame that the user's function makes of a split, or of all given splits if the source is batched.
 
-    Raises FunctionFailedError, UnsupportedQueryError, UnfitSourceError, and errors of this package that the function
-    raises (as :func:`~.builder.call` does).
+    Raises UnfitSourceError, and what :func:`~.builder.call` raises.
     """
     activate(spark)
     assert operator.splits is not None, operator
@@ -237,8 +233,7 @@ def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
 def as_one(frames: Sequence[DataFrame], partitions: int) -> DataFrame:
     """Return the rows of all frames in at most ``partitions`` partitions, because each becomes a task and a file.
 
-    The frames are united in pairs, because each union analyses the whole plan below it again. A single frame is
-    unchanged.
+    The frames are united in pairs, because each union analyses the whole plan below it again.
     """
     if len(frames) == 1:
         return frames[0]

@@ -30,7 +30,6 @@ class ExpressionTexts:
 
     Attributes:
         made: column id -> the expression of a column that Spark made up.
-        named: shows columns by their names.
         anonymous: hides the names of columns, because a column may be renamed.
     """
 

@@ -79,10 +79,7 @@ def keeps_state_partitions(
 ) -> Iterator[str]:
     """Warn of a number of shuffle partitions for this run that has no effect on existing state.
 
-    State that a request has repartitioned is left out.
-
-    Args:
-        settings: the settings that requests have changed while the job ran.
+    State that a request has repartitioned is left out (``settings``).
     """
     number = options.conf.get(_SHUFFLE_PARTITIONS, spark.sparkContext.getConf().get(_SHUFFLE_PARTITIONS))
     for uid, kept in plan.state_partitions().items():
@@ -103,9 +100,6 @@ def suggests_fewer_partitions(
     """Name new state with Spark's default number of partitions on a local master with few cores.
 
     Each partition costs a task, and one file or more, in every micro-batch.
-
-    Args:
-        previous: the state of the job after the last run.
     """
     context = spark.sparkContext
     is_set = _SHUFFLE_PARTITIONS in conf or context.getConf().contains(_SHUFFLE_PARTITIONS)
@@ -122,7 +116,7 @@ def suggests_fewer_partitions(
 
 
 def resumes_with_edited_code(previous: JobState, plan: JobPlan, code: JobCode | None) -> Iterator[str]:
-    """Warn of edits to a query that keeps state. ``previous``: the state of the job after the last run."""
+    """Warn of edits to a query that keeps state."""
     recorded = None if previous.plan is None else previous.plan.code
     if recorded is None or code is None or not previous.last_completed:
         return
@@ -181,12 +175,7 @@ def leaves_out(job: Job) -> Iterator[str]:
 
 
 def unused_assignments(assigned: Settings, used: Settings) -> Iterator[str]:
-    """Warn of assigned functions that this run does not use, because their operators are now in another query.
-
-    Args:
-        assigned: the settings that requests have changed while the job ran.
-        used: the settings of this run.
-    """
+    """Warn of assigned functions that this run does not use, because their operators are now in another query."""
     pairs = {(vertex, uid) for vertex, changed in used.items() for uid in changed.logic}
     for vertex, changed in assigned.items():
         for uid, reference in changed.logic.items():

@@ -29,8 +29,6 @@ from airflow_provider_ckpt.storage.storage import Storage
 def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location) -> None:
     """Refuse a sink whose folder lies in the folder of a source, because Spark may read it.
 
-    Whether Spark ignores the folder depends on the folder's name and on options.
-
     Raises OverlappingFoldersError.
     """
     folders = [(operator.uid, place) for operator in job.sinks for place in operator.sink.spark_folders(root.options)]
@@ -55,8 +53,7 @@ def output_read(source: str, path: str, sink: str, folder: Location) -> Overlapp
 def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_id: str) -> None:
     """Refuse a root that lies where a source reads, and a source that reads the job's files under the root.
 
-    Such a source would read the job's own state. Hidden folders are allowed, because Spark ignores them below the
-    folder that it reads.
+    Hidden folders are allowed, because Spark ignores them below the folder that it reads.
 
     Raises OverlappingFoldersError.
     """
@@ -154,12 +151,7 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class LinkedFolder:
-    """A link to a folder, or a folder that is reached again through a link. Spark follows links.
-
-    Attributes:
-        target: the real path of the folder.
-        loops: ``target`` is one of the folders around ``path``.
-    """
+    """A folder that Spark reaches through a link. ``loops``: ``target``, its real path, lies around ``path``."""
 
     path: str
     target: str

@@ -1,7 +1,4 @@
-"""The second stage of a run: check the sinks, start Spark, plan the job, and check the plan.
-
-It writes only a probe, and deletes it.
-"""
+"""The second stage of a run: check the sinks, start Spark, plan the job, and check the plan. It writes only a probe."""
 
 from __future__ import annotations
 
@@ -97,8 +94,7 @@ def prepare(
 ) -> PreparedRun:
     """Check what needs no Spark, because Spark may take minutes to start. Then connect Spark, and plan the job.
 
-    Args:
-        tries_rights: write a probe to every object store and delete it, to check that this process may write.
+    ``tries_rights``: write a probe to every object store and delete it, to check that this process may write.
 
     Raises the errors of :func:`checked_sinks`, :func:`reach_root` and :func:`plan_run`.
     """
@@ -158,9 +154,7 @@ def plan_run(
 ) -> PreparedRun:
     """Plan the job by the decision, and check the plan. Spark must be able to reach the storages of the job.
 
-    Args:
-        sinks: result of :func:`checked_sinks`.
-        check: check of assigned code, called before any function of the job; it may raise. None: refuse edited code.
+    ``check``: check of assigned code, before any function of the job is called; None: refuse edited code.
 
     Raises InvalidInputError, and errors of sinks.
     """
@@ -211,9 +205,7 @@ def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, 
 def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
     """Refuse bounded sources that hold no file, except those whose ends are recorded (``frozen``).
 
-    A folder may become empty after this check, so the check is repeated when the list of files is recorded.
-
-    Raises NothingToReadError.
+    The check is repeated when the list of files is recorded.
     """
     for source in job.sources:
         read = plan.reads.get(source.uid)
@@ -254,8 +246,6 @@ def _with_assigned_functions(
     """Return the job's operators with the functions that were assigned while the job ran.
 
     A function that was assigned in another query is ignored. ``graph``: has the query of each operator.
-
-    Raises UnfitAssignedLogicError, whose message explains assigned code to users who know only the job's own file.
     """
     try:
         return reconfigured(run.job.operators, graph.vertices, decision.state.settings, logic)

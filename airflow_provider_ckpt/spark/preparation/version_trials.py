@@ -1,7 +1,6 @@
 """Trials of other versions of a running job (R21).
 
-A trial loads and plans the version, compares it with the journal, and runs its queries on copies, without visible
-effects.
+A trial plans the version, compares it with the journal, and runs its queries on copies. It has no visible effects.
 """
 
 from __future__ import annotations
@@ -40,12 +39,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 class VersionTrials:
-    """The trials of one run, each in a thread of its own.
-
-    Args:
-        runner: returns the current runner of a subtask; None if there is none.
-        frozen: source -> its frozen end.
-    """
+    """The trials of one run, each in a thread of its own. ``runner``: returns a subtask's current runner, or None."""
 
     def __init__(
         self,

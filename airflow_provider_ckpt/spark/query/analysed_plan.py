@@ -156,9 +156,7 @@ def streams(frame: DataFrame) -> Counter[str]:
 def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[str]:
     """Return stream name -> how often a plan reads it.
 
-    Args:
-        named: id -> definition of SQL's WITH (:func:`with_definitions`). Each use of a definition counts. None: each
-            definition counts once.
+    ``named``: definitions by id (:func:`with_definitions`), to count each use; None: each definition counts once.
     """
     names: Counter[str] = Counter()
     for below in nodes_from(node):
@@ -188,8 +186,7 @@ def columns_of_streams(plan: Any) -> dict[int, str]:
 def made_columns(plan: Any) -> dict[int, Any]:
     """Return column id -> expression, for columns that Spark made up.
 
-    Spark moves some parts of an expression into columns of their own: computed keys, expressions that are used twice,
-    fields of structures, and calls of Python functions.
+    They are computed keys, expressions that are used twice, fields of structures, and calls of Python functions.
     """
     columns: dict[int, Any] = {}
     for node in nodes_from(plan):
@@ -209,8 +206,8 @@ def made_columns(plan: Any) -> dict[int, Any]:
 def uses_current_time(plan: Any, spark: SparkSession) -> bool:
     """Return whether the user's query uses the current time, such as ``now()``.
 
-    The optimised plan then has a constant that differs in each plan. The column by which this package follows event
-    time does not count.
+    The optimised plan has a constant for it, which differs in each plan. The column by which this package follows event
+    time does not count, because the user has not written it.
     """
     jvm: Any = spark._jvm
     pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
@@ -276,10 +273,7 @@ def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
 
 
 def refusal(frame: DataFrame, output_mode: str) -> str | None:
-    """Return why Spark would refuse the streaming query in this output mode; None if Spark would run it.
-
-    Spark itself refuses a query only at its start. This check runs before anything is written.
-    """
+    """Return why Spark would refuse to start the streaming query in this output mode; None if it would start."""
     spark = frame.sparkSession
     if spark.conf.get("spark.sql.streaming.unsupportedOperationCheck") == "false":
         return None
@@ -290,10 +284,7 @@ def refusal(frame: DataFrame, output_mode: str) -> str | None:
 
 
 def batch_refusal(frame: DataFrame) -> str | None:
-    """Return why Spark would refuse the query in batch mode; None if Spark would run it.
-
-    Some operators, such as ``applyInPandasWithState``, are refused only by the planner.
-    """
+    """Return why Spark, with its planner, would refuse the query in batch mode; None if the query would run."""
     jvm: Any = frame.sparkSession._jvm
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     refused = _complaint(lambda: checker.checkForBatch(analysed(frame)))

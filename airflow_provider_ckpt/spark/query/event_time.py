@@ -37,9 +37,8 @@ OBSERVED = "__ckpt_event_time"
 def hold_event_time(frame: DataFrame) -> DataFrame:
     """Return the frame with a second watermark, which stays in 1970.
 
-    The lowest watermark of the inputs is the query's watermark. So the query's watermark stays in 1970 while the frame
-    is part of the query. The user's delays do not change, because Spark keeps rows of ``dropDuplicatesWithinWatermark``
-    by them.
+    The lowest watermark of the inputs is the query's watermark. So it stays in 1970 while the frame is part of the
+    query. Spark keeps rows of ``dropDuplicatesWithinWatermark`` by the user's delays, so these do not change.
     """
     held = frame.withColumn(HOLD, F.timestamp_millis(F.lit(0)))
     return held.withWatermark(HOLD, "0 seconds").drop(HOLD)

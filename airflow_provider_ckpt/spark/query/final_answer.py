@@ -19,11 +19,8 @@ _ROWS_ONCE = frozenset(
 def final_answer_mode(frame: DataFrame, output_mode: str, *, is_read: bool) -> str | None:
     """Return the output mode of a bounded query until its final answer; None: each micro-batch is published.
 
-    The final answer itself is output in mode "complete". A query in mode "append" has one if Spark cannot run the query
-    in that mode. A query in another mode has one if its output is read.
-
-    Args:
-        is_read: other queries or other jobs read the output.
+    The final answer itself is output in mode "complete". A query in mode "append" has a final answer if Spark cannot
+    run the query in that mode. A query in another mode has one if other queries or jobs read its output (``is_read``).
     """
     if not any(node.nodeName() == "Aggregate" for node in stateful_nodes(frame)):
         return None

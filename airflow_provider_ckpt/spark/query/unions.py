@@ -32,12 +32,7 @@ from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 
 @dataclass(frozen=True)
 class Union:
-    """The schemas of a union.
-
-    Attributes:
-        schema: schema of the united frame.
-        inputs: input uid -> schema of that input.
-    """
+    """The schema of a united frame, and the schemas of its inputs by uid."""
 
     schema: StructType
     inputs: Mapping[str, StructType]
@@ -62,9 +57,9 @@ def read_unions(recorded: tuple[UnionDefinition, ...]) -> dict[tuple[str, str], 
 
 
 def unite(frames: list[DataFrame]) -> DataFrame:
-    """Return the union of frames by column name.
+    """Return the union of frames by column name. The slowest input holds event time back, as in Flink.
 
-    ``withWatermark`` on the union is applied to each input. So the slowest input holds event time back, as in Flink.
+    For that, ``withWatermark`` on the union is applied to each input.
     """
     if len(frames) == 1:
         return frames[0]
@@ -126,10 +121,7 @@ def _with_union_columns(uid: str, frame: DataFrame, united: StructType, recorded
 
     A column that the input has lost is refused, because a union by position would take another column for it. New
     columns come last. A column whose type has changed keeps its type, and the comparison of the outputs checks it. A
-    column without a cast is a plain reference, which keeps its event time.
-
-    Args:
-        recorded: the recorded schema of the input; None if it is not known.
+    column without a cast is a plain reference, which keeps its event time. ``recorded``: None if no schema is recorded.
     """
     fields, united_fields, spelling = (
         _by_name(frame, frame.schema),

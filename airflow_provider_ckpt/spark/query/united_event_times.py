@@ -41,12 +41,9 @@ class UnlikeEventTimes:
 def with_event_time_of_others(
     frames: Mapping[str, DataFrame], may_get: Callable[[str], bool]
 ) -> Mapping[str, DataFrame]:
-    """Return the inputs of a union. An input without event time gets that of the others.
+    """Return the inputs of a union. An input without event time gets that of the others if ``may_get`` allows it.
 
     The others must agree on one column and one delay, and the input must have the column as TIMESTAMP.
-
-    Args:
-        may_get: whether an input may get event time.
     """
     marks = {uid: _marks(frame.schema) for uid, frame in frames.items()}
     times = {mark for mark in marks.values() if mark}
