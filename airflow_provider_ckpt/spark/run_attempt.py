@@ -151,7 +151,7 @@ class RunAttempt:
 
     def _note_failure(self, journal: OwnedJournal, error: Exception) -> None:
         """Journal that this driver failed before the job was RUNNING. Ignore errors of the storage."""
-        if isinstance(error, SparkFolderLostError):  # the next driver would find the same
+        if isinstance(error, SparkFolderLostError):  # the next driver would fail in the same way
             with suppress(CkptError):
                 journal.write(StatusChanged(JobStatus.FAILED, time.time(), str(error)))
         elif journal.state.is_held:

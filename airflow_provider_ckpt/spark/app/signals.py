@@ -53,6 +53,7 @@ class FirstSignal:
             self._jvm = _JvmSignal.install(self._from_jvm)
 
     def restore(self) -> None:
+        """Restore the previous handlers."""
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         self._previous = {}
@@ -108,6 +109,7 @@ class LeaveOnSignal:
                 self._signals.install()
 
     def restore(self) -> None:
+        """Restore the previous handlers."""
         self._signals.restore()
 
     def _request_stop(self, name: str) -> None:

@@ -53,6 +53,7 @@ from airflow_provider_ckpt.spark.query.united_event_times import with_event_time
 
 
 def activate(spark: SparkSession) -> None:
+    """Make ``spark`` the active session of the calling thread."""
     SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 

@@ -88,6 +88,7 @@ class JobPlan:
         return any(vertex.event_time for vertex in self.definition.vertices.values())
 
     def stateful(self) -> frozenset[str]:
+        """Return the vertices whose queries keep state."""
         return frozenset(uid for uid, vertex in self.definition.vertices.items() if vertex.stateful)
 
     def aligned(self) -> bool:
@@ -190,7 +191,7 @@ def _readable_state(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
     try:
         return tuple(kept_state(built.frame))
     except Py4JError as error:
-        kind = type(error).__name__  # its text holds the plan, and with it texts of the user
+        kind = type(error).__name__  # the error's text holds the plan, with texts of the user
         log.warning("the state of query %s cannot be read, and is not compared with later runs (%s)", uid, kind)
         return ()
 

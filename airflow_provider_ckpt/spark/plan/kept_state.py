@@ -58,6 +58,7 @@ class Columns:
     uses_current_time: bool
 
     def name_of(self, column: Any, *, with_streams: bool, anonymous: bool = False) -> str:
+        """Return a column as text. ``anonymous`` hides its name."""
         name, number = str(column.name()), int(column.exprId().id())
         if number in self.made:
             return _text(self.made[number], self, with_streams=with_streams, anonymous=anonymous)

@@ -116,7 +116,7 @@ class LogicLoader:
                 cloudpickle.register_pickle_by_value(version.package)  # type: ignore[no-untyped-call]
                 version.job.runs_under(self._location)
         if kept is not version:
-            version.forget()  # a version that is assigned every day is read every day, and is the same
+            version.forget()  # unload this copy, because the same version is loaded already
         return kept
 
 

@@ -154,7 +154,7 @@ def finds_table_empty(sinks: Mapping[str, BoundSink]) -> Iterator[str]:
     for uid, sink in sinks.items():
         try:
             shown = sink.emptied()
-        except CkptError as error:  # a target that fails at this moment is waited for when rows are staged
+        except CkptError as error:  # if the target is unavailable now, the job waits for it when it stages rows
             log.info("whether the table of sink %s was emptied is unknown: %s", uid, error)
             continue
         if shown is not None:

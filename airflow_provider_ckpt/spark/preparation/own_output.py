@@ -40,6 +40,7 @@ def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location
 
 
 def output_read(source: str, path: str, sink: str, folder: Location) -> OverlappingFoldersError:
+    """Return the error for a source that reads the folder of a sink."""
     return OverlappingFoldersError(
         "source {source!r} reads {path}, where sink {sink!r} writes ({folder}): the job would read its own output; "
         "give the sink a folder outside of the source's",
@@ -65,6 +66,7 @@ def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_i
 
 
 def root_read(source: str, path: str, root: Storage) -> OverlappingFoldersError:
+    """Return the error for a source that reads the root."""
     return OverlappingFoldersError(
         "source {source!r} reads {path}, which overlaps with the root {root}: the job would read its own state. Give "
         "the root a folder outside of the source's",

@@ -77,6 +77,7 @@ class PreparedRun:
 
     @property
     def application(self) -> str:
+        """The id of Spark's application."""
         return self.spark.sparkContext.applicationId
 
     def places(self) -> dict[str, object]:
@@ -116,7 +117,7 @@ def checked_sinks(run: LoadedRun, decision: Decision) -> dict[str, BoundSink]:
     sinks = bind_sinks(job, job_id, location)
     if decision.is_new:
         _refuse_taken(sinks, job_id, run.storage.uri)
-    changed = _retargeted_sinks(job, decision.state)  # the comparison with the last run names the difference
+    changed = _retargeted_sinks(job, decision.state)  # the comparison with the last run reports these sinks
     refuse_lost_output(decision.state, {uid: sink for uid, sink in sinks.items() if uid not in changed})
     return sinks
 
@@ -190,7 +191,7 @@ def plan_run(
     for uid, input_schema in plan.sink_inputs.items():
         sinks[uid].check_rows(input_schema)
     plan = replace(plan, definition=replace(plan.definition, session=settings.values))
-    logic.places = logic.places.without_input(plan.reads.values())  # a later request may name what lies there
+    logic.places = logic.places.without_input(plan.reads.values())  # no later request may name code there
     return PreparedRun(run, job, spark, plan, decision, sinks, logic, settings, scratch_reason=reason, refused=refused)
 
 

@@ -147,6 +147,7 @@ def make_context(
     post: Callable[[TaskReport], None],
     check_fenced: Callable[[], None],
 ) -> RunContext:
+    """Return the context of the tasks of this process."""
     return RunContext(
         spark=prepared.spark,
         storage=prepared.run.storage,

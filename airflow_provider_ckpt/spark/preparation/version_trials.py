@@ -114,14 +114,14 @@ class VersionTrials:
         Raises the errors of loading a job's file and of :meth:`Job.validate`.
         """
         running = self._running
-        # its journal is not the one of the run, because the JobMaster writes to that one
+        # the version gets its own journal, because the JobMaster writes to that of the run
         version = replace(running.run.as_later_run(), drops_operators=request.allow_non_restored_state)
         places = CodePlaces.of(running.job, version.options, version.location, running.plan.reads)
         check = None
         if request.job:
             places.check(request.job)
             check = places.check_of(request.job)
-            # the folder of the job that was started counts for each later version, too
+            # each later version may also use code from the folder of the first job file
             version = version.with_options(job=request.job, allow_code_from=places.folders())
         options = version.options
         loaded = load_version(options.job, options.params, check)

@@ -67,6 +67,7 @@ def children_of(node: Any) -> list[Any]:
 
 
 def nodes_from(node: Any) -> Iterator[Any]:
+    """Yield a node of a plan and all nodes below it."""
     yield node
     for child in children_of(node):
         yield from nodes_from(child)
@@ -225,6 +226,7 @@ def _follows_event_time(expression: Any) -> bool:
 
 
 def conjuncts(condition: Any) -> Iterator[Any]:
+    """Yield the parts of a condition that AND connects."""
     if condition.nodeName() != "And":
         yield condition
         return
@@ -233,6 +235,7 @@ def conjuncts(condition: Any) -> Iterator[Any]:
 
 
 def each(sequence: Any) -> Iterator[Any]:
+    """Iterate over a Scala sequence."""
     return (sequence.apply(index) for index in range(sequence.size()))
 
 
