@@ -8,7 +8,8 @@ from typing import Any
 from airflow_provider_ckpt.storage.client_limits import CONNECT_SECONDS, READ_SECONDS, TRIES
 
 CREDENTIALS = frozenset({"access.key", "secret.key", "session.token", "aws.credentials.provider", "auth.profile.name"})
-"""Settings that the user sets all, or this package sets all. A mixture would be invalid credentials."""
+"""Settings that belong together. Either the user or this package sets all of them, because a mixture would be invalid.
+"""
 
 _LEAST_CONNECT_SECONDS = 15
 """Seconds. S3A replaces a lower limit by this one, with a warning."""

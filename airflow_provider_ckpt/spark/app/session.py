@@ -84,7 +84,8 @@ NEEDED = {
 }
 STATE_STORE = {
     # the default store finds its files by the batch number alone. After a restore it loads files of void batches
-    # (measured: a count of 7 instead of 10). So does RocksDB's format 1, in which an overtaken driver also overwrites our files
+    # (measured: a count of 7 instead of 10). So does RocksDB's format 1, in which an overtaken driver also overwrites
+    # our files
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),

@@ -20,7 +20,7 @@ AFAR = 1000
 Object stores charge for each listing: $146 a month at S3's list prices for one source at 90 ms.
 """
 CONSUMER_LOOKS = 2
-"""Factor for the time between two polls of a query over result partitions: new rows first wait for their source."""
+"""Factor for the poll interval of a query over result partitions. Its rows wait for the source's poll first."""
 
 _STARTING = threading.Lock()
 """Lock that a starting query holds, because it copies the session's settings."""

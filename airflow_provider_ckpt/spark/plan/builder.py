@@ -148,7 +148,7 @@ class SourceCalls:
             raise nothing_to_read(self.spark, sources, error.__cause__) or error from error.__cause__
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
-        """Refuse names of files, and topics, that a query could not read. A later such file fails its micro-batch."""
+        """Refuse names of files, and topics, that a query could not read. A file that comes later fails its batch."""
         if not reads.has_end:
             return
         if operator.uid in self._checked:

@@ -153,7 +153,12 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class LinkedFolder:
-    """A folder that Spark reaches through a link. ``loops``: ``target``, its real path, lies around ``path``."""
+    """A folder that Spark reaches through a link.
+
+    Attributes:
+        target: the real path of the folder.
+        loops: ``target`` is one of the folders around ``path``.
+    """
 
     path: str
     target: str

@@ -276,7 +276,7 @@ def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
 
 
 def refusal(frame: DataFrame, output_mode: str) -> str | None:
-    """Return why Spark would refuse to start the streaming query in this output mode; None if it would start."""
+    """Return why Spark would refuse to start the streaming query in this output mode; None if Spark would not."""
     spark = frame.sparkSession
     if spark.conf.get("spark.sql.streaming.unsupportedOperationCheck") == "false":
         return None
@@ -287,7 +287,7 @@ def refusal(frame: DataFrame, output_mode: str) -> str | None:
 
 
 def batch_refusal(frame: DataFrame) -> str | None:
-    """Return why Spark, with its planner, would refuse the query in batch mode; None if the query would run."""
+    """Return why Spark or its planner would refuse the query in batch mode; None if the query would run."""
     jvm: Any = frame.sparkSession._jvm
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     refused = _complaint(lambda: checker.checkForBatch(analysed(frame)))
