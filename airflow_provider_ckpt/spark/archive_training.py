@@ -1,8 +1,4 @@
-"""The program whose JVM writes a class archive. It warms Spark up, and so loads what a driver loads at its start.
-
-:func:`jvm.class_archive.make` runs this module. The JVM gets its options from the environment, and writes the
-archive when it ends.
-"""
+"""The program of :func:`jvm.class_archive.make`. Its JVM loads a driver's classes, and archives them at its end."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.restarts import Restarts
 
 BATCH_SLOTS = 1
-"""Number of vertices of a job in BATCH mode that run at a time. It is 1 because each takes all cores of the driver."""
+"""Number of vertices of a BATCH job that run at a time. It is 1, because each vertex takes all cores of the driver."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class ClaimedRun:
         attempts: subtask -> its first attempt in this epoch, without finished subtasks.
         frozen: source -> its frozen end, without finished sources.
         splits: source -> its frozen splits, without finished sources.
-        restore: the checkpoint that the job goes back to; None resumes after the published batches.
-        upgraded: set if this driver has run another version of the job before.
+        restore: the checkpoint to restore; None: the job resumes after its published batches.
+        upgraded: the upgrade, if this driver ran another version of the job before; otherwise None.
     """
 
     prepared: PreparedRun
@@ -66,7 +66,7 @@ class ClaimedRun:
 
 
 class Deployment:
-    """One epoch of a job in this process. Use it once, and call the methods in the order in which they are defined."""
+    """One epoch of a job in this process. Use it once, and call its methods in the order of their definitions."""
 
     def __init__(self, claimed: ClaimedRun, status: StatusReporter) -> None:
         self._claimed, self._status = claimed, status
@@ -82,7 +82,7 @@ class Deployment:
     def make_tasks(self) -> None:
         """Make the tasks of all unfinished subtasks, with Spark folders copied from the previous attempts.
 
-        Publish the batches that Spark had committed and that no attempt has published (R1).
+        Also publish batches that Spark has committed and no attempt has published (R1).
         """
         claimed, settings = self._claimed, self._settings()
         for subtask in self._plan.graph.subtasks:
@@ -99,7 +99,7 @@ class Deployment:
         collect_garbage(storage, job_id, self._plan.graph, claimed.logs, sinks, epoch, fence)
 
     def hand_over(self) -> None:
-        """Leave the tasks to workers. Each worker resumes in the next attempt of its subtask (W9, W19)."""
+        """Stop the tasks, and leave them to workers. Each worker resumes in its subtask's next attempt (W9, W19)."""
         for runner in self._runners.values():
             runner.stop()
             runner.close()
@@ -172,6 +172,6 @@ class Deployment:
     def _settings(self) -> dict[str, VertexSettings]:
         """Return the journaled settings with the digests of the code that this run has read.
 
-        A new assignment is compared with these digests, because the files may have changed since they were assigned.
+        A new assignment is compared with these digests, because the files may have changed since an earlier assignment.
         """
         return self._claimed.prepared.logic.with_read_digests(self._claimed.journal.state.settings)

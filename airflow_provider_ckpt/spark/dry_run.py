@@ -1,4 +1,4 @@
-"""A check of a job that writes nothing. It does what a run does before it claims the job."""
+"""A check of a job that writes nothing. It repeats what a run does before the run claims the job."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class CheckedQuery:
 
 @dataclass(frozen=True)
 class CheckedJob:
-    """The answer of a check.
+    """The result of a check.
 
     Attributes:
         status: the job's status; None if the job is new under this root.
-        would: the next step of a run, as a verb phrase.
+        would: what a run would do next, as a verb phrase.
         mode: None for a job that has FINISHED, because it is not planned again.
         sinks: sink -> the last checkpoint that it has released; 0 if none.
         notes: further facts, each a sentence.
-        refused: why `ckpt run` would refuse the job at this moment, although the job is fine.
+        refused: why `ckpt run` would refuse a correct job at this moment; None if it would run the job.
     """
 
     job_id: str
@@ -58,7 +58,7 @@ class CheckedJob:
 
 @dataclass(frozen=True)
 class DryRun:
-    """The work of a process that checks a job. It calls ``show`` with the answer."""
+    """The work of a process that checks a job. It passes the result to ``show``."""
 
     show: Callable[[CheckedJob], None]
 
@@ -70,8 +70,8 @@ class DryRun:
 def check_job(run: LoadedRun) -> CheckedJob:
     """Check everything that a run checks before it writes: definition, schemas, journal and sinks.
 
-    This calls the job's functions, starts Spark, and asks each sink for its last release. It does not try whether a
-    sink may write.
+    The check calls the job's functions, starts Spark, and asks each sink for its last release. It does not check
+    whether a sink may write.
 
     Raises:
         InvalidInputError: a run would refuse the job.

@@ -7,7 +7,7 @@ from airflow_provider_ckpt.job.errors import UnfitLogicError
 
 
 class UnfitSettingError(InvalidInputError):
-    """A Spark setting that the user must change or remove, because rows would be lost, or Python would not start."""
+    """A Spark setting that the user must change or remove. With it, rows would be lost, or Python would not start."""
 
     template = "Spark setting {key}={value!r} is refused: {why}; remove the setting"
 
@@ -22,15 +22,15 @@ class SparkLostError(TransientError):
 
 
 class ForgottenFileError(InvalidInputError):
-    """A file that the user gives up (``--forget-file``), and that is not gone, or that no source waits for."""
+    """A file of ``--forget-file`` that still exists, or that no source waits for."""
 
 
 class OverlappingFoldersError(InvalidInputError):
-    """Folders of sources, sinks and the root that lie in each other. The user must separate them."""
+    """Folders of sources, sinks and the root, one inside another. The user must separate them."""
 
 
 class SparkStorageError(InvalidInputError):
-    """A location that Spark cannot use as this process does. The user must give Spark the same access."""
+    """A location that this process can use and Spark cannot. The user must give Spark the same access."""
 
 
 class NoSuchSubtaskError(InvalidInputError):
@@ -38,7 +38,7 @@ class NoSuchSubtaskError(InvalidInputError):
 
 
 class WorkerDiffersError(InvalidInputError):
-    """A worker, also one on standby, whose definition, settings or files differ from those of the job's plan."""
+    """A worker, also on standby, whose definition, settings or files differ from the job's plan."""
 
     template = (
         "{what} of job {job_id!r} differ from those that it was prepared with (deployment {deployment}): give the "
@@ -48,7 +48,7 @@ class WorkerDiffersError(InvalidInputError):
 
 
 class UnfitAssignedLogicError(UnfitLogicError):
-    """Assigned code that does not fit when the job is run again. Data: uid, reference, problem, command."""
+    """Assigned code that does not fit at a later run of the job. Data: uid, reference, problem, command."""
 
     template = (
         f"{UnfitLogicError.template}. Restore the file as it was when {{uid!r}} was given it. Or assign the declared "

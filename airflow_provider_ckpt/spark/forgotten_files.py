@@ -1,4 +1,4 @@
-"""Lost files that a source still has to read, and that the user gives up (``forget_files``)."""
+"""Lost files that a source still has to read, and that the user abandons (``forget_files``)."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class SourceFiles:
     logs: Mapping[SubtaskId, SubtaskLog]
 
     def known(self) -> dict[str, str]:
-        """Return normal path -> unescaped URI of all listed and planned files.
+        """Return normal path -> unescaped URI of all listed and planned files, also of files that were read.
 
-        Files that were read are included, because a restore may read them again.
+        A restore may read them again.
         """
         uris: dict[str, str] = {}
         for subtask, uid in self._sources():
@@ -86,7 +86,7 @@ class SourceFiles:
 def newly_forgotten(
     spark: SparkSession, paths: Sequence[str], forgotten: Sequence[str], files: SourceFiles
 ) -> tuple[str, ...]:
-    """Return the files that this run gives up.
+    """Return the files that this run abandons.
 
     Raises ForgottenFileError.
     """
@@ -112,7 +112,6 @@ def newly_forgotten(
 
 
 def _gone(spark: SparkSession, files: Sequence[str]) -> str:
-    """Return a sentence that names the files that are gone."""
     missing = [shown_path(uri) for uri in files if not _is_there(spark, uri)]
     if not missing:
         return "All files that its sources wait for are there"
@@ -121,7 +120,7 @@ def _gone(spark: SparkSession, files: Sequence[str]) -> str:
 
 
 def _is_there(spark: SparkSession, path: str) -> bool:
-    """Return whether a path exists. It does not on a file system that Spark cannot reach, so the job cannot read it."""
+    """Return whether Spark finds a path. A path on a file system that Spark cannot reach counts as missing."""
     jvm: Any = spark._jvm
     try:
         hadoop_path = jvm.org.apache.hadoop.fs.Path(path)

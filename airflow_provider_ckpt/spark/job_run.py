@@ -1,7 +1,4 @@
-"""One run of a job: decide, prepare without writing, claim the job, run it, and clean up.
-
-The run of a job that has already finished needs no Spark.
-"""
+"""One run of a job: decide, prepare without writing, claim the job, run it, and clean up."""
 
 from __future__ import annotations
 
@@ -40,21 +37,20 @@ from airflow_provider_ckpt.status.status_line import LineKind
 log = logging.getLogger(__name__)
 
 MAX_CLAIMS = 10
-"""Number of changes of the job's state during preparation after which a driver gives up."""
+"""Number of claims that a driver tries. A claim fails if the job's state changed during the preparation."""
 
 
 def execute(run: LoadedRun) -> Outcome:
     """Take the job over and run it to its end.
 
-    This is the only entry point: for a first start, a retry, a restore, an interrupted job and a finished job.
+    All runs begin here: a first start, a retry, a restore, an interrupted job and a finished job.
 
     1. Decide from the journal. Plan and check everything, and write nothing (:func:`prepare`). This starts Spark,
        unless the job has finished (:func:`finish_again`).
-    2. Prepare the places that the job shares with others: the root's marker and the folders of sinks. This needs no
-       claim, because a second driver finds it done.
+    2. Prepare what the job shares with others: the root's marker and the folders of sinks. This needs no claim.
     3. Claim the job. If the journal has changed so that the decision differs, repeat from step 1.
-    4. Wait until the previous driver is gone. Find where to begin (:func:`find_recovery_point`). Complete a restore
-       that the previous driver has begun, as the logs show. Journal the decision, and fence every log.
+    4. Wait until the previous driver is gone. Find the recovery point (:func:`find_recovery_point`). Complete a restore
+       that the previous driver has begun. Journal the decision, and fence every log.
     5. Run the job. After a request for an upgrade, repeat from step 1 with the other version of the job
        (:class:`Upgraded`, R21).
 
@@ -71,9 +67,9 @@ def execute(run: LoadedRun) -> Outcome:
 
 
 def prepare_for_workers(run: LoadedRun) -> Outcome | None:
-    """Prepare the job as :func:`execute` does before a run, for a JobMaster and workers, which run it (W9).
+    """Prepare the job as :func:`execute` does, and leave the run to a JobMaster and workers (W9).
 
-    Return None if they may begin, or the outcome of a job that is over already.
+    Return None if they may begin, or the outcome of a job that has already ended.
     """
     return _take_over(run, for_workers=True).outcome
 
@@ -81,13 +77,7 @@ def prepare_for_workers(run: LoadedRun) -> Outcome | None:
 def _upgrade(previous: LoadedRun, ended: Ended) -> tuple[LoadedRun, Ended]:
     """Run the other version. If it fails before its claim, run the previous version again.
 
-    The other version may fail although it was tried, because the job has changed since. Before the claim it has done
-    nothing.
-
-    Args:
-        previous: the version that has run until now.
-
-    Returns: the version that ran, and its end.
+    Return the version that ran, and its end.
     """
     tried, upgraded = ended.version, ended.upgraded
     assert tried is not None
@@ -116,10 +106,7 @@ def _upgrade(previous: LoadedRun, ended: Ended) -> tuple[LoadedRun, Ended]:
 
 
 def _leave(owned: OwnedJournal, request: str, reason: str, cause: str) -> None:
-    """Journal that neither version could begin.
-
-    Otherwise watchers would think that the job runs, and the client of the request would wait.
-    """
+    """Journal that neither version could begin. Otherwise the client that requested the upgrade would wait."""
     with suppress(CkptError):
         outcome = RequestOutcome.failed(f"{reason}; nor could the previous version resume: {cause}")
         owned.write(RequestAnswered(request, UpgradeRequest.kind, outcome, time.time()))
@@ -133,13 +120,7 @@ def _take_over(
     upgraded: Upgraded | None = None,
     tried: PreparedRun | None = None,
 ) -> Ended:
-    """Prepare the job, claim it, and run it.
-
-    Args:
-        upgraded: the upgrade by which ``run`` follows another version in this driver.
-        tried: the preparation from the trial of this version. If the decision is still the same, it is reused, which
-            shortens the pause of the job.
-    """
+    """Prepare the job, claim it, and run it. ``tried``: a preparation to reuse if the decision is still the same."""
     job, options, storage = run.job, run.options, run.storage
     reconciler = Reconciler(storage, options.job_id)
     for _ in range(MAX_CLAIMS):
@@ -173,7 +154,7 @@ def _take_over(
 
 
 def finish_again(run: LoadedRun, state: JobState) -> Outcome:
-    """Report that the job has finished, and clean up. The driver that finished it may have died before it cleaned up.
+    """Report that the job has finished, and clean up, because the earlier driver may have died before its cleanup.
 
     Raises the errors of :func:`check_finished_job`.
     """

@@ -48,7 +48,7 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.redaction import conf_secrets, hiding_given
 
 Work = Callable[[LoadedRun], ExitCode]
-"""The work of a process, after the job is loaded. It may raise any error."""
+"""Work of a process on a loaded job. It may raise any error."""
 
 
 def run(loaded: LoadedRun) -> ExitCode:
@@ -57,7 +57,7 @@ def run(loaded: LoadedRun) -> ExitCode:
 
 
 def plan(loaded: LoadedRun) -> ExitCode:
-    """Prepare the job for a JobMaster and workers, which run it."""
+    """Prepare the job for a JobMaster and workers, and leave the run to them."""
     prepare_for_workers(loaded)
     return ExitCode.FINISHED
 
@@ -65,8 +65,7 @@ def plan(loaded: LoadedRun) -> ExitCode:
 def run_process(request: RunRequest, work: Work = run) -> ExitCode:
     """Do ``work`` for a job as the only work of this process, and stop Spark at the end.
 
-    A signal makes a run of the whole job stop with a savepoint (:class:`LeaveOnSignal`). Other work handles signals
-    itself.
+    A signal stops a run of the whole job with a savepoint (:class:`LeaveOnSignal`). Other work handles signals itself.
     """
     signals = LeaveOnSignal(request.options, request.location, request.on_status) if work is run else None
     try:
@@ -80,8 +79,8 @@ def run_process(request: RunRequest, work: Work = run) -> ExitCode:
 def run_job(request: RunRequest, work: Work = run) -> ExitCode:
     """Load the job and do ``work`` for it; by default, run it to its end.
 
-    Report errors as status lines (kind "failed", "refused" or "fenced"). Add the user's own traceback for errors in the
-    user's code.
+    Report errors as status lines (kind "failed", "refused" or "fenced"). An error in the user's code comes with the
+    user's traceback.
     """
     secrets = (*request.location.secrets(), *conf_secrets(request.options.conf))
     with hiding_given(secrets), short_lines(request.on_status) as shorter:
@@ -112,9 +111,9 @@ def _ended(request: RunRequest, work: Work) -> ExitCode:
 
 
 def _started(request: RunRequest, work: Work) -> ExitCode:
-    """Load and work, and raise SparkLostError if Spark's JVM has ended.
+    """Load the job and do ``work``. Raise SparkLostError if Spark's JVM has ended.
 
-    After the JVM's end, calls to it fail inside the user's functions. Their errors look like mistakes of the user.
+    After the JVM's end, calls of the JVM fail inside the user's functions, and look like mistakes of the user.
     """
     try:
         return work(load_run(request))

@@ -63,13 +63,13 @@ from airflow_provider_ckpt.storage.root import open_root
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of one try.
+    """The end of one attempt to run the job.
 
     Attributes:
         outcome: None if the job was prepared for workers, which may now begin.
         version: the version that the job resumes with after an upgrade, as its trial has prepared it.
-        upgraded: the upgrade, with the answer for the case that the version can begin.
-        journal: the driver may still write to it.
+        upgraded: the upgrade, with the answer to its request if the version can begin.
+        journal: the journal, to which the driver may still write.
     """
 
     outcome: Outcome | None
@@ -79,16 +79,11 @@ class Ended:
 
 
 class StaleDecisionError(Exception):
-    """A claim that was not made, because the state of the job has changed since the decision."""
+    """A claim that was not made, because the job's state has changed since the decision."""
 
 
 class RunAttempt:
-    """One try to run a prepared job: steps 2 to 5 of :func:`execute`.
-
-    Args:
-        reconciler: finds lost results, as for the decision that the run was prepared for.
-        upgraded: the upgrade by which this version follows another one in this driver.
-    """
+    """One attempt to run a prepared job: steps 2 to 5 of :func:`execute`."""
 
     def __init__(
         self, prepared: PreparedRun, reconciler: Reconciler, *, for_workers: bool, upgraded: Upgraded | None
@@ -97,7 +92,7 @@ class RunAttempt:
         self._for_workers, self._upgraded = for_workers, upgraded
         self._reconciliation: Reconciliation | None = None
         self._forgotten: tuple[str, ...] = ()
-        """Files that this run gives up."""
+        """Files that this run abandons (``forget_files``)."""
         self._options, self._plan, self._sinks = prepared.options, prepared.plan, prepared.sinks
         self._storage = prepared.run.storage
         self._status = prepared.run.request.reporter(prepared.application)
@@ -144,7 +139,7 @@ class RunAttempt:
             self._reconciliation = decision.reconciliation
 
     def _refuse_overtaken(self, state: JobState) -> None:
-        """Refuse an upgrade if another driver has claimed the job between the two versions. That driver keeps it."""
+        """Refuse an upgrade if another driver has claimed the job since the previous version ended."""
         if self._upgraded is not None and state.epoch != self._upgraded.last_epoch:
             raise FencedError(
                 job_id=state.job_id,
@@ -155,8 +150,8 @@ class RunAttempt:
             )
 
     def _note_failure(self, journal: OwnedJournal, error: Exception) -> None:
-        """Journal that this driver failed before it was RUNNING. Ignore errors of the storage."""
-        if isinstance(error, SparkFolderLostError):  # the next driver would find the same
+        """Journal that this driver failed before the job was RUNNING. Ignore errors of the storage."""
+        if isinstance(error, SparkFolderLostError):  # the next driver would fail in the same way
             with suppress(CkptError):
                 journal.write(StatusChanged(JobStatus.FAILED, time.time(), str(error)))
         elif journal.state.is_held:
@@ -205,7 +200,7 @@ class RunAttempt:
         return Ended(outcome)
 
     def _first_epoch(self, claim: takeover.TakenOver) -> int:
-        """Return the first epoch of this driver. Requests that were made since then are kept."""
+        """Return the first epoch of this driver. Requests from that epoch on are kept."""
         return claim.epoch if self._upgraded is None else self._upgraded.since_epoch
 
     def _record(self, journal: OwnedJournal, claim: takeover.TakenOver, start: RecoveryPoint) -> None:
@@ -313,9 +308,8 @@ class RunAttempt:
         return frozen
 
     def _note_changed(self, journal: OwnedJournal, deployment: Deployment) -> None:
-        """Report files that producers have changed since they were read.
-
-        This is for a stopped job. A task at its end of data has reported its own files.
+        """Report files of a stopped job that changed after they were read. A task at its end of data has reported its
+        own.
         """
         for change in deployment.changed_files():
             event = SourceFilesChanged(change.uid, change.files, change.count, change.unread, time.time())

@@ -1,7 +1,4 @@
-"""A worker that runs subtasks of a job as queries of its own Spark application.
-
-The end of a worker determines its last status line and its exit code.
-"""
+"""A worker that runs subtasks of a job as queries of its own Spark application."""
 
 from __future__ import annotations
 
@@ -60,14 +57,13 @@ class WorkerRun:
     """The work of a worker process.
 
     Attributes:
-        requested: subtasks (``history/0``), or vertices, which stand for all of their subtasks.
-        timing: times of the worker's polls and waits.
-        on_started: called with each part of the work before it begins, so that the caller can make it leave.
-        standby: prepare everything and wait while other workers run the subtasks. Run subtasks that one of them drops.
-        only_begun: on standby, run only subtasks that another worker has begun before.
-        deployment: the only deployment that the worker works for; 0 is the current one, or else the next one.
+        requested: subtasks (``history/0``) or vertices. A vertex stands for all of its subtasks.
+        on_started: called before each part of the work begins. The caller uses its argument to make the worker leave.
+        standby: prepare everything, and wait while other workers run the subtasks. Take over subtasks that they drop.
+        only_begun: on standby, take over only subtasks that another worker has begun.
+        deployment: the only deployment that the worker works for; 0: the current one, or the next one if there is none.
         restarts: restart failed subtasks in this worker, as often as the options allow.
-        supervised: the supervisor's number of this start.
+        supervised: the supervisor's number of this start; None without a supervisor.
         sleep: waits between polls for a plan.
     """
 
@@ -120,7 +116,7 @@ class WorkerRun:
             waited += self.timing.poll
 
     def _stand_by(self, prepared: PreparedRun, subtasks: tuple[SubtaskId, ...]) -> ExitCode:
-        """Stand by until all of the subtasks have finished or the job is over. Run subtasks that become free."""
+        """Stand by until all subtasks have finished or the job has ended. Run subtasks that other workers drop."""
         journal, job_id = prepared.run.journal, prepared.options.job_id
         deployment, status = journal.state.deployment, prepared.run.request.reporter(prepared.application)
 
@@ -201,9 +197,9 @@ class WorkerRun:
             return report_end(status, journal.state, job_id, end, worker.job_status)
 
     def _context(self, prepared: PreparedRun, state: JobState, worker: Worker) -> RunContext:
-        """Make the context of a worker.
+        """Make the context of a worker, without a check of the journal for a fence.
 
-        It needs no check of the journal for a fence. The next driver opens every log, and the worker notices that (W4).
+        The next driver opens every log, and the worker notices that (W4).
         """
         return replace(
             make_context(prepared, state, state.deployment, worker.post, check_fenced=lambda: None),
@@ -213,7 +209,7 @@ class WorkerRun:
 
 
 class _LeaveRequest:
-    """A request to leave, for a worker that alternates between standby and work. It may come between two phases."""
+    """A request to leave, for a worker that alternates between standby and work. It may come between these phases."""
 
     def __init__(self) -> None:
         self._current: Stoppable | None = None
@@ -244,8 +240,8 @@ def report_deployment_over(status: StatusReporter, state: JobState, deployment: 
 def report_failed_subtask(status: StatusReporter, state: JobState, failure: SubtaskFailed) -> ExitCode:
     """Report the failed subtask, and return the exit code.
 
-    The JobMaster also gets the failure, and decides whether a retry may help. A lost result that the subtask reads ends
-    the whole run, and is not the fault of this worker.
+    The JobMaster also gets the failure, and decides about a retry. If the subtask's input is a lost result, the whole
+    run ends, and not only this worker.
     """
     message = f"{failure.subtask} failed, so this worker stops: {failure.cause}"
     fields: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
@@ -277,9 +273,7 @@ def report_end(
 
 
 def choose_subtasks(state: JobState, requested: Collection[str]) -> tuple[SubtaskId, ...]:
-    """Return the subtasks that the worker must run.
-
-    They are given by their names or by those of their vertices. Subtasks that a rescale has added run with their hosts.
+    """Return the subtasks of the requested names. Subtasks that a rescale has added run with their hosts.
 
     Raises NoSuchSubtaskError.
     """
@@ -300,12 +294,7 @@ def choose_subtasks(state: JobState, requested: Collection[str]) -> tuple[Subtas
 
 
 def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskId]) -> PreparedRun:
-    """Prepare the job by its recorded plan.
-
-    Refuse a job that leads to another plan, and other code of ``subtasks``.
-
-    Args:
-        subtasks: the subtasks that this worker runs.
+    """Prepare the job by its recorded plan. Refuse another plan, or other code of this worker's ``subtasks``.
 
     Raises WorkerDiffersError, and the errors of :func:`prepare`.
     """

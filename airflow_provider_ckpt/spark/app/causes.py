@@ -18,7 +18,7 @@ _STATE = re.compile(r"SQLSTATE: \w+")
 _OF_S3 = "(Service: S3,"
 """Part of each message of the AWS SDK. Such a message names no object."""
 _OF_S3A = re.compile(r" on (s3a://)?[^\s:]+: .*\(Service: S3,")
-"""Form of S3A's messages, which wrap those of the SDK and name the object: ``PutObject on lake/part-0: …``."""
+"""Form of S3A's messages. They wrap the SDK's messages and name the object: ``PutObject on lake/part-0: …``."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,18 @@ class Cause:
 
 
 def jvm_text(error: BaseException) -> str:
-    """Return the message of ``error`` and the stack trace of the JVM, which names the causes."""
+    """Return the message of ``error`` and the JVM's stack trace, which names the causes."""
     return f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
 
 
 def file_being_read(error: BaseException) -> str | None:
-    """Return the URI of the file at which Spark failed, without secrets; None if the failure was at no file."""
+    """Return the URI, without secrets, of the file at which Spark failed; None if it failed at no file."""
     match = _FILE.search(jvm_text(error))
     return None if match is None else redact_uri(match["file"])
 
 
 def describe_error(error: BaseException) -> str:
-    """Describe an error: the whole text of an error of this package, or the innermost cause of another error."""
+    """Return an error of this package as text, or the innermost cause of any other error."""
     return str(error) if isinstance(error, CkptError) else find_cause(error).in_file
 
 
@@ -84,7 +84,7 @@ def _innermost(error: BaseException) -> Cause:
 
 
 def _named_by_s3a(error: BaseException) -> str | None:
-    """Return the innermost exception of S3A, which names the verb and the object that S3 refused; None without one."""
+    """Return S3A's innermost exception, which names the verb and the object that S3 refused; None without one."""
     lines = [
         _CAUSED_BY + line.removeprefix(": ") if line.startswith(": ") else line for line in jvm_text(error).splitlines()
     ]
@@ -97,7 +97,7 @@ def _roots(lines: list[str]) -> list[str]:
 
 
 def _from_traceback(text: str) -> Cause | None:
-    """Return the cause from the last traceback in the text. Earlier tracebacks show the functions that called Spark."""
+    """Return the cause from the last traceback. Earlier tracebacks show the functions that called Spark."""
     block = text[text.rindex(_TRACEBACK) :].splitlines()
     start = next((n for n, line in enumerate(block[1:], 1) if line and not line[0].isspace()), None)
     if start is None:

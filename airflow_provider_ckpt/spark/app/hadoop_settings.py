@@ -1,4 +1,4 @@
-"""Settings of Hadoop's file systems with which Spark reaches a storage in the same way as fsspec."""
+"""Hadoop's file system settings that make Spark reach a storage as fsspec does."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import Any
 from airflow_provider_ckpt.storage.client_limits import CONNECT_SECONDS, READ_SECONDS, TRIES
 
 CREDENTIALS = frozenset({"access.key", "secret.key", "session.token", "aws.credentials.provider", "auth.profile.name"})
-"""Settings that belong together. They are set all by the user or all here, because a mixture would be valid for
-neither.
+"""Settings that belong together. Either the user or this package sets all of them, because a mixture would be invalid.
 """
 
 _LEAST_CONNECT_SECONDS = 15
-"""S3A raises a lower limit to this limit, with a warning."""
+"""Seconds. S3A replaces a lower limit by this one, with a warning."""
 _PROVIDERS = "org.apache.hadoop.fs.s3a."
 
 
 def hadoop_settings(uri: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Translate the fsspec ``options`` of ``uri`` into Hadoop's settings. Return none for storages other than S3.
+    """Translate the fsspec ``options`` of ``uri`` into Hadoop's settings; none for storages other than S3.
 
-    Values may be secret. The settings are those of the bucket (``fs.s3a.bucket.<name>.…``), so that no other bucket
-    gets these credentials. For other options of s3fs, the user sets ``spark.hadoop.fs.s3a.…``.
+    Values may be secret. The settings hold only for the bucket (``fs.s3a.bucket.<name>.…``), so no other bucket gets
+    its credentials. For other options of s3fs, the user sets ``spark.hadoop.fs.s3a.…``.
     """
     scheme, _, path = uri.partition("://")
     if scheme not in ("s3", "s3a"):
@@ -100,7 +99,7 @@ def _addressing(options: Mapping[str, Any]) -> object:
 
 
 def _credentials(options: Mapping[str, Any]) -> dict[str, str]:
-    """Translate the credentials. Name their provider, so that S3A adds none from the environment."""
+    """Translate the credentials, and name their provider, so that S3A adds none from the environment."""
     if options.get("anon"):
         return {"aws.credentials.provider": f"{_PROVIDERS}AnonymousAWSCredentialsProvider"}
     client = _mapping(options, "client_kwargs")

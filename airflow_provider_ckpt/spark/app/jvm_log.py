@@ -13,7 +13,7 @@ from airflow_provider_ckpt.storage.redaction import HIDDEN, SHORTEST
 
 _TIME = "%d{yy/MM/dd HH:mm:ss} %p"
 _LINE = r"\A[^\n]*\n*\z"
-"""Matches an event of one line. The file does not repeat such events."""
+"""Pattern of an event of one line. The file leaves such events out."""
 _MESSAGE = r"%replace{%m}{(?s)\s*\n\s*\S.*}{}"
 _EXCEPTION = r"%notEmpty{: %replace{%ex{1}}{(?s)\s*\n.*}{}}"
 _WHOLE = f"%replace{{{_TIME} %c: %m%n%ex}}{{{_LINE}}}{{}}"
@@ -75,10 +75,7 @@ def _short(file: TraceFile) -> str:
 
 
 def _hiding(pattern: str, secrets: Iterable[str]) -> str:
-    """Return a pattern that hides the secrets.
-
-    The pattern holds them as code units, because a brace would end the regular expression.
-    """
+    """Return a pattern that hides the secrets, as code units: a brace would end the regular expression."""
     hidden = sorted((secret for secret in secrets if len(secret) >= SHORTEST), key=len, reverse=True)
     if not hidden:
         return pattern

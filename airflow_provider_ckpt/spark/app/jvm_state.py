@@ -1,4 +1,4 @@
-"""Check that Spark's JVM still runs. Without it every call fails, and looks like a mistake of its caller."""
+"""Check that Spark's JVM still runs. Without the JVM every call fails, and looks like a mistake of its caller."""
 
 from __future__ import annotations
 

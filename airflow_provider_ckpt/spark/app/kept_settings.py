@@ -1,4 +1,4 @@
-"""Settings of Spark and time zones that change values. Each run of a job uses the settings of its first run."""
+"""Settings of Spark and time zones that change values. Each run of a job uses those of its first run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 PYTHON_ZONE = "TZ"
-"""Key of Python's time zone, in the driver and in the Python workers that run the job's functions."""
+"""Key of Python's time zone, in the driver and in the Python workers."""
 JVM_ZONE = "user.timezone"
 """Key of the time zone of the driver's JVM."""
 SETTINGS = (
@@ -66,21 +66,16 @@ SETTINGS = (
 )
 """Settings that change the values of expressions, readers, Python functions and files.
 
-The list is complete for settings that a user may set. Collation and the order of nulls are part of expressions.
+The list has all such settings that a user may set. Collation and the order of nulls are part of expressions.
 """
 PREFIXES = ("spark.sql.legacy.",)
-"""A setting with such a name is kept if the first run has it. A later run cannot add one."""
+"""Prefixes of settings that are kept if the first run has them. A later run cannot add one."""
 _OF_WORKERS = "spark.executorEnv.TZ"
 
 
 @dataclass(frozen=True)
 class KeptSettings:
-    """The settings of a run that change values.
-
-    Attributes:
-        values: name -> the value in use.
-        ignored: name -> the value that this run was given, and the value in use.
-    """
+    """The settings of a run that change values. ``ignored``: name -> the run's own value, and the value in use."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     ignored: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -95,13 +90,10 @@ class KeptSettings:
 
 
 def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mapping[str, str]) -> KeptSettings:
-    """Apply the settings of the job's first run.
+    """Apply the settings of the job's first run. ``recorded``: these settings; empty in the first run.
 
-    Args:
-        spark: the session of the driver. Later queries and batches use its settings.
-        conf: the settings that this run was given.
-        recorded: the settings of the first run; empty if this run is the first. Settings of other kinds are ignored,
-            because a forged journal could name a class that Spark loads, or another file system.
+    Other kinds of recorded settings are ignored, because a forged journal could name a class that Spark loads, or
+    another file system.
     """
     recorded = {key: value for key, value in recorded.items() if _is_kept(key) or key in (PYTHON_ZONE, JVM_ZONE)}
     current = _set_values(spark, conf)
@@ -124,7 +116,7 @@ def _is_kept(key: str) -> bool:
 
 
 def _set_values(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that the user has given to this run."""
+    """Return the kept settings that the user has given to this run."""
     conf_of_session = {**dict(spark.sparkContext.getConf().getAll()), **conf}
     settings = {key: str(value) for key, value in conf_of_session.items() if _is_kept(key)}
     zone = conf_of_session.get(_OF_WORKERS) or os.environ.get("TZ")
@@ -136,7 +128,7 @@ def _set_values(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _values_in_use(spark: SparkSession, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a first run. They include Spark's defaults, because another version may change them."""
+    """Return the settings of a first run, with Spark's defaults, because another version may change them."""
     values = {key: value for key, value in given.items() if key.startswith(PREFIXES)}
     for key in SETTINGS:
         with suppress(PySparkException):  # not in this version of Spark

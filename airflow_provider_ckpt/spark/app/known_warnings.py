@@ -1,4 +1,4 @@
-"""Filter for warnings of Spark that come from the way this package uses it, and that no user can avoid."""
+"""Filter for warnings of Spark that follow from this package's use of Spark, and that no user can avoid."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ REPEATED = (
     r"\AIncomplete task interrupted: Attempting to kill Python Worker",
     r"\AJob: \S+, Task: \S+, Task attempt \S+ aborted",
 )
-"""Events of a failed task. They are redundant, because Spark logs the task and its cause again as ``Lost task …``."""
+"""Redundant events of a failed task. Spark logs the task and its cause again as ``Lost task …``."""
 
 INTERRUPTED = "java.lang.InterruptedException"
-"""Start of the message of an error that ends the batch of a stopped query. Spark recognizes an interruption by it."""
+"""Start of an error message by which Spark recognizes that the batch of a stopped query was interrupted."""
 
 _DONE = "airflow_provider_ckpt.quiet"
 
 
 def silence(spark: SparkSession) -> None:
-    """Keep :data:`MESSAGES` out of the driver's log.
+    """Keep :data:`MESSAGES` out of the driver's log. A second call in the same driver does nothing.
 
-    Call this only if the user has not configured logging. A second call in the same driver does nothing.
+    Call this only if the user has not configured logging.
     """
     ignore_interruptions()
     jvm: Any = spark._jvm

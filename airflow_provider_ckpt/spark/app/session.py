@@ -1,7 +1,4 @@
-"""The Spark session of a job, with the settings of the user and the settings that this package needs.
-
-The Python program of the job's Python workers is one of them. PySpark reads it only from the environment.
-"""
+"""The Spark session of a job, with the settings of the user and of this package."""
 
 from __future__ import annotations
 
@@ -34,10 +31,9 @@ DRIVER = "spark.pyspark.driver.python"
 
 
 def worker_python(conf: Mapping[str, str], *, is_local: bool, is_submitted: bool) -> str | None:
-    """Return the setting for the workers' Python, or None if the user has none.
+    """Return the setting for the workers' Python; None if the user has none.
 
     Args:
-        conf: the user's settings for Spark.
         is_local: the workers run on this host, so their Python must be here.
         is_submitted: ``spark-submit`` has started this process, with the Python that the user has set for the driver.
 
@@ -88,7 +84,8 @@ NEEDED = {
 }
 STATE_STORE = {
     # the default store finds its files by the batch number alone. After a restore it loads files of void batches
-    # (tried: 7 counted for 10). So does RocksDB's format 1, in which an overtaken driver also overwrites our files
+    # (measured: a count of 7 instead of 10). So does RocksDB's format 1, in which an overtaken driver also overwrites
+    # our files
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -127,10 +124,7 @@ LOG_LEVEL = "spark.log.level"
 
 
 def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, str]:
-    """Return the settings to build the session with.
-
-    Args:
-        root: URI of the folder that holds Spark's checkpoints; None if it is not known.
+    """Return the settings for the session. ``root``: URI of the folder of Spark's checkpoints; None if not known.
 
     Raises UnfitSettingError for a setting that cannot be honoured, or with which rows would be lost.
     """
@@ -163,10 +157,7 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
 
 
 def build_session(name: str, user: Mapping[str, str], root: str | None = None) -> SparkSession:
-    """Get or create the session. The master defaults to ``local[*]``.
-
-    Args:
-        user: the user's settings. They win over those that were given to spark-submit.
+    """Get or create the session. The master defaults to ``local[*]``. ``user`` wins over settings of spark-submit.
 
     Raises TransientError, and the errors of :func:`session_conf` and :func:`worker_python`.
     """
@@ -215,8 +206,7 @@ def _started(builder: SparkSession.Builder) -> SparkSession:
 def _own_jvm() -> int | None:
     """Return the process id of the JVM if it serves only this process; otherwise None.
 
-    It does if this process has started it, or if it is the spark-submit that has started this process. The JVM of a
-    notebook server serves other processes, and so does the JVM of a process that has forked this one.
+    It does if this process has started it, or if it is the spark-submit that has started this process.
     """
     gateway: Any = SparkContext._gateway
     process = gateway.jvm.java.lang.ProcessHandle.current()
@@ -234,7 +224,7 @@ def _own_jvm() -> int | None:
 def _quick_jvm(user_conf: Mapping[str, str]) -> Iterator[None]:
     """Add options for a JVM that starts in this block to the environment. Restore the environment at the end.
 
-    Add nothing if the JVM runs already. Other processes that this process starts later find the environment unchanged.
+    Add nothing if the JVM runs already.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None:
         yield
@@ -261,11 +251,7 @@ def _logs_as_configured(user: Mapping[str, str]) -> bool:
 
 
 def _submitted() -> dict[str, str]:
-    """Return the settings that spark-submit was given; empty without spark-submit.
-
-    Without spark-submit, reading them would start the JVM. Then settings for its start, such as the driver's memory,
-    would come too late.
-    """
+    """Return the settings of spark-submit; empty without it, because reading them would start the JVM too early."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()  # connects to spark-submit's JVM; without a connection a SparkConf is empty

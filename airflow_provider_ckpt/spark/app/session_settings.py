@@ -1,4 +1,4 @@
-"""Settings of Spark's session for a single query. A query copies the settings when it starts."""
+"""Settings of Spark's session for a single query, which copies them when it starts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,13 @@ LOOK = 90
 AFAR = 1000
 """Milliseconds between two polls that list a folder outside of this machine.
 
-Object stores charge for each listing: $146 a month at S3's list prices for one source at 90 ms. Workers poll each other
-there as rarely.
+Object stores charge for each listing: $146 a month at S3's list prices for one source at 90 ms.
 """
 CONSUMER_LOOKS = 2
-"""Factor for the time between two polls of a query that reads only result partitions.
-
-A new row waits for the poll of its source first. Most queries of an idle job are such consumers.
-"""
+"""Factor for the poll interval of a query over result partitions. Its rows wait for the source's poll first."""
 
 _STARTING = threading.Lock()
-"""Held while a query starts, because it copies the session's settings. Another query must not start meanwhile."""
+"""Lock that a starting query holds, because it copies the session's settings."""
 
 
 @contextmanager
@@ -37,9 +33,9 @@ def settings_at_start(
     """Set the session's settings for a query that starts in this block. Every query must start in such a block.
 
     Args:
-        state_partitions: number of the query's state partitions; None takes the session's number.
+        state_partitions: number of the query's state partitions; None: the session's number.
         is_consumer: the query reads only result partitions.
-        folders: URIs or paths of the folders that it polls.
+        folders: URIs or paths of the folders that the query polls.
     """
     with _STARTING:
         settings = _settings(spark, state_partitions, is_consumer, any(map(_is_remote, folders)))
@@ -54,7 +50,7 @@ def settings_at_start(
 
 
 def _settings(spark: SparkSession, state_partitions: int | None, is_consumer: bool, is_afar: bool) -> dict[str, str]:
-    """Return the settings for the query. The caller holds the lock, so the session has its own settings."""
+    """Return the settings for the query. The caller must hold the lock, so that the session has its own settings."""
     settings = {} if state_partitions is None else {_SHUFFLE: str(state_partitions)}
     is_afar = is_afar and spark.conf.get(POLLING) == f"{LOOK}ms"
     if is_afar or is_consumer:
@@ -65,6 +61,6 @@ def _settings(spark: SparkSession, state_partitions: int | None, is_consumer: bo
 
 
 def _is_remote(folder: str) -> bool:
-    """Return whether a folder is outside of this machine, by its form. A name without a scheme counts as local."""
+    """Return whether a folder's form shows that it is outside of this machine. A name without a scheme is local."""
     scheme, _, path = folder.partition(":")
     return bool(path) and "/" not in scheme and scheme.lower() != "file"

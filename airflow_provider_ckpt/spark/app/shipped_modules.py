@@ -17,14 +17,11 @@ _LIBRARY = "airflow_provider_ckpt-"
 
 
 def ship_modules(context: SparkContext, modules: OwnModules | None) -> None:
-    """Make the own modules of a job importable in its Python workers. Call this before any function of the job.
+    """Make the job's own modules importable in its Python workers. Call this before any function of the job.
 
-    Workers of a local master read the modules in their folders. Executors get a zip of them. A module that the user has
-    provided for executors is left out:
-
-    - in cluster mode, where the driver has got its modules in the same way as the executors,
-    - with ``spark.executorEnv.PYTHONPATH``,
-    - if ``py_files`` hold a module or package of that name.
+    Workers of a local master read the modules in their folders. Executors get a zip of them, without what the user has
+    provided for executors: all modules in cluster mode or with ``spark.executorEnv.PYTHONPATH``, and modules or
+    packages in ``py_files``.
     """
     if modules is None or not modules.sources:
         return
@@ -36,10 +33,7 @@ def ship_modules(context: SparkContext, modules: OwnModules | None) -> None:
 
 
 def _includes(context: SparkContext) -> list[str]:
-    """Return PySpark's list of entries that workers put on ``sys.path``.
-
-    PySpark joins each entry to the folder of the added files. So an absolute path stays as it is.
-    """
+    """Return PySpark's list of workers' ``sys.path`` entries: absolute, or relative to the folder of added files."""
     includes: list[str] = getattr(context, "_python_includes")  # noqa: B009
     return includes
 
@@ -66,7 +60,7 @@ def _send(context: SparkContext, modules: OwnModules, includes: list[str]) -> No
 
 
 def _is_in(name: str, files: list[str]) -> bool:
-    """Return True if a file that the user has given to executors holds the module."""
+    """Return whether a file that the user has given to executors holds the module."""
     folder = SparkFiles.getRootDirectory()
     return PathFinder.find_spec(name, [folder, *(os.path.join(folder, file) for file in files)]) is not None
 

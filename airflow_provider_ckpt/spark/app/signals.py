@@ -1,9 +1,9 @@
-"""Handling of SIGINT and SIGTERM: the first signal makes a driver stop in good order, the second one ends it at once.
+"""Handling of SIGINT and SIGTERM. The first signal stops a driver with a savepoint, the second one ends it at once.
 
-Spark's JVM is a process of its own: the parent of the driver under ``spark-submit``, its child otherwise. If the JVM
-ended at a SIGTERM, Spark would be gone before the savepoint. So the JVM ignores its first SIGTERM, too, and passes it
-on to the driver. The JVM may get the signal alone, because others know only the process of ``spark-submit``. Or it may
-get the signal together with the driver.
+Spark's JVM is a process of its own: the driver's parent under ``spark-submit``, otherwise its child. If it ended at a
+SIGTERM, Spark would be gone before the savepoint. So the JVM ignores its first SIGTERM and passes it on to the driver.
+The JVM may get the signal alone, for example from a caller that knows only ``spark-submit``, or together with the
+driver.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ ASK_SECONDS = 20.0
 
 
 class FirstSignal:
-    """Handlers that call a function once, with the name of the first signal.
-
-    If the function raises, the next signal calls it again.
+    """Handlers that call a function at the first signal, with its name. If the function raises, the next signal
+    retries.
     """
 
     def __init__(self, on_signal: Callable[[str], None]) -> None:
@@ -45,9 +44,9 @@ class FirstSignal:
         self._jvm: _JvmSignal | None = None
 
     def install(self) -> None:
-        """Install the handlers. Do nothing outside of the main thread, because only that thread can set handlers.
+        """Install the handlers, after Spark's start, because Spark sets a handler for SIGINT.
 
-        Call this after Spark's start, because Spark sets a handler for SIGINT.
+        Do nothing outside of the main thread, because only that thread can set handlers.
         """
         if threading.current_thread() is threading.main_thread():
             self._previous = {number: signal.signal(number, self._first) for number in SIGNALS}
@@ -86,12 +85,12 @@ class FirstSignal:
 class LeaveOnSignal:
     """A receiver of a driver's status lines that makes a signal stop the job as ``ckpt stop`` does.
 
-    It passes each status line on to ``show``. It installs its handlers at the first line that names an epoch. Before
-    that line nothing has begun, and signals have their usual effect. After a signal the driver leaves within the
-    checkpoint timeout, with a savepoint, or without one (exit code 1).
+    It passes each status line on to ``show``. It installs its handlers at the first line that names an epoch, because
+    nothing has begun before. After a signal the driver leaves within the checkpoint timeout, with a savepoint, or
+    without one (exit code 1).
 
-    Another thread writes the request, because the main thread may wait for the same silent root. A root that does not
-    take the request within ``ask_seconds`` takes no savepoint either. Then the process ends at once.
+    Another thread writes the request, because the main thread may wait for a silent root. If the root does not take the
+    request within ``ask_seconds``, it takes no savepoint either, and the process ends at once.
     """
 
     def __init__(
@@ -161,7 +160,7 @@ class _JvmSignal:
 
     @classmethod
     def install(cls, on_signal: Callable[[int], None]) -> _JvmSignal | None:
-        """Install a handler in the JVM and return it. Return None if Spark does not run in this process."""
+        """Install a handler in the JVM and return it; None if Spark does not run in this process."""
         session = SparkSession.getActiveSession()
         if session is None:
             return None
@@ -171,7 +170,6 @@ class _JvmSignal:
         return handler
 
     def restore(self) -> None:
-        """Restore the JVM's own handler, if Spark still runs."""
         try:
             self._set(self._previous)
         except (Py4JError, OSError):  # the JVM has ended already

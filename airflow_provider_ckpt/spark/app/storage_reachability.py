@@ -1,4 +1,4 @@
-"""Checks that Spark reaches the storages of a job, and sees the same storages as this process."""
+"""Checks that Spark reaches the job's storages, and that Spark and this process see the same storages."""
 
 from __future__ import annotations
 
@@ -41,10 +41,7 @@ _DENIED = (
 
 
 def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]:
-    """Return the storages that Spark itself reads and writes for this package: the root and folders of sinks.
-
-    Local folders are left out. ``location``: of the root.
-    """
+    """Return the root and the sinks' folders that Spark itself reads and writes, without local folders."""
     opened = [(root, location)]
     for operator in job.sinks:
         opened += [
@@ -59,9 +56,7 @@ def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]
 
 
 def reach_root(job: Job, options: RunOptions, root: Storage, location: Location) -> StorageReachability | None:
-    """Connect Spark with every storage of the job. Write nothing.
-
-    Return the connection if the root needs one; None for a local root.
+    """Connect Spark with every storage of the job. Return the connection with the root; None for a local root.
 
     Raises the errors of :func:`build_session` and :meth:`StorageReachability.connect`.
     """
@@ -76,8 +71,8 @@ def reach_root(job: Job, options: RunOptions, root: Storage, location: Location)
 class StorageReachability:
     """The access of one Spark session to storages.
 
-    The settings may be secret. So they go to Hadoop's configuration in the driver, which Spark sends to its tasks. They
-    do not go to Spark's configuration, because that shows in the UI and on command lines.
+    The settings may be secret. So they go to Hadoop's configuration in the driver, which Spark sends to its tasks, and
+    not to Spark's configuration, which shows in the UI and on command lines.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -89,8 +84,8 @@ class StorageReachability:
     def connect(self, locations: Iterable[Opened]) -> None:
         """Set up access to the locations. Settings that the user has given to Spark stay.
 
-        Call this before any function of the user. Hadoop creates one file system for each bucket, and later settings
-        have no effect on it.
+        Call this before any function of the user. Hadoop creates one file system for each bucket, and later settings do
+        not change it.
 
         Raises SparkStorageError, StorageUnreachableError.
         """
@@ -181,7 +176,7 @@ def merged(locations: Iterable[Opened]) -> dict[str, str]:
 
 
 def _names_and_text(throwable: Any) -> tuple[set[str], str]:
-    """Return the simple class names of a Java exception and of its causes, and the innermost message."""
+    """Return the simple class names of a Java exception and its causes, and the innermost message."""
     names: set[str] = set()
     text = ""
     while throwable is not None:

@@ -1,8 +1,4 @@
-"""Warm-up of Spark's JVM with micro-batches that nobody needs, so that the first real micro-batch is fast.
-
-A JVM's first micro-batch takes seconds longer than its tenth, because it loads classes, generates code and has nothing
-compiled. A worker on standby has the time to warm up.
-"""
+"""Warm-up of Spark's JVM. The JVM's first micro-batch takes seconds longer than its tenth."""
 
 from __future__ import annotations
 
@@ -20,30 +16,23 @@ log = logging.getLogger(__name__)
 BATCHES = 3
 """Number of micro-batches of a warm-up.
 
-Without files, the first real micro-batch takes 3.3 times as long as its successor after two of them. After three or
-eight of them, it takes 1.5 times as long.
+After two of them, the first real micro-batch takes 3.3 times as long as its successor. After three or eight, it takes
+1.5 times as long.
 """
 
 
 def begin_warm_up(spark: SparkSession, on_warm: Callable[[float], None], *, stateful: bool) -> threading.Thread:
-    """Run :func:`warm_up` in a thread of its own. A failure is only logged, because nothing depends on the warm-up.
-
-    Args:
-        on_warm: called in that thread after the warm-up, with its duration in seconds.
-    """
+    """Run :func:`warm_up` in a thread, and only log a failure. ``on_warm`` gets the duration in seconds."""
     thread = threading.Thread(target=_try, args=(spark, on_warm, stateful), name="ckpt-warm-up", daemon=True)
     thread.start()
     return thread
 
 
 def warm_up(spark: SparkSession, *, stateful: bool) -> None:
-    """Run a query over generated rows. It neither reads nor writes data of the job.
+    """Run a query over generated rows, without data of the job.
 
-    On a local master the query reads and writes files, as a query over result partitions does. On a cluster it uses no
-    files, because driver and executors may have no common folder.
-
-    Args:
-        stateful: use a state store; on a local master only, because the store needs files.
+    On a local master the query reads and writes files, as a query over result partitions does, and has a state store if
+    ``stateful``. On a cluster it uses no files, because driver and executors may have no common folder.
     """
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", 1)

@@ -1,7 +1,4 @@
-"""Builder of the one DataFrame of a vertex's query, from readers, unions by name, and the user's functions.
-
-The functions may ask for Spark's active session. Each thread has its own, so it is set before they are called.
-"""
+"""Builder of the DataFrame of a vertex's query, from readers, unions by name, and the user's functions."""
 
 from __future__ import annotations
 
@@ -67,7 +64,7 @@ _HINTS = {
     "pyspark.pandas.DataFrame": ", such as frame.to_spark()",
 }
 EdgeFrame = Callable[[str, bool], DataFrame]
-"""Function from an edge uid to the frame that reads the edge. The flag decides whether the frame holds event time."""
+"""Function from an edge uid to the frame that reads the edge. The flag makes the frame hold event time."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class BuiltQuery:
     frame: DataFrame
     output_mode: str
     reads: Mapping[str, SourceReads]
-    """Source uid -> format, paths and options that its function has read."""
+    """Source uid -> format, paths and options of its function."""
     watermark: bool
     stateful: bool
     joins_streams: bool = False
@@ -97,19 +94,19 @@ class SourceCalls:
     streaming: bool
     limit: int | None = None
     ends: Mapping[str, FrozenEnd] = field(default_factory=dict)
-    """Bounded source -> its frozen end, once it is frozen."""
+    """Bounded source -> its frozen end. Sources that are not frozen are left out."""
     guard: EventTimeGuard | None = None
-    """How event time is followed. None: the query is only planned."""
+    """The way in which a running query follows event time; None: the query is only planned."""
     followed: Collection[str] = ()
-    """Bounded sources whose files a live source leaves out. They read the files of their list only."""
+    """Bounded sources whose files a live source leaves out. They read only the files of their list."""
     reads: dict[str, SourceReads] = field(default_factory=dict)
     _operators: dict[str, Operator] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
     _topics: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Source uid -> its topics. A plan may call a function twice, and the second call does not ask for topics again."""
+    """Source uid -> its topics. A plan may call a function twice; the second call reuses the topics of the first."""
 
     def __call__(self, operator: Operator, *, hold: bool = False) -> DataFrame:
-        """Call a source's function and check the result. ``hold``: the source holds event time if it is streamed."""
+        """Call a source's function and check the result. ``hold``: a streamed source holds event time."""
         reader = self._reader(operator, hold)
         frame = _called(self.spark, operator, reader)
         self.reads[operator.uid], self._operators[operator.uid] = reader.reads, operator
@@ -151,10 +148,7 @@ class SourceCalls:
             raise nothing_to_read(self.spark, sources, error.__cause__) or error from error.__cause__
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
-        """Refuse names of files, and topics, that a query could not read.
-
-        They are checked once, when the job is planned. A file whose name is found only later fails its micro-batch.
-        """
+        """Refuse names of files, and topics, that a query could not read. A file that comes later fails its batch."""
         if not reads.has_end:
             return
         if operator.uid in self._checked:
@@ -219,10 +213,7 @@ def _called(spark: SparkSession, operator: Operator, reader: StreamReader | Batc
 
 
 def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard | None) -> DataFrame:
-    """Return the frame with the operator's watermark. Spark checks the column and the delay at once.
-
-    Raises UnfitSourceError.
-    """
+    """Return the frame with the operator's watermark. Spark checks the column and the delay at once."""
     uid, max_ahead = operator.uid, operator.max_ahead
     if operator.watermark is None:
         return frame if guard is None else guard.of_input(frame, None, uid=uid, max_ahead=max_ahead)
@@ -245,9 +236,7 @@ def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard 
 
 
 def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
-    """Call a user's function and return its DataFrame.
-
-    ``arguments`` has values by parameter. The parameter "" is positional: a source's reader, which may have any name.
+    """Call a user's function with ``arguments`` by parameter. The parameter "" is a source's reader, under any name.
 
     Raises FunctionFailedError, FunctionFailedForNowError, UnsupportedQueryError, and errors of this package that the
     function raises.
@@ -267,10 +256,7 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
 
 
 def no_dataframe(operator: Operator, result: object) -> UnsupportedQueryError:
-    """Return the error for a function that returned ``result``.
-
-    It names the package of the type, because pandas has DataFrames, too.
-    """
+    """Return the error for a function that returned ``result``, with the type's package: pandas has DataFrames, too."""
     kind = type(result)
     package = "pyspark.pandas" if kind.__module__.startswith("pyspark.pandas") else kind.__module__.partition(".")[0]
     got = kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
@@ -284,7 +270,7 @@ def no_dataframe(operator: Operator, result: object) -> UnsupportedQueryError:
 
 
 def _activate(arguments: Iterable[object]) -> None:
-    """Make the session active, so that ``SparkSession.getActiveSession()`` works in the function in every thread."""
+    """Make the session active. ``SparkSession.getActiveSession()`` then works in the function in every thread."""
     for argument in arguments:
         spark = argument.sparkSession if isinstance(argument, DataFrame) else getattr(argument, "_spark", None)
         if isinstance(spark, SparkSession):
@@ -296,8 +282,7 @@ class QueryBuilder:
     """Builder of the frame of one vertex.
 
     Args:
-        edge_frame: makes the frame that reads an input edge.
-        recorded_unions: the unions with all inputs, before any was left out.
+        recorded_unions: the unions with all inputs, before any input was left out.
         unordered: bounded inputs whose rows are in no order of event time.
         is_read: other queries or jobs read the output of the vertex.
     """
@@ -318,7 +303,7 @@ class QueryBuilder:
         self._is_read = is_read
         self._unordered = unordered
         self._follows_event_time = any(operators[uid].watermark is not None for uid in vertex.operators)
-        """Whether an operator declares a watermark. A watermark that a function sets is found in the frame."""
+        """Whether the query has a watermark. A watermark that a function sets shows only in the built frame."""
         self._holding: frozenset[str] = frozenset()
         """Inputs that hold event time in the current build."""
         self._vertex = vertex
@@ -327,18 +312,14 @@ class QueryBuilder:
         self._edge_frame = edge_frame
         self._built: dict[str, DataFrame | None] = {}
         self.inputs: dict[str, DataFrame] = {}
-        """Source or edge uid -> its frame, of the last build."""
+        """Source or edge uid -> its frame in the last build."""
         self._recorded_unions: Unions = recorded_unions or {}
         self.unions: dict[tuple[str, str], Union] = {}
         """(Operator, parameter) -> union of the last build."""
         self._without: frozenset[str] = frozenset()
 
     def build(self, without: frozenset[str] = frozenset(), *, hold: bool = True) -> BuiltQuery:
-        """Build the query.
-
-        Args:
-            without: uids of sources and edges that have ended and are left out.
-        """
+        """Build the query. ``without``: sources and edges that have ended and are left out."""
         output = self._output(without, hold)
         if not self._follows_event_time and has_watermark(output):
             self._follows_event_time = True
@@ -395,14 +376,14 @@ class QueryBuilder:
         return output
 
     def holds(self, uid: str) -> bool:
-        """Return whether an input holds event time in the last built query, so that no row of it is late."""
+        """Return whether an input holds event time in the last build, so that no row of the input is late."""
         return uid in self._to_hold(self._without)
 
     def _to_hold(self, without: frozenset[str]) -> frozenset[str]:
         """Return the inputs that hold event time.
 
-        An input that stays in the query after its end would hold it for ever, so it does not hold it. A query without
-        live inputs ends with its inputs, and then outputs its last windows (R12, R13).
+        An input that stays in the query after its end does not, because it would hold event time for ever. A query
+        without live inputs ends with its inputs, and then outputs its last windows (R12, R13).
         """
         if not self._calls.streaming:
             return frozenset()
@@ -411,10 +392,7 @@ class QueryBuilder:
         )
 
     def droppable(self, uid: str, dropped: frozenset[str]) -> bool:
-        """Return whether every parameter in the vertex keeps an input without ``uid`` and ``dropped``.
-
-        Raises _NotDroppable.
-        """
+        """Return whether each parameter keeps an input without ``uid`` and ``dropped``, or raise _NotDroppable."""
         return self._remains(self._vertex.uid, dropped | {uid}, top=True)
 
     def _remains(self, uid: str, without: frozenset[str], top: bool = False) -> bool:
@@ -517,10 +495,8 @@ def _refuse_other_streams(
 ) -> None:
     """Refuse a function that does not read each of its streams once.
 
-    Spark notices a stream that is read twice only when the query is started, and fails again in each try. If a stream
-    is not read, Spark forgets how far it was read.
-
-    Raises UnsupportedQueryError.
+    Spark notices a stream that is read twice only at the query's start, and fails in each attempt. If a stream is not
+    read, Spark forgets how far it was read.
     """
     about: dict[str, Any] = {"uid": operator.uid, "location": operator.location}
     unread = sorted(uid for uid, input_streams in streams_by_input.items() if input_streams - reads)
@@ -546,7 +522,7 @@ def _refuse_other_streams(
 
 
 class _NotDroppable(Exception):
-    """A parameter would have no input left."""
+    """A parameter that would have no input left."""
 
 
 def can_drop(builder: QueryBuilder, uid: str, dropped: frozenset[str]) -> bool:

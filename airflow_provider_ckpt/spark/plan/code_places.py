@@ -1,8 +1,8 @@
 """Folders whose code a request, or a journal, may name.
 
-Each party that may write to a root can write a request that names a file. So a driver runs such a file only if it lies
-in the folder or package of the job's own file, or in a folder that was added when the driver was started. A file below
-a root or in the folder of a sink never counts, because the right to write there is not the right to run code.
+Each party that may write to a root can write a request that names a file. A driver runs such a file only from the
+folder or package of the job's own file, or from a folder that its start added. A file below a root or in the folder of
+a sink is always refused, because the right to write there is not the right to run code.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class CodePlaces:
 
     Attributes:
         job: reference of the job's own file or module.
-        added: more folders, given when the driver was started.
-        written: root of the job, folders of its sinks, and folders that its sources read, as URIs or paths.
+        added: further folders, from the driver's start (``allow_code_from``).
+        written: URIs or paths of the job's root, of its sinks' folders, and of the folders that its sources read.
     """
 
     job: str
@@ -45,16 +45,13 @@ class CodePlaces:
     def of(
         cls, job: HasSinks, options: RunOptions, root: Location, reads: Mapping[str, SourceReads] | None = None
     ) -> CodePlaces:
-        """Return the places of a run of ``job``. ``reads``: what its sources read, once they are planned."""
+        """Return the places of a run of ``job``. ``reads``: what its sources read; None before they are planned."""
         outputs = [folder.uri for operator in job.sinks for folder in operator.sink.spark_folders(root.options)]
         places = cls(options.job, options.allow_code_from, (root.uri, *outputs))
         return places if reads is None else places.without_input(reads.values())
 
     def without_input(self, reads: Iterable[SourceReads]) -> CodePlaces:
-        """Return the same places without the folders that sources read.
-
-        A folder that holds the job's own code stays: a job may read files that lie beside it.
-        """
+        """Return the places without the folders that sources read, except folders around the job's own code."""
         paths = [path for read in reads if read.is_file for path in read.paths]
         own_folders = _own_folders(self.job)
         inputs = [path for path in paths if not any(lies_in(folder, path) for folder in own_folders)]
@@ -76,11 +73,11 @@ class CodePlaces:
             self._check_place(reference, place)
 
     def check_of(self, reference: str) -> Callable[[str], None] | None:
-        """Return a check of each file that is run for ``reference``; None for the job's own module, which needs none.
+        """Return a check of each file that runs for ``reference``; None for the job's own module, which needs none.
 
-        :meth:`check` sees where a reference leads at that moment. A link may lead elsewhere when the file is read, and
-        a package may find its modules in other folders, so each real path is checked again before it is read. If the
-        first file is the job's own one, its imports are the job's own, too.
+        :meth:`check` sees only where a reference leads at that moment. A link may change before the file is read, and a
+        package may find its modules in other folders. So the returned check gets each real path before it is read. If
+        the first file is the job's own, its imports are the job's own, too.
         """
         own_code = _own_code(self.job)
         if own_code is not None and own_code[0] and self.is_own(reference):
@@ -120,11 +117,11 @@ class CodePlaces:
             )
 
     def folders(self) -> tuple[str, ...]:
-        """Return the folders that code may lie in, beginning with the folders of the job's own code."""
+        """Return the folders that code may lie in, with the folders of the job's own code first."""
         return tuple(dict.fromkeys([*_own_folders(self.job), *map(os.path.realpath, self.added)]))
 
     def _written_above(self, place: str) -> str | None:
-        """Return the root or the sink's folder that ``place`` lies in; None if there is none."""
+        """Return the written folder that ``place`` lies in, as text; None if there is none."""
         for uri in self.written:
             if lies_in(place, uri):
                 return f"{uri}, where data is written"
@@ -140,10 +137,7 @@ class CodePlaces:
 
 
 def _module_and_files(reference: str) -> tuple[str, tuple[str, ...]]:
-    """Return the module that a reference names, and where its code lies: its file, and those of the packages above it.
-
-    The name of the module is empty for a file. A module that Python does not find lies nowhere.
-    """
+    """Return the module of a reference ("" for a file), and its files: its own, and those of the packages above it."""
     target, _, from_file = parts_of(reference)
     if from_file:
         return "", (path_of(reference, target),)
@@ -151,7 +145,7 @@ def _module_and_files(reference: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _places_of_module(module: str) -> Iterator[str]:
-    """Yield the folders of each package above a module, and then its own file or folders. Nothing is imported."""
+    """Yield the folders of each package above a module, then its own file or folders. Nothing is imported."""
     entries: list[str] = [entry or os.getcwd() for entry in sys.path]
     for part in module.split("."):
         spec = PathFinder.find_spec(part, entries)
@@ -174,7 +168,7 @@ def _own_code(job: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _own_folders(job: str) -> list[str]:
-    """Return the folder of the job's file, or of the package that the file is in."""
+    """Return the folder of the job's file, or of the file's package."""
     own_code = _own_code(job)
     if own_code is None:
         return []

@@ -1,8 +1,4 @@
-"""The plan of a job before anything is written: its graph, its queries with their schemas, and all refusals.
-
-A vertex that writes files may have no column of type TIME, because this version of Spark writes them only with a
-setting.
-"""
+"""The plan of a job before anything is written: its graph, its queries with their schemas, and all refusals."""
 
 from __future__ import annotations
 
@@ -61,19 +57,19 @@ class JobPlan:
     schemas: Mapping[str, StructType]
     """Vertex uid -> schema of its output."""
     reads: Mapping[str, SourceReads]
-    """Source uid -> format, paths and options that its function reads."""
+    """Source uid -> format, paths and options of its function."""
     definition: JobDefinition
     changeable: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Sink uid -> keys of its definition that may differ between two runs."""
     unions: Mapping[str, Unions] = field(default_factory=dict)
-    """Vertex uid -> its unions. Finished vertices are left out."""
+    """Vertex uid -> its unions, without finished vertices."""
     splits: PlannedSplits = field(default_factory=PlannedSplits)
     sink_inputs: Mapping[str, SinkInput] = field(default_factory=dict)
-    """Sink uid -> description of its input. Sinks of finished queries are left out."""
+    """Sink uid -> description of its input, without sinks of finished queries."""
     changing: frozenset[str] = frozenset()
     """Vertices whose output rows may replace earlier ones."""
     lookups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Vertex of a streaming job -> folders of files that its query looks up, listed when the query starts."""
+    """Vertex of a streaming job -> folders of the files that its query looks up. The query lists them at its start."""
 
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
@@ -83,12 +79,12 @@ class JobPlan:
         return {uid: read.topics for uid, read in self.reads.items() if read.topics}
 
     def state_partitions(self) -> dict[str, int]:
-        """Return the number of state partitions by vertex. A query without state is left out."""
+        """Return vertex -> the number of its state partitions, without queries that keep no state."""
         vertices = self.definition.vertices.items()
         return {uid: number for uid, vertex in vertices if (number := vertex.shuffle_partitions) is not None}
 
     def has_event_time(self) -> bool:
-        """Return whether some query follows event time, and so depends on the order of its inputs' rows."""
+        """Return whether any query follows event time, and so depends on the order of its input rows."""
         return any(vertex.event_time for vertex in self.definition.vertices.values())
 
     def stateful(self) -> frozenset[str]:
@@ -96,10 +92,7 @@ class JobPlan:
         return frozenset(uid for uid, vertex in self.definition.vertices.items() if vertex.stateful)
 
     def aligned(self) -> bool:
-        """Return whether barriers must be aligned (R24).
-
-        Sinks at different depths show the same prefix of the sources only then.
-        """
+        """Return whether barriers must be aligned, so that sinks at different depths show the same prefix (R24)."""
         return len(set(self.graph.sink_depths().values())) > 1
 
 
@@ -114,10 +107,9 @@ def plan_job(
     done: FinishedWork | None = None,
     splits: PlannedSplits | None = None,
 ) -> JobPlan:
-    """Return the plan of a job. It calls the user's functions and analyses every query, but reads no data.
+    """Return the plan of a job, without reading data.
 
-    Args:
-        done: the finished parts of earlier runs, whose functions are not called.
+    The user's functions are called, except those of finished parts (``done``), and every query is analysed.
 
     Raises InvalidInputError.
     """
@@ -139,16 +131,12 @@ def plan_job(
 
 
 def _mode(options: RunOptions, done: FinishedWork) -> Mode:
-    """Return the mode that the job began in, unless the run asks for another one, which is refused later."""
+    """Return the mode of the job's first run, unless this run asks for another one. A later check refuses a change."""
     return options.mode if options.mode != "auto" or done.mode is None else done.mode
 
 
 def _is_inline(job: Job, uid: str, calls: SourceCalls, done: FinishedWork) -> bool:
-    """Return whether a bounded source is read in its consumer's query.
-
-    The decision of the job's first start is kept. A source that can no longer be read there shows as an operator that
-    moved.
-    """
+    """Return whether a bounded source is read in its consumer's query. The decision of the first run is kept."""
     recorded = done.inline.get(uid)
     if recorded is not None and (uid in done.over or not recorded):
         return recorded
@@ -156,7 +144,7 @@ def _is_inline(job: Job, uid: str, calls: SourceCalls, done: FinishedWork) -> bo
 
 
 def declared(job: Job, mode: RuntimeMode, params: Mapping[str, str]) -> JobDefinition:
-    """Return the part of the definition that is known without calling the user's functions."""
+    """Return the part of the definition that needs no call of the user's functions."""
     return _definition(job, mode, {}, {}, params)
 
 
@@ -183,9 +171,9 @@ def _definition(
 
 
 def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
-    """Return whether a bounded source can be read in the query of its unbounded consumer.
+    """Return whether an unbounded consumer can read a bounded source in its query.
 
-    Its end must be frozen before it is read, and no operator between the two may keep state.
+    The source's end must be frozen before it is read, and no operator between the two may keep state.
     """
     frame = calls(job.operators[uid])
     if not calls.reads[uid].has_end:
@@ -199,23 +187,17 @@ def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
 
 
 def _readable_state(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
-    """Return the state that a query keeps; none if its plan cannot be read.
-
-    The state is recorded only to refuse an edited query later, so an unreadable plan must not stop the job.
-    """
+    """Return the state that a query keeps; none if the plan cannot be read, because that must not stop the job."""
     try:
         return tuple(kept_state(built.frame))
     except Py4JError as error:
-        kind = type(error).__name__  # its text holds the plan, and with it texts of the user
+        kind = type(error).__name__  # the error's text holds the plan, with texts of the user
         log.warning("the state of query %s cannot be read, and is not compared with later runs (%s)", uid, kind)
         return ()
 
 
 class _Planner:
-    """The planning of a job, vertex by vertex.
-
-    ``nothing`` is an empty folder, which stands for result partitions that do not exist yet.
-    """
+    """The planning of a job, vertex by vertex. ``nothing``: an empty folder in place of future result partitions."""
 
     def __init__(
         self,
@@ -231,7 +213,7 @@ class _Planner:
         self._done, self._splits = done, splits
         self.schemas: dict[str, StructType] = {}
         self.vertices: dict[str, VertexDefinition] = {}
-        """Vertex uid -> its definition. Finished vertices keep their recorded one."""
+        """Vertex uid -> its definition, without finished vertices."""
         self.unions: dict[str, Unions] = {}
         self.sink_inputs: dict[str, SinkInput] = {}
         self._mixed: set[str] = set()
@@ -302,7 +284,7 @@ class _Planner:
         self._check_sinks(vertex, built.frame, self.changing.get(vertex.uid, "append"))
 
     def _plan_splits(self, vertex: JobVertex) -> None:
-        """Plan a source with splits by its first split, because all have the same columns. Its rows have no order."""
+        """Plan a source with splits by its first split: all have the same columns. The rows are in no order."""
         operator = self._job.operators[vertex.uid]
         frame = split_frame(self._spark, operator, self._splits.lists[vertex.uid][0])
         self.schemas[vertex.uid] = plain(frame.schema)
@@ -311,9 +293,9 @@ class _Planner:
         self._check_sinks(vertex, frame, "append")
 
     def _shuffle_partitions(self, uid: str, built: BuiltQuery) -> int | None:
-        """Return the number of state partitions of a streaming query: the recorded one, the session's for a new query.
+        """Return the number of a streaming query's state partitions: the recorded one, or the session's for new state.
 
-        Spark does not record it in all offsets that are keyed by source, and cannot use the state with another one.
+        Spark does not record it in all offsets that are keyed by source, and cannot use the state with another number.
         """
         if not (built.stateful and self._calls.streaming):
             return None
@@ -328,10 +310,7 @@ class _Planner:
     ) -> None:
         """Refuse a watermark on mixed rows, and record whether the vertex mixes rows itself.
 
-        The decision uses the graph, and not the inputs that remain. A finished source is left out of the query, but its
-        rows are still in the output.
-
-        Raises UnsupportedQueryError.
+        All inputs of the graph count, because the output still has rows of finished sources.
         """
         edges = self._graph.inputs(vertex.uid)
         for edge in edges:
@@ -360,10 +339,7 @@ class _Planner:
             self._mixed.add(vertex.uid)
 
     def _follow_changes(self, vertex: JobVertex, built: BuiltQuery, dropped: frozenset[str]) -> None:
-        """Refuse state over rows that change. Spark does so within one query.
-
-        Raises UnsupportedQueryError.
-        """
+        """Refuse state over changing rows of another query. Within one query, Spark refuses it."""
         edges = [edge for edge in self._graph.inputs(vertex.uid) if edge.uid not in dropped]
         changing = [edge.producer for edge in edges if edge.producer in self.changing]
         if changing and built.stateful:
@@ -383,7 +359,7 @@ class _Planner:
             self.changing[vertex.uid] = self.changing[changing[0]]
 
     def _follow_changes_of_ended(self, vertex: JobVertex) -> None:
-        """Record whether rows of a finished vertex change. Its consumers may still have such rows to read."""
+        """Record whether rows of a finished vertex change. Its consumers may still read such rows."""
         modes: list[str] = [self._job.operators[uid].output_mode for uid in vertex.operators]
         producers = [edge.producer for edge in self._graph.inputs(vertex.uid)]
         modes += [self.changing[uid] for uid in producers if uid in self.changing]
@@ -419,7 +395,7 @@ class _Planner:
             self.sink_inputs[uid] = sink_input
 
     def _writes_files(self, vertex: JobVertex) -> bool:
-        """Return True if Spark writes the rows of the vertex to files: for a consumer, or for a sink."""
+        """Return whether Spark writes the rows of the vertex to files, for a consumer or a sink."""
         sinks = [self._job.operators[uid].sink for uid in vertex.sinks]
         return self._graph.publishes(vertex.uid) or len(sinks) != 1 or any(sink.spark_folders({}) for sink in sinks)
 
@@ -442,7 +418,7 @@ class _Planner:
         )
 
     def _advice(self, vertex: JobVertex) -> str:
-        """Return advice for a query that Spark refuses because it has no watermark."""
+        """Return advice for a query that Spark refuses because of a missing watermark."""
         read_by = next((edge.consumer for edge in self._graph.outputs(vertex.uid)), None)
         mixed = [edge.producer for edge in self._graph.inputs(vertex.uid) if edge.producer in self._mixed]
         by_split = [uid for uid in mixed if self._graph.vertex(uid).splits]
@@ -472,12 +448,9 @@ class _Planner:
     def _check_event_time(
         self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]
     ) -> None:
-        """Refuse a watermark that would make history late, or that would never advance.
+        """Refuse a watermark that a bounded and a live input share, because it would make history late (R13).
 
-        A watermark that a bounded and a live input share makes history late. A bounded input that cannot be left out
-        when it ends would hold event time for ever (R13).
-
-        Raises UnsupportedQueryError.
+        Also refuse a bounded input that would hold event time for ever, because it cannot be left out at its end.
         """
         location = self._job.operators[vertex.uid].location
         if watermark_over_union(built.frame):
@@ -500,10 +473,7 @@ class _Planner:
                 )
 
     def _check_idle_timeouts(self, vertex: JobVertex) -> None:
-        """Refuse an ``idle_timeout`` of a source whose rows come through another query.
-
-        Raises UnsupportedQueryError.
-        """
+        """Refuse an ``idle_timeout`` of a source whose rows come through another query."""
         for edge in self._graph.inputs(vertex.uid) if self._unites(vertex) else ():
             for uid in sorted(self._graph.upstream_sources(edge.producer)):
                 source = self._job.operators[uid]
@@ -529,10 +499,9 @@ _TIME = re.compile(r'(?<!"name":)"time\(\d+\)"')
 
 
 def unwritable_time(spark: SparkSession, schema: StructType) -> str | None:
-    """Return the first column that is of type TIME, or has a part of it; None if Spark writes all columns.
+    """Return the first column whose type is TIME or contains it; None if Spark writes all columns.
 
-    Spark refuses most expressions of the type when it analyses them. It does not refuse ``current_time()`` and schemas
-    that a function gives it, and then fails when it writes.
+    Spark analyses ``current_time()`` and schemas with this type without an error, and then fails when it writes.
     """
     if not spark.conf.isModifiable(_SETTING) or spark.conf.get(_SETTING) == "true":
         return None  # another version of Spark has no such setting

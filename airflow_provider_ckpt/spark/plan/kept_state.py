@@ -1,7 +1,7 @@
-"""The state of a query as its plan shows it: kinds, keys, and the streams that it is kept of.
+"""The state of a query as its plan shows it: kinds, keys, and the streams of each state.
 
-Spark compares only the types of a state's columns when a query resumes. A join whose sides are swapped, another key of
-the same type, and two sums in another order have the same types. So Spark would mistake one state for the other.
+When a query resumes, Spark compares only the types of a state's columns. Swapped sides of a join, another key of the
+same type, and sums in another order have the same types. Spark would then use the state with the wrong meaning.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SEED = re.compile(r"\b(randn?|shuffle|uuid)\([^()]*\)")
 """Calls of functions whose seed differs in each plan."""
 _LITERAL = re.compile(r"(INTERVAL )?'(?:[^'\\]|\\.)*'")
 _MANY = 50
-"""An aggregation with more expressions is described by its expressions, and not by its calls."""
+"""Number of expressions above which an aggregation is described by its expressions instead of its calls."""
 _NUMBER = re.compile(r"(?<![\w.`])\d+(?:\.\d+)?(?:E-?\d+)?[A-Z]*(?![\w.`])")
 
 
@@ -48,9 +48,9 @@ class Columns:
     """Columns of a plan by id.
 
     Attributes:
-        streams: column -> the stream that it comes from.
+        streams: column -> its stream.
         made: column that Spark made up -> its expression.
-        uses_current_time: the plan uses the current time, so numbers and times in it may differ in each plan.
+        uses_current_time: numbers and times of the plan may differ in each plan.
     """
 
     streams: Mapping[int, str]
@@ -70,8 +70,8 @@ class Columns:
 def kept_state(frame: DataFrame) -> list[KeptState]:
     """Return the state of each stateful operator, from the output downwards.
 
-    It is read from the optimised plan, because Spark keeps state by that plan. There, conditions of WHERE are keys of a
-    join, and sums are in the order of the last ``select``.
+    The optimised plan decides how Spark keeps state. There, conditions of WHERE are keys of a join, and sums have the
+    order of the last ``select``.
     """
     written = analysed(frame)
     try:
@@ -112,7 +112,7 @@ def _keys_of(kind: str, node: Any, columns: Columns) -> list[str]:
 
 
 def _distinct_texts(expressions: Iterable[Any], columns: Columns) -> list[str]:
-    """Return the expressions as texts. If two have the same text, all are shown with the streams of their columns."""
+    """Return the expressions as texts. If two texts are equal, all texts name the streams of their columns."""
     keys = list(expressions)
     plain = [_text(key, columns) for key in keys]
     return plain if len({*plain}) == len(plain) else [_text(key, columns, with_streams=True) for key in keys]
@@ -129,11 +129,10 @@ def _grouping(node: Any) -> list[str]:
 
 
 def _text(expression: Any, columns: Columns, *, with_streams: bool = False, anonymous: bool = False) -> str:
-    """Return an expression as text.
+    """Return an expression as text, in a form that is the same in each plan.
 
-    The text has no table names, because these may change. It has no random seeds, and no times if the plan uses the
-    current time. It is written to the journal and to errors, and a literal in it may be a secret, such as the key of a
-    hash. So a literal is replaced by a short digest, which is enough to tell two of them apart.
+    The text has no table names and no random seeds. It has no times if the plan uses the current time. A literal may be
+    a secret, and journal and errors show the text. So a short digest replaces each literal.
     """
     text = str(expression.sql())
     if columns.uses_current_time:
@@ -157,9 +156,9 @@ def _digest(literal: re.Match[str]) -> str:
 
 
 def _calls(node: Any, columns: Columns) -> tuple[str, ...]:
-    """Return the aggregate calls in the order in which the expressions use them, each once, as Spark keeps it once.
+    """Return the distinct aggregate calls in the order of their use. Spark keeps the state of each call once.
 
-    With very many expressions, return the expressions themselves, because reading each one is a call of the JVM.
+    If there are very many expressions, return the expressions instead: to read each one is a call of the JVM.
     """
     expressions = node.aggregateExpressions()
     if expressions.size() > _MANY:
@@ -178,10 +177,7 @@ def _aggregates(expression: Any) -> Iterator[Any]:
 
 
 def _equality(node: Any, left: Any, right: Any, columns: Columns) -> str | None:
-    """Return the left and the right side of a join's key; None if the equality is no key.
-
-    A comparison with a constant, or of two columns of one side, is no key.
-    """
+    """Return both sides of a join's key as text; None for a comparison with a constant, or within one side."""
     first, second = node.left(), node.right()
     for left_side, right_side in ((first, second), (second, first)):
         if _is_of(left_side, left) and _is_of(right_side, right):

@@ -1,7 +1,4 @@
-"""Checks of a query without its bounded inputs.
-
-The query without them is planned before anything starts, because it must run on after they have ended (R2).
-"""
+"""Checks of a query without its bounded inputs, because the query must run on after they have ended (R2)."""
 
 from __future__ import annotations
 
@@ -19,14 +16,11 @@ from airflow_provider_ckpt.spark.query.unions import shape
 from airflow_provider_ckpt.spark.query.united_event_times import unlike_event_times, uses_event_time
 
 _ALL_SETS = 3
-"""Up to this number of bounded inputs, each combination is checked. With more, each input alone and all together."""
+"""Number of bounded inputs up to which each combination is checked. With more: each input alone, and all together."""
 
 
 def check_like_event_times(operator: Operator, built: BuiltQuery, names: Mapping[str, str]) -> None:
-    """Refuse state by an event time that only some inputs of a union have.
-
-    Args:
-        names: edge -> its producer, for messages.
+    """Refuse state by an event time that only some inputs of a union have. ``names``: edge -> its producer.
 
     Raises UnsupportedQueryError.
     """
@@ -63,10 +57,9 @@ def check_left_out(
     """Refuse a query that would change when some of its bounded inputs are left out.
 
     Args:
-        builder: builder of the query; it knows the unions with all inputs.
-        built: the query without ``dropped``.
+        builder: builder of the query with the unions of all inputs.
+        built: the query without ``dropped``, the inputs that are left out already.
         bounded: the sources and edges that will end.
-        dropped: the inputs that are left out already.
         names: edge -> its producer, for messages.
 
     Raises UnsupportedQueryError, and what the functions of the job raise.

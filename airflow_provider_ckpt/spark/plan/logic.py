@@ -18,7 +18,7 @@ from airflow_provider_ckpt.storage.location import Location
 
 @dataclass(frozen=True)
 class OtherContents:
-    """A reference whose file, or a module that it imports, has changed since it was assigned."""
+    """A reference whose file, or a module that the file imports, has changed since the assignment."""
 
     reference: str
     given: str
@@ -32,13 +32,12 @@ class OtherContents:
 
 
 class LogicLoader:
-    """A loader of versions of the job. A process has one, and each thread may use it.
+    """A loader of versions of the job. A process has one, and all threads may use it.
 
-    A version that was read is kept. So every query, and every attempt of it, has the functions of the same reading
-    until another version is assigned.
+    The loader keeps each version that it has read. So all queries and their attempts have the functions of the same
+    reading until another version is assigned.
 
     Attributes:
-        params: parameters of the run, which the versions read, too.
         location: location of the root, for functions that read other jobs.
         places: folders whose code may be loaded.
         changed: references whose content differs from the digest in the journal.
@@ -54,9 +53,7 @@ class LogicLoader:
         self.changed: list[OtherContents] = []
 
     def __call__(self, reference: str, digest: str | None = None) -> Mapping[str, Operator]:
-        """Return the operators of the version with this digest.
-
-        If this process has not read such a version, it reads the current files.
+        """Return the operators of the version with this digest. If it is not in memory, read the current files.
 
         Raises the errors of loading a job's file.
         """
@@ -74,11 +71,7 @@ class LogicLoader:
         return {uid: replace(setting, digests=self._digests(setting)) for uid, setting in settings.items()}
 
     def with_missing_digests(self, settings: Settings) -> dict[str, VertexSettings]:
-        """Return ``settings`` with a digest for each reference that had none.
-
-        A reference that was assigned for the next run has none, because no process had read it. A later run compares
-        the digests, and reports a file that has changed.
-        """
+        """Return ``settings`` with missing digests added, so that a later run can report a file that has changed."""
         read = self.with_read_digests(settings)
         return {
             uid: replace(setting, digests={**read[uid].digests, **setting.digests}) for uid, setting in settings.items()
@@ -107,14 +100,14 @@ class LogicLoader:
         return version or self._replacements.get((reference, digest))
 
     def read(self, reference: str) -> str:
-        """Read the current files, even if they were read before, and return their digest.
+        """Read the current files again, and return their digest.
 
         Raises what a call raises.
         """
         return self._read(reference).digest
 
     def _read(self, reference: str) -> Version:
-        """Read the current files. The lock is not held, because a file that hangs must not block other threads."""
+        """Read the current files without the lock, because a file that hangs must not block other threads."""
         self.places.check(reference)
         version = load_version(reference, self._params, self.places.check_of(reference))
         with self._lock:
@@ -123,11 +116,11 @@ class LogicLoader:
                 cloudpickle.register_pickle_by_value(version.package)  # type: ignore[no-untyped-call]
                 version.job.runs_under(self._location)
         if kept is not version:
-            version.forget()  # a version that is assigned every day is read every day, and is the same
+            version.forget()  # unload this copy, because the same version is loaded already
         return kept
 
 
 def ship_functions(loaded: LoadedJob) -> None:
-    """Send the job's functions by value if executors cannot import them as the driver loaded them."""
+    """Send the job's functions by value if executors cannot import them as the driver does."""
     if loaded.by_value:
         cloudpickle.register_pickle_by_value(loaded.module)  # type: ignore[no-untyped-call]

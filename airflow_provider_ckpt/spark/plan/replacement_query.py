@@ -1,4 +1,4 @@
-"""Comparison of a running query with the query that would replace it, before the new one is started."""
+"""Comparison of a running query with its replacement, before the replacement starts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 def check_fits(
     vertex: str, current: BuiltQuery, changed: BuiltQuery, *, is_read: bool = False, is_edited: bool = True
 ) -> None:
-    """Refuse a query that cannot replace the running one. State that does not fit may show only in a trial run.
+    """Refuse a query that cannot replace the running one. Some misfits of state show only in a trial run.
 
     Args:
         is_read: other queries read the output through a result partition.
-        is_edited: False if both queries have the same functions, so that their state is not compared.
+        is_edited: False if both queries have the same functions. Their state is then not compared.
 
     Raises UnfitQueryError.
     """
@@ -72,11 +72,7 @@ def _problems_of_state(current: BuiltQuery, changed: BuiltQuery) -> Iterator[str
 
 
 def _problems_of_event_time(current: BuiltQuery, changed: BuiltQuery, *, is_read: bool) -> Iterator[str]:
-    """Yield differences in event time.
-
-    Spark and the consumers of the output continue from the event time of the running query. With another event time
-    they would drop rows as late.
-    """
+    """Yield differences in event time. They would make Spark, or the output's consumers, drop rows as late."""
     had, has = Counter(watermarks(current.frame)), Counter(watermarks(changed.frame))
     if has - had:
         yield f"it has another watermark: {', '.join(f'{column}, {delay}' for column, delay in has - had)}"

@@ -26,11 +26,8 @@ def check_resumable(
 ) -> None:
     """Refuse to resume as another job under the same id.
 
-    Operators are matched by uid. New ones start empty, and removed ones need ``allow_non_restored_state``. None may
-    move to another vertex or change its output.
-
-    Args:
-        allow_non_restored_state: the state of removed operators may be dropped.
+    Operators are matched by uid. New operators start empty. Removed operators need ``allow_non_restored_state``, which
+    drops their state. No operator may move to another vertex or change its output.
 
     Raises DefinitionChangedError, IllegalGraphChangeError, SchemaChangedError.
     """
@@ -62,10 +59,9 @@ def check_resumable(
 
 
 def _without_dropped(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -> dict[str, str]:
-    """Return the operators of the last checkpoint that are in the recorded plan or in the current one.
+    """Return the last checkpoint's operators that are in the recorded plan or in the current one.
 
-    The others were dropped earlier. The user has allowed it, and a plan without them was recorded. So neither the user
-    nor a worker is asked for the same permission again.
+    The others were dropped earlier, with the user's permission, which is not needed twice.
     """
     uids = {uid for graph in graphs for uid in graph.operators}
     return {uid: vertex for uid, vertex in operators.items() if uid in uids}
@@ -97,7 +93,7 @@ def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
 
 
 def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]]:
-    """Return (sink, vertex) of new sinks of vertices that have ended. ``state``: the state before the current plan."""
+    """Return (sink, vertex) of new sinks of ended vertices. ``state``: the state before the current plan."""
     if state.plan is None:
         return []
     previous_sinks = {uid for vertex in state.plan.graph.vertices for uid in vertex.sinks}
@@ -106,13 +102,10 @@ def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]
 
 
 def _check_behind(state: JobState, definition: JobDefinition, missing: Collection[str], root: str) -> None:
-    """Refuse to drop a sink with output that is staged and not released.
+    """Refuse to drop a sink with output that is staged and not released, because no later driver would release it.
 
-    Such output is no state that may be dropped. The next driver would not release it, but the checkpoint would count as
-    released when the other sinks have released it. A sink that releases only at the end has nothing to release before
-    the final checkpoint, so it may be dropped until then.
-
-    Raises IllegalGraphChangeError.
+    A sink that releases only at the end has nothing to release before the final checkpoint, so it may be dropped until
+    then.
     """
     checkpoint = state.checkpoints.get(state.last_completed)
     is_at_end = checkpoint is not None and checkpoint.is_final
@@ -137,7 +130,7 @@ def _check_behind(state: JobState, definition: JobDefinition, missing: Collectio
 
 
 def _check_returned(state: JobState, plan: JobPlan) -> None:
-    """Refuse a source that was dropped and has come back. Its query still has under its name how far it was read.
+    """Refuse a source that was dropped and has come back. Its query still has the old read position under its name.
 
     Raises IllegalGraphChangeError.
     """
@@ -164,10 +157,7 @@ def _returned(source: str, vertex: str) -> IllegalGraphChangeError:
 
 
 def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
-    """Refuse a new input of a query with event time. Spark's event time does not go back, so its rows would be late.
-
-    Raises IllegalGraphChangeError.
-    """
+    """Refuse a new input of a query with event time. Spark's event time does not go back, so its rows would be late."""
     inputs = {
         vertex.uid: {*vertex.sources, *(edge.producer for edge in before.inputs(vertex.uid))}
         for vertex in before.vertices
@@ -188,13 +178,10 @@ def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
 
 
 def _check_edges(state: JobState, plan: JobPlan) -> None:
-    """Refuse changes of the consumers of a result partition that would lose rows.
+    """Refuse changes of the consumers of a result partition that would lose rows (R7).
 
-    A result partition is read by the consumers for which it was written. A new consumer gets only rows that are
-    published from then on, as a new sink does. If the sources end, these would be only the rest. Rows that a removed
-    consumer has not read are dropped with it (R7).
-
-    Raises IllegalGraphChangeError.
+    A new consumer gets only rows that are published later. If the sources end, it would miss the earlier rows. Rows
+    that a removed consumer has not read are dropped with the consumer.
     """
     assert state.plan is not None
     before, kept = state.plan.graph, {vertex.uid for vertex in plan.graph.vertices}

@@ -1,4 +1,4 @@
-"""Sources with splits in a plan: their lists of splits, the number of their subtasks, and the frame of one split."""
+"""Sources with splits in a plan: their lists, the number of their subtasks, and the frame of one split."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PlannedSplits:
     """The splits of a plan.
 
     Attributes:
-        lists: source -> its splits, in the order in which they are assigned. Finished sources are left out.
+        lists: source -> its splits in the order of assignment, without finished sources.
         subtasks: source -> number of subtasks of its vertex.
         readers: source -> number of its subtasks that read.
         rescaled: the part of ``readers`` that differs from the job's declaration.
@@ -55,8 +55,8 @@ class PlannedSplits:
 class CurrentSplits:
     """The lists of splits that the job gives now.
 
-    A function is called once, when its list is first needed. Its failure is kept, too. A second call, when the job is
-    planned again, could succeed, and a service that was down for a moment would look like another definition.
+    A function is called once, and its failure is kept, too. Otherwise a second call could succeed, and a short failure
+    of a service would look like a changed definition.
     """
 
     def __init__(self) -> None:
@@ -83,9 +83,7 @@ class CurrentSplits:
 def plan_splits_from_scratch(job: Job, given: CurrentSplits, state: JobState) -> PlannedSplits:
     """Return the splits of a job that starts without earlier progress.
 
-    Args:
-        state: the state of earlier runs. A number of readers that was set in them stays, even when the job is
-            restarted from scratch (R21).
+    ``state``: the state of earlier runs. A number of readers in it stays, even after a start from scratch (R21).
 
     Raises InvalidJobError, SplitsFailedError.
     """
@@ -99,11 +97,9 @@ def plan_splits_from_scratch(job: Job, given: CurrentSplits, state: JobState) ->
 def plan_splits(
     job: Job, given: CurrentSplits, storage: Storage, state: JobState, over: Collection[str] = ()
 ) -> PlannedSplits:
-    """Return the splits of a job that resumes. A frozen list is used, even if the job now gives another one or none.
+    """Return the splits of a job that resumes. A frozen list wins over the job's current list.
 
-    Args:
-        state: the state that the job resumes from.
-        over: finished sources, whose functions are not called.
+    Functions of finished sources (``over``) are not called.
 
     Raises InvalidJobError, SplitsFailedError, SplitsFailedForNowError, FrozenSplitsLostError.
     """
@@ -167,8 +163,7 @@ def _some(names: Sequence[str]) -> str:
 def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> DataFrame:
     """Return the frame that the user's function makes of a split, or of all given splits if the source is batched.
 
-    Raises FunctionFailedError, UnsupportedQueryError, UnfitSourceError, and errors of this package that the function
-    raises (as :func:`~.builder.call` does).
+    Raises UnfitSourceError, and what :func:`~.builder.call` raises.
     """
     activate(spark)
     assert operator.splits is not None, operator
@@ -204,9 +199,7 @@ def named(splits: Sequence[Split]) -> str:
 def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: StructType) -> DataFrame:
     """Return the frame of a split with its columns, and the fields inside them, in the order of the plan.
 
-    All splits of a source must have the same columns, of the same types.
-
-    Raises UnfitSourceError.
+    Raises UnfitSourceError if the split's columns or their types differ from the plan.
     """
     if shape(frame.schema.jsonValue()) == shape(planned.jsonValue()):
         return frame
@@ -238,10 +231,9 @@ def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
 
 
 def as_one(frames: Sequence[DataFrame], partitions: int) -> DataFrame:
-    """Return the rows of all frames in at most ``partitions`` partitions.
+    """Return the rows of all frames in at most ``partitions`` partitions, because each becomes a task and a file.
 
-    The rows are few, and each partition becomes a task and a file. The frames are united in pairs, because each union
-    analyses the whole plan below it again. A single frame is returned unchanged.
+    The frames are united in pairs, because each union analyses the whole plan below it again.
     """
     if len(frames) == 1:
         return frames[0]

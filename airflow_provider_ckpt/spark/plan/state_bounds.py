@@ -1,7 +1,6 @@
 """Bounds of state: windows, gaps, time bounds and timeouts. They decide which rows are kept together, and how long.
 
-Spark does not compare them when a query resumes: windows of three hours would continue with the state of windows of one
-hour.
+Spark does not compare them when a query resumes. Three-hour windows would continue with the state of one-hour windows.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ class ExpressionTexts:
 
     Attributes:
         made: column id -> the expression of a column that Spark made up.
-        named: shows columns by their names.
-        anonymous: shows columns without names, because a column may be renamed.
+        anonymous: hides the names of columns, because a column may be renamed.
     """
 
     made: Mapping[int, Any]
@@ -53,7 +51,7 @@ def state_bounds(node: Any, texts: ExpressionTexts) -> tuple[str, ...]:
 
 
 def _keys(node: Any, texts: ExpressionTexts) -> Iterator[str]:
-    """Yield windows, and keys that are computed from columns."""
+    """Yield the windows, and the keys that are computed from columns."""
     for expression in each(node.groupingExpressions()):
         if expression.nodeName() != "AttributeReference":
             yield _key(expression, texts)
@@ -77,7 +75,7 @@ def _has(column: Any, mark: str) -> bool:
 def _definition(node: Any, column: Any) -> Any:
     """Return the expression below ``node`` that makes the column; None if there is none.
 
-    A sliding window is made by several expressions. The first one shows all its bounds.
+    Several expressions make a sliding window. The first one shows all bounds.
     """
     number = int(column.exprId().id())
     for below in nodes_from(node):
@@ -93,7 +91,7 @@ def _definition(node: Any, column: Any) -> Any:
 
 
 def _window(sql: str) -> str:
-    """Return a window as text. Spark has replaced the window by arithmetic in microseconds."""
+    """Return a window as text. Spark replaced the window by arithmetic in microseconds."""
     slide, start, length = (
         int(matches[-1]) if (matches := pattern.findall(sql)) else 0 for pattern in (_SLIDE, _START, _LENGTH)
     )
@@ -109,14 +107,14 @@ def _session(text: str) -> str:
 
 
 def _delays(node: Any) -> Iterator[int]:
-    """Yield the delay, in microseconds, of each column that has a watermark."""
+    """Yield the delay of each column with a watermark, in microseconds."""
     for column in each(children_of(node)[0].output()):
         if _has(column, _DELAY):
             yield int(column.metadata().getLong(_DELAY)) * 1000
 
 
 def _time_bounds(node: Any, texts: ExpressionTexts) -> Iterator[str]:
-    """Yield the conditions of a join, other than its keys, that compare event time."""
+    """Yield a join's conditions on event time, other than its keys."""
     condition = node.condition()
     for conjunct in conjuncts(condition.get()) if condition.isDefined() else ():
         compares_time = any(_has(column, _DELAY) for column in each(conjunct.references().toSeq()))

@@ -1,8 +1,8 @@
 """Checks of code before a run calls it: assigned code (R21), and the code of a worker (W28).
 
-A query runs the functions of the job's file as it was when the job was prepared (``PlanRecorded.code``). Operators that
-were assigned other functions while the job ran use those (``VertexSettings.logic``). A worker checks that it has the
-code that its job runs, before it calls a function or writes anything.
+A query runs the functions of the job's file as they were when the job was prepared (``PlanRecorded.code``). Operators
+with functions that were assigned while the job ran use these (``VertexSettings.logic``). A worker checks that it has
+the same code before it calls a function or writes anything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
 
 
 def refuse_foreign(places: CodePlaces, run: LoadedRun, decision: Decision) -> None:
-    """Refuse assigned code outside of the allowed places. Read none of it, because the journal may be forged.
+    """Refuse assigned code outside of the allowed places, without reading it, because the journal may be forged.
 
     Raises UnfitAssignedLogicError.
     """
@@ -36,9 +36,9 @@ def refuse_foreign(places: CodePlaces, run: LoadedRun, decision: Decision) -> No
 
 
 def refuse_edited(logic: LogicLoader, run: LoadedRun, decision: Decision) -> None:
-    """Refuse assigned code that was edited after it was assigned, because only the code of that time was tried.
+    """Refuse assigned code that was edited after its assignment, because only the earlier code was tried.
 
-    The job's own file is not refused, because its user may edit it between two runs.
+    The user may edit the job's own file between two runs, so that file is not refused.
 
     Raises UnfitAssignedLogicError.
     """
@@ -58,7 +58,7 @@ def refuse_edited(logic: LogicLoader, run: LoadedRun, decision: Decision) -> Non
 
 
 def _assigned(decision: Decision) -> Iterator[tuple[str, str, str | None]]:
-    """Yield operator, reference and digest for each function that was assigned."""
+    """Yield operator, reference and digest of each assigned function."""
     for vertex in decision.graph.vertices:
         if vertex.uid in decision.settings:
             of_vertex = decision.settings[vertex.uid]
@@ -88,9 +88,7 @@ def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[Sub
 
 
 def check_declared(job: Job, reference: str, state: JobState, operators: Collection[str]) -> None:
-    """Refuse other code of operators that get their declared functions back.
-
-    Their declared functions were not checked while they had assigned ones.
+    """Refuse other code of operators that get their declared functions back, which no check has covered before.
 
     Raises WorkerDiffersError.
     """
@@ -118,7 +116,7 @@ def _refuse_other(job: Job, reference: str, state: JobState, operators: Collecti
 
 
 def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
-    """Refuse other code of the functions that operators of ``subtasks`` were assigned.
+    """Refuse other code of the functions that were assigned to operators of ``subtasks``.
 
     Raises WorkerDiffersError.
     """

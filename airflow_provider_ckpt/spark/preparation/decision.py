@@ -1,8 +1,8 @@
-"""The decision of a driver about a job before it takes the job over.
+"""The decision of a driver about a job before the driver takes the job over.
 
-The decision follows from the journal alone. The driver decides once before it prepares the job, because planning takes
-seconds and a refusal must come before anything is written. The claim decides again, on the state that the claim
-follows. If the two decisions differ, the driver does not claim the job. It prepares the job again.
+The decision follows from the journal alone. The driver decides before it prepares the job, because planning takes
+seconds and a refusal must come before anything is written. The claim decides again, from the state that it follows. If
+the two decisions differ, the driver does not claim the job, and prepares it again.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ class Decision:
     """The answers from the journal that decide how a driver continues the job.
 
     Attributes:
-        is_new: the journal has nothing of the job.
         finished: nothing is left to run.
-        restore: the checkpoint to go back to; None resumes after the published batches.
-        may_start_from_scratch: no checkpoint covers anything, so nothing was ever released. A definition that does not
-            fit the previous one may then start from scratch.
+        restore: the checkpoint to restore; None: the job resumes after the published batches.
+        may_start_from_scratch: no checkpoint covers anything, so nothing was ever released. If the definition does not
+            fit the previous one, the job may start from scratch.
         graph: the current graph, or that of the last run. It may change while a driver prepares the job (R21).
     """
 
@@ -49,13 +48,11 @@ class Decision:
     scratch_reason: str | None
     """Why the options discard the previous runs, although they could be kept; None if they are kept."""
     reconciliation: Reconciliation | None
-    """Subtasks of a job in batch mode that run again, because results that others must read are gone."""
+    """Subtasks of a BATCH job that run again, because results that others must read are gone."""
     split_lists: Mapping[str, SourceFrozen]
-    """Source -> its frozen list of splits. If the previous driver freezes another list meanwhile, that list holds.
-    The decision differs then, because the job was not planned with that list."""
+    """Source -> its frozen list of splits. A list that the previous driver freezes meanwhile changes the decision."""
     compared: tuple[JobDefinition | None, int]
-    """The definition that the job is compared with, and the epoch of its last start from scratch. Both change when a
-    driver with another job file publishes meanwhile."""
+    """The definition of the last run, and the epoch of the last start from scratch. Another driver may change both."""
     state: JobState = field(compare=False, repr=False)
     """The state that the decision follows from, after the resets of ``reconciliation``."""
 
@@ -110,10 +107,10 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
 
 
 def _not_recovered(options: RunOptions, state: JobState) -> str | None:
-    """Return why a job in batch mode starts from scratch: ``execution.batch.job-recovery.enabled`` is false (FLIP-383).
+    """Return why a BATCH job starts from scratch: ``execution.batch.job-recovery.enabled`` is false (FLIP-383).
 
-    Return None for a job with a checkpoint that covers something, because its output may be released. Return None for a
-    stopped job, too, because its user wants to resume it.
+    Return None if a checkpoint covers something, because the job's output may be released. Return None for a stopped
+    job, because its user wants to resume it.
     """
     if options.batch_recovery or not state.is_batch:
         return None

@@ -1,7 +1,4 @@
-"""The first stage of a run: load the job, check it, and open its root. It writes nothing.
-
-It needs no Spark, with one exception (:func:`load_with_spark`).
-"""
+"""The first stage of a run: load the job, check it, and open its root. It writes nothing."""
 
 from __future__ import annotations
 
@@ -50,9 +47,8 @@ class LoadedRun:
 
     Attributes:
         job: the job as its file declares it.
-        journal: the journal of the job, not claimed.
-        drops_operators: this version of the job may lack operators of the version that ran before (R21). It does not
-            hold for later versions.
+        journal: the job's journal, not claimed.
+        drops_operators: this version may lack operators of the previous version (R21). Later versions may not.
         forget: unloads the modules of this version. Call it when the version is no longer used.
     """
 
@@ -79,7 +75,7 @@ class LoadedRun:
         return replace(self, request=replace(self.request, options=replace(self.options, **changed)))
 
     def as_later_run(self) -> LoadedRun:
-        """Return this run as a later one in the same driver, which must not restore or give up anything again."""
+        """Return this run as a later one in the same driver, which does not restore or drop operators again."""
         journal = open_journal(self.storage, self.options)
         return replace(self.with_options(restore="latest"), journal=journal, drops_operators=False)
 
@@ -113,10 +109,7 @@ def load_with_spark(
 ) -> LoadedJob:
     """Load the job's file before Spark starts, so that a wrong reference is refused at once.
 
-    Start Spark first only if the file needs it: a UDF at module level whose return type is given as text.
-
-    Args:
-        reference: the job's file and name.
+    Start Spark first only if the file needs it: for a UDF at module level whose return type is given as text.
     """
     try:
         return load(reference, params)

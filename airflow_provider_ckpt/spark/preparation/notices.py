@@ -27,7 +27,7 @@ from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 log = logging.getLogger(__name__)
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _PER_CORE = 10
-"""Limit of state partitions per core. Above it, the user of a local master is advised to use fewer."""
+"""Limit of state partitions per core. Above it, a notice advises the user of a local master to use fewer."""
 
 
 def finished_without_a_file(state: JobState) -> Iterator[str]:
@@ -64,11 +64,7 @@ def discards_timers(options: RunOptions, plan: JobPlan) -> Iterator[str]:
 
 
 def looks_up_files(plan: JobPlan, at: float, job_id: str, root: str) -> Iterator[str]:
-    """Name the tables of files whose later changes a query does not see.
-
-    Args:
-        at: time of the plan, in seconds since the epoch.
-    """
+    """Name the tables of files whose later changes a query does not see. ``at``: time of the plan, in epoch seconds."""
     upgrade = ckpt_command("upgrade", job_id, root=root)
     time = datetime.fromtimestamp(at, timezone.utc).isoformat(" ", "seconds")
     for uid, folders in plan.lookups.items():
@@ -81,12 +77,9 @@ def looks_up_files(plan: JobPlan, at: float, job_id: str, root: str) -> Iterator
 def keeps_state_partitions(
     plan: JobPlan, spark: SparkSession, options: RunOptions, settings: Settings, root: str
 ) -> Iterator[str]:
-    """Warn of a number of shuffle partitions that was set for this run but has no effect on existing state.
+    """Warn of a number of shuffle partitions for this run that has no effect on existing state.
 
-    Repartitioned state is left out, because a request has set its number.
-
-    Args:
-        settings: the settings that requests have changed while the job ran.
+    State that a request has repartitioned is left out (``settings``).
     """
     number = options.conf.get(_SHUFFLE_PARTITIONS, spark.sparkContext.getConf().get(_SHUFFLE_PARTITIONS))
     for uid, kept in plan.state_partitions().items():
@@ -104,12 +97,9 @@ def keeps_state_partitions(
 def suggests_fewer_partitions(
     plan: JobPlan, spark: SparkSession, conf: Mapping[str, object], previous: JobState
 ) -> Iterator[str]:
-    """Name new state that has Spark's default number of partitions on a local master with few cores.
+    """Name new state with Spark's default number of partitions on a local master with few cores.
 
     Each partition costs a task, and one file or more, in every micro-batch.
-
-    Args:
-        previous: the state of the job after the last run.
     """
     context = spark.sparkContext
     is_set = _SHUFFLE_PARTITIONS in conf or context.getConf().contains(_SHUFFLE_PARTITIONS)
@@ -126,7 +116,7 @@ def suggests_fewer_partitions(
 
 
 def resumes_with_edited_code(previous: JobState, plan: JobPlan, code: JobCode | None) -> Iterator[str]:
-    """Warn of edits to a query that keeps state. ``previous``: the state of the job after the last run."""
+    """Warn of edits to a query that keeps state."""
     recorded = None if previous.plan is None else previous.plan.code
     if recorded is None or code is None or not previous.last_completed:
         return
@@ -148,7 +138,7 @@ def gets_no_rows(sinks: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def hides_partitions(job: Job) -> Iterator[str]:
-    """Warn of partition folders that many readers ignore because of their names."""
+    """Warn of partition folders whose names make many readers ignore them."""
     for operator in job.sinks:
         hidden = [name for name in getattr(operator.sink, "partition_by", ()) if name.startswith("_")]
         if isinstance(operator.sink, FileSink) and hidden:
@@ -164,7 +154,7 @@ def finds_table_empty(sinks: Mapping[str, BoundSink]) -> Iterator[str]:
     for uid, sink in sinks.items():
         try:
             shown = sink.emptied()
-        except CkptError as error:  # a target that fails at this moment is waited for when rows are staged
+        except CkptError as error:  # if the target is unavailable now, the job waits for it when it stages rows
             log.info("whether the table of sink %s was emptied is unknown: %s", uid, error)
             continue
         if shown is not None:
@@ -185,12 +175,7 @@ def leaves_out(job: Job) -> Iterator[str]:
 
 
 def unused_assignments(assigned: Settings, used: Settings) -> Iterator[str]:
-    """Warn of assigned functions that this run does not use, because their operators are now in another query.
-
-    Args:
-        assigned: the settings that requests have changed while the job ran.
-        used: the settings that this run uses.
-    """
+    """Warn of assigned functions that this run does not use, because their operators are now in another query."""
     pairs = {(vertex, uid) for vertex, changed in used.items() for uid in changed.logic}
     for vertex, changed in assigned.items():
         for uid, reference in changed.logic.items():

@@ -1,6 +1,6 @@
 """Checks that a job reads neither its own output nor its own state, also through symbolic links.
 
-Spark follows links to folders. With a link back to a folder around it, Spark would read the same files again and again.
+Spark follows links to folders. A link back to a folder around it would make Spark read the same files repeatedly.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location) -> None:
-    """Refuse a sink whose folder lies where a source reads.
-
-    Spark reads a folder or ignores it depending on its name and on options. So no folder of a sink may lie in the
-    folder of a source.
+    """Refuse a sink whose folder lies in the folder of a source, because Spark may read it.
 
     Raises OverlappingFoldersError.
     """
@@ -57,8 +54,7 @@ def output_read(source: str, path: str, sink: str, folder: Location) -> Overlapp
 def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_id: str) -> None:
     """Refuse a root that lies where a source reads, and a source that reads the job's files under the root.
 
-    A recursive source would read the job's own state, which grows with each checkpoint. Hidden folders are fine,
-    because Spark ignores them below the folder that it reads.
+    Hidden folders are allowed, because Spark ignores them below the folder that it reads.
 
     Raises OverlappingFoldersError.
     """
@@ -136,7 +132,7 @@ def _all_match(read: list[str], written: list[str]) -> bool:
 
 
 def _is_written(pattern: str) -> bool:
-    """Return whether the pattern matches a file or a partition folder that a sink writes directly into its folder."""
+    """Return whether the pattern matches a file or partition folder directly in a sink's folder."""
     return "=" in pattern or _matches("part-0.parquet", pattern) or _matches("column=value", pattern)
 
 
@@ -157,7 +153,7 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class LinkedFolder:
-    """A link to a folder, or a folder that a link has led back to. Spark follows links.
+    """A folder that Spark reaches through a link.
 
     Attributes:
         target: the real path of the folder.
@@ -173,7 +169,7 @@ class LinkedFolder:
 
 
 def refuse_links(job: Job, reads: Mapping[str, SourceReads], root: Storage, location: Location, job_id: str) -> None:
-    """Refuse links below a source's folder that lead to a sink's folder, to the root, or back to a folder around them.
+    """Refuse links below a source's folder that lead to a sink's folder, to the root, or to a folder around them.
 
     Raises OverlappingFoldersError.
     """
@@ -208,7 +204,7 @@ def linked_folders(reads: SourceReads) -> Iterator[LinkedFolder]:
 
 
 def _local(path: str) -> str:
-    """Return a path of this machine; empty for a path in a store, or for a pattern that is no valid path."""
+    """Return a path of this machine; empty for a path in a store, or for an invalid path."""
     try:
         return canonical_uri(path).removeprefix("file://") if is_local(path) else ""
     except InvalidStorageUriError:

@@ -1,7 +1,4 @@
-"""The second stage of a run: check the sinks, start Spark, plan the job, and check the plan.
-
-It writes nothing but a probe, which it deletes.
-"""
+"""The second stage of a run: check the sinks, start Spark, plan the job, and check the plan. It writes only a probe."""
 
 from __future__ import annotations
 
@@ -54,11 +51,10 @@ class PreparedRun:
     """A run whose job was planned and passed all checks.
 
     Attributes:
-        job: the job with the functions that its operators were assigned while it ran.
-        decision: the decision from the journal.
-        logic: reads functions that operators were assigned while the job ran, or are assigned later.
+        job: the job with the functions that were assigned while it ran.
+        logic: reads assigned functions, also of later requests.
         kept: the settings that change values.
-        reach: the connection of Spark with the root, if the root needs one.
+        reach: the connection of Spark with the root; None if the root needs none.
         scratch_reason: why the job starts from scratch; None if it resumes.
         refused: the error because of which the job starts from scratch; None if there is none.
     """
@@ -99,8 +95,7 @@ def prepare(
 ) -> PreparedRun:
     """Check what needs no Spark, because Spark may take minutes to start. Then connect Spark, and plan the job.
 
-    Args:
-        tries_rights: also check that this process may write to every object store. This writes a probe, and deletes it.
+    ``tries_rights``: write a probe to every object store and delete it, to check that this process may write.
 
     Raises the errors of :func:`checked_sinks`, :func:`reach_root` and :func:`plan_run`.
     """
@@ -122,13 +117,13 @@ def checked_sinks(run: LoadedRun, decision: Decision) -> dict[str, BoundSink]:
     sinks = bind_sinks(job, job_id, location)
     if decision.is_new:
         _refuse_taken(sinks, job_id, run.storage.uri)
-    changed = _retargeted_sinks(job, decision.state)  # the comparison with the last run names the difference
+    changed = _retargeted_sinks(job, decision.state)  # the comparison with the last run reports these sinks
     refuse_lost_output(decision.state, {uid: sink for uid, sink in sinks.items() if uid not in changed})
     return sinks
 
 
 def _check_rights(run: LoadedRun, sinks: Mapping[str, BoundSink]) -> None:
-    """Refuse an object store in which this driver lacks a right. Otherwise Spark would be refused there minutes later.
+    """Refuse an object store in which this driver lacks a right. Spark would fail there only minutes later.
 
     Raises StorageReadOnlyError, StorageDeniedError.
     """
@@ -160,10 +155,7 @@ def plan_run(
 ) -> PreparedRun:
     """Plan the job by the decision, and check the plan. Spark must be able to reach the storages of the job.
 
-    Args:
-        sinks: result of :func:`checked_sinks`.
-        check: checks assigned code, and may raise. It is called before any function of the job. None refuses edited
-            code.
+    ``check``: check of assigned code, before any function of the job is called; None: refuse edited code.
 
     Raises InvalidInputError, and errors of sinks.
     """
@@ -199,12 +191,12 @@ def plan_run(
     for uid, input_schema in plan.sink_inputs.items():
         sinks[uid].check_rows(input_schema)
     plan = replace(plan, definition=replace(plan.definition, session=settings.values))
-    logic.places = logic.places.without_input(plan.reads.values())  # a later request may name what lies there
+    logic.places = logic.places.without_input(plan.reads.values())  # no later request may name code there
     return PreparedRun(run, job, spark, plan, decision, sinks, logic, settings, scratch_reason=reason, refused=refused)
 
 
 def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, str]:
-    """Return the settings that this run must use; empty if it begins the job, or was given --new-settings."""
+    """Return the settings that this run must use; empty for a job's first run, and with --new-settings."""
     definition = decision.state.definition
     if definition is None or decision.scratch_reason is not None or options.new_settings:
         return {}
@@ -214,9 +206,7 @@ def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, 
 def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
     """Refuse bounded sources that hold no file, except those whose ends are recorded (``frozen``).
 
-    A folder may become empty after this check. So the list of files is checked again when it is recorded.
-
-    Raises NothingToReadError.
+    The check is repeated when the list of files is recorded.
     """
     for source in job.sources:
         read = plan.reads.get(source.uid)
@@ -241,8 +231,7 @@ def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collecti
 
 
 def reuse_preparation(prepared: PreparedRun, run: LoadedRun, decision: Decision) -> PreparedRun:
-    """Reuse a preparation for ``run`` and a later decision that is equal. Repeat the comparisons with the journal, but
-    no planning.
+    """Reuse a preparation for ``run`` and an equal later decision. Repeat only the comparisons with the journal.
 
     Raises the errors of :func:`prepare` for these comparisons.
     """
@@ -255,11 +244,9 @@ def reuse_preparation(prepared: PreparedRun, run: LoadedRun, decision: Decision)
 def _with_assigned_functions(
     run: LoadedRun, decision: Decision, graph: JobGraph, logic: LogicLoader
 ) -> dict[str, Operator]:
-    """Return the job's operators with the functions that were assigned while it ran.
+    """Return the job's operators with the functions that were assigned while the job ran.
 
-    A function that an operator was assigned in another query is ignored. ``graph``: tells the query of each operator.
-
-    Raises UnfitAssignedLogicError, whose message explains assigned code to users who know only the job's own file.
+    A function that was assigned in another query is ignored. ``graph``: has the query of each operator.
     """
     try:
         return reconfigured(run.job.operators, graph.vertices, decision.state.settings, logic)
@@ -278,7 +265,7 @@ class _Planning:
     given: CurrentSplits = field(default_factory=CurrentSplits)
 
     def plan(self) -> tuple[JobPlan, CkptError | None]:
-        """Return the plan, and the error because of which the job starts from scratch."""
+        """Return the plan, and the error because of which the job starts from scratch; None if there is none."""
         decision = self.decision
         if decision.scratch_reason is not None:
             return self.from_scratch(), None
@@ -301,10 +288,7 @@ class _Planning:
             return self.from_scratch(), refused
 
     def from_scratch(self) -> JobPlan:
-        """Plan a start from scratch. Settings that requests have changed while the job ran stay.
-
-        The queries start with these settings, and the next run compares them.
-        """
+        """Plan a start from scratch. Settings that requests have changed while the job ran stay."""
         state = self.decision.state
         splits = plan_splits_from_scratch(self.job, self.given, state)
         return plan_job(self.spark, self.job, self.run.options, FinishedWork(settings=state.settings), splits)
@@ -321,8 +305,7 @@ class _Planning:
         """Return whether the failure may come from data of earlier runs, so that a start from scratch may help.
 
         The function of a source gets nothing from earlier runs, except splits of a frozen list that the job no longer
-        returns. For any other failure, discarding finished work would not help. A temporary failure of a transform is
-        left to a retry, which calls its function again.
+        returns. A temporary failure of a transform is left to a retry, which calls the function again.
         """
         uid, job, decision = failed.data["uid"], self.job, self.decision
         if job.operators[uid].inputs:

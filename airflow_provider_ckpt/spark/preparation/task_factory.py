@@ -1,7 +1,4 @@
-"""Factories for the tasks of a planned job, in a driver or in a worker.
-
-A factory makes the tasks of one epoch, and the next attempts of failed subtasks.
-"""
+"""Factories for the tasks of a planned job, in a driver or in a worker."""
 
 from __future__ import annotations
 
@@ -34,14 +31,14 @@ Runner = StreamingRunner | BatchRunner | SplitRunner
 
 
 class SparkTaskFactory:
-    """The factory of one run, for the tasks of all subtasks.
+    """The factory for the tasks of one epoch, and for the next attempts of failed subtasks.
 
     Args:
         frozen: source -> its frozen end, without finished sources.
         splits: source -> its frozen splits, without finished sources.
         logs: subtask -> the open log of its current attempt. The next attempt of a subtask replaces it.
         log_of: returns a readable log of any subtask.
-        thread: runs the vertices of a job in BATCH mode.
+        thread: runs the vertices of a BATCH job.
     """
 
     def __init__(
@@ -69,10 +66,8 @@ class SparkTaskFactory:
     def make(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, restores: bool) -> Runner:
         """Make the task of ``attempt``, with its Spark folder. The attempt must have opened the subtask's log.
 
-        Publish a batch that Spark had committed and that no earlier attempt has published (R1).
-
-        Args:
-            restores: the attempt restores a checkpoint.
+        Also publish a batch that Spark has committed and no earlier attempt has published (R1). ``restores``: the
+        attempt restores a checkpoint.
         """
         runner = self._make(subtask, attempt, plan, restores)
         if attempt.number:  # for the first attempt of an epoch, the driver collects for all subtasks at once

@@ -1,7 +1,6 @@
 """Trials of other versions of a running job (R21).
 
-A trial loads and plans the version, compares it with the journal, and runs its queries on copies. It has no visible
-effects.
+A trial plans the version, compares it with the journal, and runs its queries on copies. It has no visible effects.
 """
 
 from __future__ import annotations
@@ -40,12 +39,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 class VersionTrials:
-    """The trials of one run, each in a thread of its own.
-
-    Args:
-        runner: returns the current runner of a subtask; None if there is none.
-        frozen: source -> its frozen end.
-    """
+    """The trials of one run, each in a thread of its own. ``runner``: returns a subtask's current runner, or None."""
 
     def __init__(
         self,
@@ -77,7 +71,7 @@ class VersionTrials:
         self._threads.start("ckpt-version-trial", run)
 
     def prepared_version(self, name: str) -> PreparedRun:
-        """Return the version that was tried for the request and fits, as its trial has prepared it."""
+        """Return the version that was tried for the request and fits."""
         return self._found[name]
 
     def close(self) -> None:
@@ -120,14 +114,14 @@ class VersionTrials:
         Raises the errors of loading a job's file and of :meth:`Job.validate`.
         """
         running = self._running
-        # its journal is not the one of the run, because the JobMaster writes to that one
+        # the version gets its own journal, because the JobMaster writes to that of the run
         version = replace(running.run.as_later_run(), drops_operators=request.allow_non_restored_state)
         places = CodePlaces.of(running.job, version.options, version.location, running.plan.reads)
         check = None
         if request.job:
             places.check(request.job)
             check = places.check_of(request.job)
-            # the folder of the job that was started counts for each later version, too
+            # each later version may also use code from the folder of the first job file
             version = version.with_options(job=request.job, allow_code_from=places.folders())
         options = version.options
         loaded = load_version(options.job, options.params, check)
@@ -150,7 +144,7 @@ class VersionTrials:
     ) -> None:
         """Start the vertex's query on copies of the running queries' folders.
 
-        State that does not fit makes Spark fail only when the query starts. Without a trial, that would end the job.
+        Spark finds state that does not fit only at the query's start. Without a trial, that would end the job.
         """
         for subtask in vertex.subtasks:
             runner = self._runner(subtask)
@@ -174,16 +168,14 @@ class VersionTrials:
 
 
 def _adds_inputs(graph: JobGraph, vertex: JobVertex, runner: StreamingRunner) -> bool:
-    """Return True if the version adds an input to the vertex. A copied folder has no position in such an input."""
+    """Return whether the version adds an input to the vertex. A copied folder has no position in such an input."""
     sources = set(vertex.sources) - set(runner.vertex.sources)
     edges = {edge.uid for edge in graph.inputs(vertex.uid)}
     return bool(sources or edges - {edge_input.edge.uid for edge_input in runner.edges.values()})
 
 
 def refuse_start_from_scratch(prepared: PreparedRun) -> None:
-    """Refuse an upgrade that would start the job from scratch, because an upgrade must keep what the job has done.
-
-    A run of a job without a checkpoint that covers something would start from scratch if it does not fit.
+    """Refuse an upgrade that would start the job from scratch, because an upgrade must keep the job's progress.
 
     Raises InvalidInputError.
     """

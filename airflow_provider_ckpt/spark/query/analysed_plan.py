@@ -14,7 +14,7 @@ from airflow_provider_ckpt.spark.query.event_time import FOLLOWED, HOLD
 
 WATERMARK = "EventTimeWatermark"
 _NAME = re.compile(r'^name="(.*)"$')
-"""Spark's text for a stream that was given a name. Any other text belongs to a stream without a name."""
+"""Spark's text for a named stream. A stream without a name has another form of text."""
 _MADE = re.compile(r"_groupingexpression|_common_expr_\d+|_extract_.+")
 _CALLS_PYTHON = frozenset({"ArrowEvalPython", "BatchEvalPython"})
 STATELESS = frozenset(
@@ -53,11 +53,11 @@ STATELESS = frozenset(
         "WithCTE",
     }
 )
-"""Operators that keep nothing between micro-batches. All other operators of Spark, also future ones, may keep state."""
+"""Operators that keep nothing between micro-batches. Any other operator, also a future one, may keep state."""
 
 
 def analysed(frame: DataFrame) -> Any:
-    """Return the analysed plan, which follows the query as it is written."""
+    """Return the analysed plan, which still has the form of the user's query."""
     return frame._jdf.queryExecution().analyzed()  # PySpark has no public method for the plan
 
 
@@ -78,15 +78,12 @@ def has_watermark(frame: DataFrame) -> bool:
 
 
 def _is_watermark(node: Any) -> bool:
-    """Return whether the node is a watermark that the user has set.
-
-    This package adds another watermark, which holds event time back (``HOLD``).
-    """
+    """Return whether the node is a watermark of the user, and not the one that this package adds (``HOLD``)."""
     return bool(node.nodeName() == WATERMARK and node.eventTime().name() != HOLD)
 
 
 def watermarks(frame: DataFrame) -> list[tuple[str, str]]:
-    """Return (column, delay) of each watermark of the plan, with the delay in Spark's words."""
+    """Return (column, delay) of each watermark. The delay is in Spark's words."""
     nodes = filter(_is_watermark, nodes_from(analysed(frame)))
     return [(str(node.eventTime().name()).removeprefix(FOLLOWED), str(node.delay().toString())) for node in nodes]
 
@@ -100,8 +97,8 @@ def followed_window(frame: DataFrame) -> str | None:
 def is_stateful(frame: DataFrame) -> bool:
     """Return whether a streaming query of the frame keeps something from one micro-batch to the next.
 
-    Aggregations, de-duplication, limits, arbitrary state and joins of two streams do. So does every operator that is
-    not known to keep nothing.
+    Aggregations, de-duplication, limits, arbitrary state and joins of two streams keep state. Unknown operators count
+    as stateful.
     """
     return next(stateful_nodes(frame), None) is not None
 
@@ -112,9 +109,7 @@ def stateful_nodes(frame: DataFrame) -> Iterator[Any]:
 
 
 def optimised(frame: DataFrame) -> Any:
-    """Return the optimised plan, by which Spark runs the query and keeps its state.
-
-    The order and the keys of state follow from this plan, and not from the text of the query. No data is read.
+    """Return the optimised plan without reading data. Spark takes the order and the keys of state from it.
 
     Raises Py4JError.
     """
@@ -145,7 +140,7 @@ def joins_streams(frame: DataFrame) -> bool:
 
 
 def watermark_over(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Return whether a watermark of the plan sees a source with these column ids."""
+    """Return whether a watermark of the plan covers a source with these column ids."""
     return any(_is_watermark(node) and _ids(node) & ids for node in nodes_from(analysed(frame)))
 
 
@@ -155,17 +150,14 @@ def streaming_leaves(frame: DataFrame) -> int:
 
 
 def streams(frame: DataFrame) -> Counter[str]:
-    """Return how often the frame reads each stream, by the stream's name."""
+    """Return stream name -> how often the frame reads it."""
     return streams_below(analysed(frame))
 
 
 def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[str]:
-    """Return how often a plan reads each stream, by the stream's name.
+    """Return stream name -> how often a plan reads it.
 
-    Args:
-        node: the root of the plan.
-        named: id -> definition of SQL's WITH (:func:`with_definitions`). A use of a definition is a leaf of the plan.
-            None: each definition is counted once, although a query may use it more often.
+    ``named``: definitions by id (:func:`with_definitions`), to count each use; None: each definition counts once.
     """
     names: Counter[str] = Counter()
     for below in nodes_from(node):
@@ -177,7 +169,7 @@ def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[
 
 
 def with_definitions(plan: Any) -> dict[int, Any]:
-    """Return id -> definition of SQL's WITH. The uses of a definition have its id."""
+    """Return id -> definition of SQL's WITH. A use of a definition has the same id."""
     return {int(node.id()): node for node in nodes_from(plan) if node.nodeName() == "CTERelationDef"}
 
 
@@ -193,10 +185,9 @@ def columns_of_streams(plan: Any) -> dict[int, str]:
 
 
 def made_columns(plan: Any) -> dict[int, Any]:
-    """Return column id -> expression of the columns that Spark made up.
+    """Return column id -> expression, for columns that Spark made up.
 
-    Spark moves some parts of an expression into columns of their own, and numbers these. The parts are keys that are no
-    columns, expressions that are used twice, fields of structures, and calls of Python functions.
+    They are computed keys, expressions that are used twice, fields of structures, and calls of Python functions.
     """
     columns: dict[int, Any] = {}
     for node in nodes_from(plan):
@@ -217,7 +208,7 @@ def uses_current_time(plan: Any, spark: SparkSession) -> bool:
     """Return whether the user's query uses the current time, such as ``now()``.
 
     The optimised plan has a constant for it, which differs in each plan. The column by which this package follows event
-    time uses it, too, but does not count, because the user has not written it.
+    time does not count, because the user has not written it.
     """
     jvm: Any = spark._jvm
     pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
@@ -230,7 +221,7 @@ def uses_current_time(plan: Any, spark: SparkSession) -> bool:
 
 
 def _follows_event_time(expression: Any) -> bool:
-    """Return whether an expression makes the column that Spark follows instead of the user's."""
+    """Return whether an expression makes this package's column of event time."""
     return FOLLOWED in str(expression.sql())
 
 
@@ -249,7 +240,7 @@ def each(sequence: Any) -> Iterator[Any]:
 
 
 def watermark_over_union(frame: DataFrame) -> bool:
-    """Return whether inputs share a watermark, so that the fastest input makes rows of the others late."""
+    """Return whether a watermark covers a union, so that the fastest input makes rows of the others late."""
 
     def reaches_union(node: Any) -> bool:
         for child in children_of(node):
@@ -265,7 +256,7 @@ def watermark_over_union(frame: DataFrame) -> bool:
 
 
 def leaf_ids(frame: DataFrame) -> frozenset[int]:
-    """Return the ids of the columns that the frame's sources give. They identify a source within a larger plan."""
+    """Return the column ids of the frame's sources. They identify a source within a larger plan."""
     return frozenset(_ids(analysed(frame)))
 
 
@@ -279,16 +270,13 @@ def _ids(node: Any) -> set[int]:
 
 
 def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Return whether one of several watermarks in the plan sees only the sources with these column ids."""
+    """Return whether the plan has several watermarks, and one of them covers only the sources with these column ids."""
     nodes = [*filter(_is_watermark, nodes_from(analysed(frame)))]
     return len(nodes) > 1 and any(_ids(node) <= ids for node in nodes)
 
 
 def refusal(frame: DataFrame, output_mode: str) -> str | None:
-    """Return why Spark would refuse the streaming query in this output mode; None if it would not.
-
-    The check runs before anything is written. Spark itself refuses a query only when it is started.
-    """
+    """Return why Spark would refuse to start the streaming query in this output mode; None if Spark would not."""
     spark = frame.sparkSession
     if spark.conf.get("spark.sql.streaming.unsupportedOperationCheck") == "false":
         return None
@@ -299,11 +287,7 @@ def refusal(frame: DataFrame, output_mode: str) -> str | None:
 
 
 def batch_refusal(frame: DataFrame) -> str | None:
-    """Return why Spark would refuse the query in batch mode; None if it would not.
-
-    For example, it refuses ``dropDuplicatesWithinWatermark``. Some operators are refused only by the planner
-    (``applyInPandasWithState``).
-    """
+    """Return why Spark or its planner would refuse the query in batch mode; None if the query would run."""
     jvm: Any = frame.sparkSession._jvm
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     refused = _complaint(lambda: checker.checkForBatch(analysed(frame)))

@@ -1,8 +1,8 @@
-"""Event time across a result partition: files do not carry a watermark, so the reader of an edge sets it again.
+"""Event time across a result partition. The files carry no watermark, so the reader of an edge sets it again.
 
-Spark marks the column in the producer's schema. If the mark stayed in the schema of the reader, stateful operators
-would drop late rows of a column although no watermark follows it. Without a watermark on the edge, the live inputs of
-the query alone would decide which rows of the edge are late.
+Spark marks the event-time column in the producer's schema. The reader removes the mark, because stateful operators
+would drop late rows of a marked column that no watermark follows. Without a watermark on the edge, only the query's
+live inputs would decide which rows of the edge are late.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from airflow_provider_ckpt.spark.query.event_time import MARK
 
 
 def plain(schema: StructType) -> StructType:
-    """Return the schema for reading the files, without marks."""
+    """Return the schema without Spark's marks, for reading the files."""
     return StructType([_unmarked(field) for field in schema.fields])
 
 
 def event_time(schema: StructType) -> EventTime | None:
-    """Return the watermark that Spark marked in the schema. If a join left several, it is the first, as for Spark."""
+    """Return the watermark that Spark marked in the schema. Like Spark, take the first one if a join left several."""
     for field in schema.fields:
         delay = (field.metadata or {}).get(MARK)
         if delay is not None:
@@ -29,7 +29,7 @@ def event_time(schema: StructType) -> EventTime | None:
 
 
 def marked(schema: StructType, event_time: EventTime) -> StructType:
-    """Return a schema from the journal with Spark's mark of event time."""
+    """Return the schema with Spark's mark of event time. Schemas in the journal have no mark."""
     return StructType(
         [
             StructField(
@@ -43,7 +43,7 @@ def marked(schema: StructType, event_time: EventTime) -> StructType:
 
 
 def with_watermark(frame: DataFrame, schema: StructType) -> DataFrame:
-    """Return the frame with the watermark of the producer's output, if that has one."""
+    """Return the frame with the watermark of the producer's output, if the output has one."""
     mark = event_time(schema)
     return frame if mark is None else frame.withWatermark(f"`{mark.column}`", f"{mark.delay_ms} milliseconds")
 

@@ -1,4 +1,4 @@
-"""Errors of a query that are found before it runs: in the user's functions, in its sources, or in a change."""
+"""Errors of a query before it runs: in the user's functions, in its sources, or in a change."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, Trans
 
 
 class UnfitQueryError(InvalidInputError):
-    """A query that cannot replace the running one. The running one continues."""
+    """A query that cannot replace the running one. The running query continues."""
 
     template = "the new query of {vertex} cannot take the place of the one that runs: {problem}"
 
 
 class ForeignCodeError(InvalidInputError):
-    """Code that is not run, because a request or a data file named it, and a stranger may have written it."""
+    """Code that a request or a data file names. The driver does not run it, because a stranger may have written it."""
 
 
 class UnfitSourceError(InvalidInputError):
@@ -22,9 +22,7 @@ class UnfitSourceError(InvalidInputError):
 
 
 class UnreadableFileError(InvalidInputError):
-    """A file or folder of a source that Spark would leave out, misread, or read twice. The producer of the data must
-    rename or move it.
-    """
+    """A file or folder that Spark would leave out, misread, or read twice. Its producer must rename or move it."""
 
 
 class UnsupportedQueryError(InvalidInputError):
@@ -62,7 +60,7 @@ class SchemaChangedError(InvalidInputError):
 
 
 class FrozenListLostError(TerminalError):
-    """A frozen list of a bounded source that is lost. A new list could hold other files."""
+    """A lost frozen list of a bounded source. A new list could hold other files."""
 
     template = (
         "{uri} {problem}. It lists the files or offsets that a bounded source reads, as they were when the job first "

@@ -1,14 +1,12 @@
-"""Event time of a query's inputs: the rows that move the watermark, and counts of the other rows.
+"""Event time of a query's inputs: which rows move the watermark, and counts of the others.
 
-While an input that ends is read, the watermark of its query does not advance. History is read in the order of
-modification times. A compaction, a restore or a synchronised bucket changes these times, and Spark drops the rows that
-are late by then. So every bounded input holds the watermark at its start, unless the user declares it ``in_order``.
-When the input has ended, it is left out of the query, and live rows move the watermark (R13).
+A bounded input is read in the order of modification times. A compaction, a restore or a synchronised bucket changes
+these times, and rows of history would be late. So every bounded input holds the watermark at its start, unless the user
+declares it ``in_order``. An ended input is left out of the query, and live rows move the watermark (R13).
 
 A row that is far ahead of the clock does not move the watermark, because it would make every later row late. Spark
-follows a column of this package, in which such a row has no event time. The user's column has Spark's mark, so windows,
-joins and timers use it as before. One branch of a plan has one watermark, because Spark refuses a second one once event
-time is past its start.
+follows a column of this package, in which such a row has no event time. The user's column keeps Spark's mark, so
+windows, joins and timers use it as before. One branch of a plan has one watermark, because Spark refuses a second one.
 """
 
 from __future__ import annotations
@@ -29,25 +27,25 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 HOLD = "__ckpt_hold_event_time"
 """Column of the watermark that never advances."""
 FOLLOWED = "__ckpt_followed_"
-"""Prefix of the column that Spark follows instead of the user's. The user's name follows it."""
+"""Prefix of the column that Spark follows for event time. The name of the user's column comes after it."""
 MARK = "spark.watermarkDelayMs"
 """Spark's mark of the column with event time."""
 OBSERVED = "__ckpt_event_time"
-"""Prefix of the names of metrics. The delay in milliseconds and the uid of the input follow it."""
+"""Prefix of the names of metrics. The delay in milliseconds and the input's uid come after it."""
 
 
 def hold_event_time(frame: DataFrame) -> DataFrame:
     """Return the frame with a second watermark, which stays in 1970.
 
-    A query's watermark is the lowest watermark of its inputs, so it stays there while the frame is part of the query.
-    The user's delays do not change, because Spark keeps rows of ``dropDuplicatesWithinWatermark`` by them.
+    The lowest watermark of the inputs is the query's watermark. So it stays in 1970 while the frame is part of the
+    query. Spark keeps rows of ``dropDuplicatesWithinWatermark`` by the user's delays, so these do not change.
     """
     held = frame.withColumn(HOLD, F.timestamp_millis(F.lit(0)))
     return held.withWatermark(HOLD, "0 seconds").drop(HOLD)
 
 
 def unordered_inputs(operators: Mapping[str, Operator], graph: JobGraph, vertex: JobVertex) -> frozenset[str]:
-    """Return the bounded sources and edges of a vertex whose rows come in no order of event time."""
+    """Return the bounded sources and edges of a vertex whose rows are in no order of event time."""
     unordered = {uid for uid, operator in operators.items() if operator.kind == "source" and not operator.in_order}
     edges = [edge for edge in graph.inputs(vertex.uid) if graph.vertex(edge.producer).bounded]
     of_edges = {edge.uid for edge in edges if graph.upstream_sources(edge.producer) & unordered}
@@ -55,27 +53,27 @@ def unordered_inputs(operators: Mapping[str, Operator], graph: JobGraph, vertex:
 
 
 def max_ahead_of(operators: Mapping[str, Operator], graph: JobGraph, producer: str) -> float | None:
-    """Return how far ahead of the clock rows of a producer may move the watermark, in seconds. None: any distance."""
+    """Return how far ahead of the clock, in seconds, a producer's rows may move the watermark; None: any distance."""
     limits = [operators[uid].max_ahead for uid in graph.upstream_sources(producer)]
     set_limits = [limit for limit in limits if limit is not None]
     return max(set_limits) if set_limits and len(set_limits) == len(limits) else None
 
 
 _FOLLOW = "ckpt_follow"
-"""Attribute of a frame: the function that its ``withWatermark`` calls."""
+"""Attribute of a frame: the function that the frame's ``withWatermark`` calls."""
 
 
 @dataclass(frozen=True)
 class EventTimeGuard:
     """The way in which a running query follows event time.
 
-    ``observes``: the query keeps state, so it counts the rows that a window never releases or never takes.
+    ``observes``: count rows that a window never releases or never takes. It is set for queries that keep state.
     """
 
     observes: bool
 
     def follow(self, frame: DataFrame, column: str, delay: str, *, uid: str, max_ahead: float | None) -> DataFrame:
-        """Return the frame with a watermark that rows further ahead of the clock than ``max_ahead`` do not move.
+        """Return the frame with a watermark. Rows further ahead of the clock than ``max_ahead`` do not move it.
 
         The clock is that of the micro-batch. Spark records it with the batch's offsets, so a retry of the batch gives
         the same result.
@@ -90,10 +88,9 @@ class EventTimeGuard:
         return marked if field is None else self._followed(frame, field, uid, max_ahead)
 
     def of_input(self, frame: DataFrame, mark: EventTime | None, *, uid: str, max_ahead: float | None) -> DataFrame:
-        """Return the frame of an input with the watermark ``mark``.
+        """Return the frame of an input with the watermark ``mark``. The other arguments are those of :meth:`follow`.
 
-        If ``mark`` is None, the watermark is added when a function of the user calls ``withWatermark`` on the frame.
-        The other arguments are those of :meth:`follow`.
+        If ``mark`` is None, a later call of ``withWatermark`` in a user's function adds the watermark.
         """
         if mark is not None:
             return self.follow(
@@ -124,7 +121,7 @@ class EventTimeGuard:
 
 
 def projected(frame: DataFrame, *columns: Column) -> DataFrame:
-    """Return selected columns. A later ``withWatermark`` is handled as it would be for ``frame``."""
+    """Return selected columns. A later ``withWatermark`` works as it does for ``frame``."""
     chosen = frame.select(*columns)
     follow = vars(frame).get(_FOLLOW)
     return chosen if follow is None else _watched(chosen, follow)
@@ -140,7 +137,7 @@ def _watched(frame: DataFrame, follow: Callable[[DataFrame, str, str], DataFrame
 
 
 def _plain_time(marked: DataFrame) -> StructField | None:
-    """Return the column that Spark follows; None for a window, and if two columns have one name."""
+    """Return the column that Spark follows; None for a window, or if two columns have the same name."""
     fields = marked.schema.fields
     names = {field.name.lower() for field in fields}
     marked_field = next((field for field in fields if MARK in (field.metadata or {})), None)

@@ -1,7 +1,7 @@
 """The final answer of an aggregate whose inputs end.
 
-Without windows that close, an aggregate outputs a group again whenever a micro-batch changes it. A query that reads
-this output would take each change for a new row. When all inputs end, only the last result of each group counts.
+Without windows that close, an aggregate outputs a group again whenever a micro-batch changes the group. A query that
+reads this output would take each change for a new row. At the end of all inputs only each group's last result counts.
 """
 
 from __future__ import annotations
@@ -13,17 +13,14 @@ from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, refus
 _ROWS_ONCE = frozenset(
     {"Deduplicate", "DeduplicateWithinWatermark", "Distinct", "GlobalLimit", "LocalLimit", "Join"}
 )  # fmt: skip
-"""Operators that output a row once, in each output mode."""
+"""Operators that output a row only once, in each output mode."""
 
 
 def final_answer_mode(frame: DataFrame, output_mode: str, *, is_read: bool) -> str | None:
-    """Return the output mode in which a bounded query runs until its final answer; None: each micro-batch is published.
+    """Return the output mode of a bounded query until its final answer; None: each micro-batch is published.
 
     The final answer itself is output in mode "complete". A query in mode "append" has a final answer if Spark cannot
-    run it in that mode. A query in another mode has one if its output is read.
-
-    Args:
-        is_read: other queries or other jobs read the output.
+    run the query in that mode. A query in another mode has one if other queries or jobs read its output (``is_read``).
     """
     if not any(node.nodeName() == "Aggregate" for node in stateful_nodes(frame)):
         return None
@@ -35,5 +32,5 @@ def final_answer_mode(frame: DataFrame, output_mode: str, *, is_read: bool) -> s
 
 
 def changes_rows(frame: DataFrame, output_mode: str) -> bool:
-    """Return whether the query outputs a row that replaces an earlier one."""
+    """Return whether the query may output a row that replaces an earlier row."""
     return output_mode != "append" and any(node.nodeName() not in _ROWS_ONCE for node in stateful_nodes(frame))

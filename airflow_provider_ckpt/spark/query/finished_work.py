@@ -1,4 +1,4 @@
-"""Finished parts of a job, and decisions about it, from its journal. None of them is made again."""
+"""Finished parts of a job and lasting decisions, from its journal."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from airflow_provider_ckpt.spark.query.unions import Unions, read_unions
 
 @dataclass(frozen=True)
 class FinishedWork:
-    """The finished parts of a job, and decisions that stay.
+    """The finished parts of a job, and decisions that later runs keep.
 
     Attributes:
         over: finished sources. Their functions are not called again, because their folders may be gone.
         inline: bounded source -> whether it is part of an unbounded vertex.
         dropped: vertex -> sources and edges that are left out.
         schemas: vertex at its end of data -> schema of its output, with its event time.
-        mode: the runtime mode that the job began in; None: it has not begun.
+        mode: the runtime mode of the job's first run; None if the job has not begun.
         unions: vertex with inputs left out -> its unions with all inputs.
         settings: settings that were changed while the job ran.
         state_partitions: vertex that keeps state -> the number of partitions of its state.
@@ -42,7 +42,7 @@ class FinishedWork:
 
     @staticmethod
     def of(state: JobState) -> FinishedWork:
-        """Return the finished parts by the recorded graph. Changes of the graph are checked later."""
+        """Return the finished parts by the recorded graph. Later checks compare it with the current graph."""
         definition = state.definition
         if definition is None:
             return FinishedWork()
@@ -67,7 +67,7 @@ class FinishedWork:
 
     @staticmethod
     def for_restore(state: JobState) -> FinishedWork:
-        """Return the decisions for a job that goes back to a checkpoint. Finished parts may be running again."""
+        """Return the decisions for a job that restores a checkpoint. Finished parts may run again."""
         work = FinishedWork.of(state)
         return FinishedWork(
             inline=work.inline,

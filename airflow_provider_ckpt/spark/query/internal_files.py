@@ -1,7 +1,4 @@
-"""Detection of queries that would name internal files.
-
-After a result partition, ``input_file_name()`` and ``_metadata`` name the files of the partition.
-"""
+"""Detection of queries whose ``input_file_name()`` or ``_metadata`` would name files of a result partition."""
 
 from __future__ import annotations
 
@@ -18,15 +15,11 @@ _FUNCTIONS = {
     "InputFileBlockLength": "input_file_block_length()",
 }
 _METADATA_COLUMN = "__metadata_col"
-"""Spark's mark of a column that a source gives only on demand."""
+"""Spark's mark of a column that a source provides only on demand."""
 
 
 def internal_files_named(frame: DataFrame, edges: Mapping[str, DataFrame]) -> tuple[str, str] | None:
-    """Return an edge and the expression that would name its files; None if there is none.
-
-    Args:
-        edges: edge uid -> the frame that reads it, part of ``frame``.
-    """
+    """Return an edge and the expression that would name its files; None if there is none."""
     ids = {uid: leaf_ids(edge) for uid, edge in edges.items()}
     if not ids:
         return None

@@ -1,8 +1,7 @@
 """Schemas that come from a root or from data files.
 
-PySpark imports the Python class that a user-defined type names, when it parses the schema. The text of a journal and
-the footer of a Parquet file are written by others, so their classes must not be imported: the right to write there is
-not the right to run code.
+When PySpark parses a schema, it imports the Python class that a user-defined type names. Others write journals and
+Parquet files, so their classes must not be imported. The right to write there is not the right to run code.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _OF_SPARK = "pyspark."
 
 
 def stored_schema(value: str | dict[str, Any]) -> StructType:
-    """Return the schema that a text, or a parsed object, describes.
+    """Return the schema of a text or a parsed object.
 
     Raises ForeignCodeError.
     """
@@ -30,9 +29,9 @@ def stored_schema(value: str | dict[str, Any]) -> StructType:
 
 
 def refuse_foreign_types(frame: DataFrame) -> DataFrame:
-    """Return the frame of files, unless their schema names Python classes other than Spark's own.
+    """Return the frame of files. Refuse a schema that names Python classes other than Spark's own.
 
-    Call it before ``frame.schema`` is read for the first time.
+    Call this before ``frame.schema`` is read for the first time.
 
     Raises ForeignCodeError.
     """
@@ -54,7 +53,6 @@ def _refuse_classes(schema: Any) -> None:
 
 
 def _classes(value: Any) -> Iterator[str]:
-    """Yield the Python classes that a schema names, at any depth."""
     if isinstance(value, dict):
         if value.get("type") == "udt" and value.get("pyClass") is not None:
             yield str(value["pyClass"])

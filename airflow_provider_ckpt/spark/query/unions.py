@@ -1,8 +1,8 @@
-"""Unions of several inputs, whose result stays the same when an ended input is left out.
+"""Unions of several inputs. The result stays the same when an ended input is left out.
 
 Spark takes the order of a union's columns from its first input, and their types from all inputs. Without history, a
-live feed would change the order and the types in the middle of a job. So the schema of each union is recorded with the
-plan, and the remaining inputs are converted to it.
+live feed would change both in the middle of a job. So the plan records the schema of each union, and the remaining
+inputs are converted to it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,7 @@ from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 
 @dataclass(frozen=True)
 class Union:
-    """The schemas of a union.
-
-    Attributes:
-        schema: schema of the united frame.
-        inputs: input uid -> schema of that input.
-    """
+    """The schema of a united frame, and the schemas of its inputs by uid."""
 
     schema: StructType
     inputs: Mapping[str, StructType]
@@ -62,10 +57,9 @@ def read_unions(recorded: tuple[UnionDefinition, ...]) -> dict[tuple[str, str], 
 
 
 def unite(frames: list[DataFrame]) -> DataFrame:
-    """Return the union of frames by column name.
+    """Return the union of frames by column name. The slowest input holds event time back, as in Flink.
 
-    ``withWatermark`` on the union is applied to each input. So the slowest input holds event time back, as in Flink,
-    and a live feed does not make history late.
+    For that, ``withWatermark`` on the union is applied to each input.
     """
     if len(frames) == 1:
         return frames[0]
@@ -79,7 +73,7 @@ def unite(frames: list[DataFrame]) -> DataFrame:
 
 
 def with_like_fields(operator: Operator, frames: Mapping[str, DataFrame]) -> list[DataFrame]:
-    """Return the inputs of a union with fields inside their columns in the order of the first input.
+    """Return the inputs of a union. Fields inside their columns have the order of the first input.
 
     Structs with other fields are refused, because Spark would unite them by position, or fail without naming them.
 
@@ -115,7 +109,7 @@ def _like(operator: Operator, uid: str, frame: DataFrame, first: str, schema: St
 
 
 def without_ended(frames: Mapping[str, DataFrame], union: Union) -> list[DataFrame]:
-    """Return the remaining inputs, each with the columns that it had in the whole union.
+    """Return the remaining inputs, each with its columns of the whole union.
 
     Raises SchemaChangedError.
     """
@@ -126,13 +120,8 @@ def _with_union_columns(uid: str, frame: DataFrame, united: StructType, recorded
     """Return the frame of an input with the columns of the whole union, in their order and of their types.
 
     A column that the input has lost is refused, because a union by position would take another column for it. New
-    columns come last. A column whose type has changed keeps its type, and the comparison of the outputs finds whether
-    that matters. A column that needs no cast is a plain reference, which keeps its event time.
-
-    Args:
-        recorded: the recorded schema of the input; None: it is not known.
-
-    Raises SchemaChangedError.
+    columns come last. A column whose type has changed keeps its type, and the comparison of the outputs checks it. A
+    column without a cast is a plain reference, which keeps its event time. ``recorded``: None if no schema is recorded.
     """
     fields, united_fields, spelling = (
         _by_name(frame, frame.schema),
@@ -166,7 +155,7 @@ def _with_union_columns(uid: str, frame: DataFrame, united: StructType, recorded
 
 
 def _by_name(frame: DataFrame, schema: StructType) -> dict[str, StructField]:
-    """Return name -> column, with names spelled as Spark's ``unionByName`` compares them."""
+    """Return name -> column. Names are spelled as Spark's ``unionByName`` compares them."""
     spelling = spelling_of(frame.sparkSession)
     return {spelling(field.name): field for field in schema.fields}
 
@@ -183,8 +172,7 @@ def same_type(first: DataType, second: DataType) -> bool:
 def shape(schema: Any) -> Any:
     """Return names and types of a Spark schema in its JSON form.
 
-    Whether a column may be null is left out, because it may change for the same columns when an ended input is left out
-    of a union.
+    Nullability is left out, because it may change when an ended input leaves a union.
     """
     if isinstance(schema, list):
         return [shape(item) for item in schema]

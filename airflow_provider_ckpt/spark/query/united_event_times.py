@@ -1,7 +1,7 @@
-"""Event time of several inputs in one query: either all inputs of a union have it, or none has.
+"""Event time of several inputs in one query: either all inputs of a union have it, or none.
 
 Spark takes the event time of a union from its first input. So the order of the inputs would decide whether windows
-close, and the end of an input would change it.
+close, and the end of an input would change that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WITHOUT_KEYS = frozenset({"GlobalLimit", "LocalLimit"})
 
 @dataclass(frozen=True)
 class UnlikeEventTimes:
-    """A union in which only some inputs have event time in ``column``. Inputs are named as streams."""
+    """A union in which only some inputs have event time in ``column``. The inputs are stream names."""
 
     column: str
     having: tuple[str, ...]
@@ -41,12 +41,9 @@ class UnlikeEventTimes:
 def with_event_time_of_others(
     frames: Mapping[str, DataFrame], may_get: Callable[[str], bool]
 ) -> Mapping[str, DataFrame]:
-    """Return the inputs of a union, in which inputs without event time get that of the others.
+    """Return the inputs of a union. An input without event time gets that of the others if ``may_get`` allows it.
 
     The others must agree on one column and one delay, and the input must have the column as TIMESTAMP.
-
-    Args:
-        may_get: whether an input may get event time.
     """
     marks = {uid: _marks(frame.schema) for uid, frame in frames.items()}
     times = {mark for mark in marks.values() if mark}
@@ -92,12 +89,12 @@ def unlike_event_times(frame: DataFrame) -> UnlikeEventTimes | None:
 
 
 def uses_event_time(frame: DataFrame) -> tuple[bool, ...]:
-    """Return, for each stateful operator from the output downwards, whether its result follows event time."""
+    """Return whether each stateful operator's result follows event time, from the output downwards."""
     return tuple(any(map(_is_marked, _decisive(node))) for node in stateful_nodes(frame))
 
 
 def _decisive(node: Any) -> Iterator[Any]:
-    """Yield the columns whose event time changes what the operator keeps and outputs."""
+    """Yield the columns whose event time changes the operator's state and output."""
     kind = node.nodeName()
     if kind == "Aggregate":
         for key in each(node.groupingExpressions()):
@@ -113,7 +110,7 @@ def _decisive(node: Any) -> Iterator[Any]:
 
 
 def _may_time_out(node: Any) -> bool:
-    """Return False for a stateful function without timers of event time, because Spark drops no late row before it."""
+    """Return False for a stateful function without event-time timers, because Spark drops no late row before it."""
     for member in ("timeout", "timeMode"):
         with suppress(Py4JError):
             return "EventTime" in str(getattr(node, member)().toString())
