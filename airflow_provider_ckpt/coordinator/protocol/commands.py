@@ -43,7 +43,7 @@ class TriggerBarrier:
 class PauseSubtask:
     """Command to pause between two micro-batches. The subtask answers with SubtaskPaused.
 
-    A subtask that is already ending does not answer. It reports its end of data instead.
+    A subtask that is already ending reports its end of data instead.
     """
 
     epoch: int
@@ -57,7 +57,7 @@ class PrepareReconfiguration:
     """Command to build and try the query of ``plan`` while the current one runs. The trial must have no visible effect.
 
     The subtask answers with ReconfigurationPrepared or ReconfigurationUnfit, which repeat ``trial``. The name of a
-    trial is unique across all JobMasters and has no hyphen. The change takes place only if a pause and a resume follow.
+    trial is unique across all JobMasters and has no hyphen. The change takes effect only after a pause and a resume.
     """
 
     epoch: int
@@ -69,10 +69,7 @@ class PrepareReconfiguration:
 
 @dataclass(frozen=True)
 class ResumeSubtask:
-    """Command to resume with ``plan``, because the journal has the change for which the subtask is paused.
-
-    The subtask answers with SubtaskRunning.
-    """
+    """Command to resume with ``plan``. The journal has the change by then. The subtask answers with SubtaskRunning."""
 
     epoch: int
     subtask: SubtaskId
@@ -82,7 +79,7 @@ class ResumeSubtask:
 
 @dataclass(frozen=True)
 class DrainSubtask:
-    """Command to read what the unbounded sources of this subtask have now, and then to end them (mode drain).
+    """Command to read what the unbounded sources of this subtask have now, and then to end them.
 
     If ``at_once`` is set, the sources end without further reading.
     """
@@ -95,9 +92,8 @@ class DrainSubtask:
 
 @dataclass(frozen=True)
 class FinishSubtask:
-    """Command to close the subtask.
-
-    If it has sinks, its final checkpoint is released. The subtask answers with SubtaskDone.
+    """Command to close the subtask. The final checkpoint of its sinks is released. The subtask answers with
+    SubtaskDone.
     """
 
     epoch: int
@@ -109,7 +105,7 @@ class FinishSubtask:
 class AssignSplits:
     """Command to read more splits, in this order. The subtask answers with SplitsCompleted, for one or several of them.
 
-    If ``is_last`` is set, no more splits will come. The subtask ends when it has read all assigned splits.
+    If ``is_last`` is set, the subtask ends when it has read all assigned splits.
     """
 
     epoch: int
@@ -121,10 +117,9 @@ class AssignSplits:
 
 @dataclass(frozen=True)
 class RestartSubtask:
-    """Command to stop the rest of ``attempt`` and to begin the next attempt ``delay`` seconds later.
+    """Command to the process that creates tasks: stop ``attempt`` and begin the next attempt ``delay`` seconds later.
 
-    It goes to the process that creates tasks. The next attempt answers with SubtaskOpened or SubtaskFailed. ``plan`` is
-    what the subtask must run.
+    The next attempt runs ``plan``, and answers with SubtaskOpened or SubtaskFailed.
     """
 
     epoch: int
