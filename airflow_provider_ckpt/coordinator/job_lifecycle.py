@@ -83,7 +83,7 @@ class JobLifecycle:
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
-        """Fail the stop, because its savepoint cannot be completed or released. The job continues unless it must leave."""
+        """Fail the stop because its savepoint failed. The job continues unless it must leave."""
         requests = self._state.requests
         if requests.stop is not None and requests.stop.leaves:
             self.end(JobStatus.RESTARTING, cause)

@@ -44,8 +44,7 @@ class SubtaskLifecycle:
     def opened(self, message: SubtaskOpened, now: float) -> None:
         """Deploy the next attempt of a subtask like a first one, with the current plan.
 
-        The attempt knows what its log contains, but no command that the previous attempt got. Those commands are sent
-        again when it runs.
+        Commands that the previous attempt got are sent again when the attempt runs.
         """
         state, subtask = self._state, message.subtask
         state.subtasks.begin(subtask, message.attempt)

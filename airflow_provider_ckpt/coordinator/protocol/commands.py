@@ -1,7 +1,7 @@
 """The commands that the JobMaster sends to subtasks.
 
-A command names its epoch, subtask and attempt, and is dropped if they are not current (R22). It has a JSON form
-(``coordinator.protocol.wire``). Its first fields are the task's id: ``FinishSubtask(*task_id)``.
+A command names its epoch, subtask and attempt, and is dropped if they are not current (R22). Its JSON form is in
+``coordinator.protocol.wire``. Its first fields are the task's id: ``FinishSubtask(*task_id)``.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ class ReconfigurationInProgress:
         request: the request, or None if a controller asked.
         change: vertex -> changed settings.
         affected: subtasks of these vertices.
-        timeout: seconds in which all subtasks must prepare their queries, and then again in which they must pause.
-        trial: name under which the subtasks try their queries. The number is not enough, because a change that the
-            previous JobMaster began and did not decide had the same number.
+        timeout: seconds for the preparation of all queries, and again for the pause of all subtasks.
+        trial: name under which the subtasks try their queries. An undecided change of the previous JobMaster may have
+            had the same number, but not this name.
         prepared: subtask -> when its new query was prepared.
         pause_requested: the subtasks were commanded to pause.
         paused: subtask -> when it paused.
@@ -72,8 +72,7 @@ class ReconfigurationInProgress:
     def deadline(self) -> float:
         """Return when the next step must have happened.
 
-        Without a deadline, a batch that never ends would keep the paused subtasks and the job's checkpoints waiting for
-        ever.
+        Without a deadline, a batch that never ends would keep the paused subtasks and the checkpoints waiting for ever.
         """
         is_prepared = self.affected and len(self.prepared) == len(self.affected)
         return (max(self.prepared.values()) if is_prepared else self.begun) + self.timeout
@@ -98,8 +97,7 @@ class ReconfigurationInProgress:
 class ReconfigurationState(PlanChanges[Reconfigure]):
     """The reconfigurations of the job, one at a time.
 
-    The affected subtasks pause together. None resumes before the change is in the journal, and then each resumes by
-    itself.
+    The affected subtasks pause together. When the change is in the journal, each resumes by itself.
     """
 
     def __init__(
@@ -107,8 +105,8 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     ) -> None:
         """Create the state from earlier changes.
 
-        The next change has a new number even if earlier ones were abandoned, because an answer to an abandoned change
-        must not count for it.
+        The number of an abandoned change is not used again, because a late answer to it must not count for another
+        change.
 
         Args:
             rescaling: the part of the current change about sources with splits.
@@ -158,8 +156,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     def prepared(self, subtask: SubtaskId, trial: str, digests: Mapping[str, str], now: float) -> None:
         """Record that a subtask has prepared its new query.
 
-        Args:
-            digests: digests of the files that it read for the change. They become part of the change.
+        ``digests`` are of the files that it read for the change. They become part of the change.
         """
         current = self.current
         if not self._is_of_current(subtask, trial) or current is None:
@@ -170,9 +167,8 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     @property
     def changes_nothing(self) -> bool:
-        """Return whether the prepared change has no effect.
-
-        This is known only when all subtasks are prepared, because an assigned function may be the current one.
+        """Return whether the change, prepared by all subtasks, has no effect: an assigned function may be the current
+        one.
         """
         current = self.current
         if current is None or current.rescales or not self._all_prepared(current) or current.pause_requested:
@@ -183,7 +179,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     def inconsistent_file(self) -> str | None:
         """Return a version of the job that two operators have read with different contents, or None.
 
-        The file was edited while it was read, or workers have different files. This is known only when all subtasks are
+        The file was edited while it was read, or workers have different files. Call this when all subtasks are
         prepared.
         """
         current = self.current
@@ -198,7 +194,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         return None
 
     def is_current(self, subtask: SubtaskId, trial: str) -> bool:
-        """Return whether the subtask has still to report the result of its preparation."""
+        """Return whether the subtask has still to report the result of this trial."""
         current = self.current
         return current is not None and self._is_of_current(subtask, trial) and subtask not in current.prepared
 
@@ -219,8 +215,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     def awaits_next_attempt(self, subtask: SubtaskId) -> bool:
         """Return whether the paused subtask must resume in its next attempt, because its state is repartitioned.
 
-        False once that attempt is requested, because it may have to pause for another reason before the other subtasks
-        run.
+        Return False once that attempt is requested.
         """
         current = self.current
         if current is None or current.decided is None or subtask not in current.affected:

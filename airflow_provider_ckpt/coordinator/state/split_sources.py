@@ -31,7 +31,7 @@ class SplitSources:
     def __init__(self, restored: Mapping[str, RestoredSplits]) -> None:
         self._sources = {uid: _SplitSource(uid, splits) for uid, splits in restored.items()}
         self._opened: set[SubtaskId] = set()
-        """Subtasks whose new attempt has not reported yet which splits the previous one had published."""
+        """Subtasks whose new attempt has not reported yet which splits the previous attempt had published."""
 
     def __len__(self) -> int:
         return len(self._sources)
@@ -70,10 +70,7 @@ class SplitSources:
         return source is not None and source.enumerator.may_read(subtask)
 
     def hold(self, uid: str) -> None:
-        """Keep all readers of the source from ending until :meth:`reassign` or :meth:`unhold`.
-
-        Do nothing if the source has ended.
-        """
+        """Keep all readers of the source from ending until :meth:`reassign` or :meth:`unhold`, if it has not ended."""
         if (source := self._sources.get(uid)) is not None:
             source.enumerator.hold()
 
@@ -89,8 +86,8 @@ class SplitSources:
     def opened(self, subtask: SubtaskId) -> None:
         """Record that a new attempt has opened the log of a subtask, of any vertex.
 
-        The attempt reports the published splits of its log before it reports that it runs. No split is unassigned
-        before that, because a split may have been published but not reported.
+        No split is unassigned before the attempt reports that it runs. Before that it reports the splits that its log
+        shows as published.
         """
         if self._source(subtask) is not None:
             self._opened.add(subtask)
@@ -110,7 +107,7 @@ class SplitSources:
             source.enumerator.reads_together(subtask, count)
 
     def completed(self, subtask: SubtaskId, splits: Iterable[str], position: int, now: float) -> SplitsDone | None:
-        """Record published splits and return the event to journal. None if all are known, or are not of this source."""
+        """Record published splits. Return the event to journal; None if all are known, or are not of this source."""
         source = self._source(subtask)
         if source is None:
             return None
@@ -125,9 +122,8 @@ class SplitSources:
             source.enumerator.returned(subtask, [source.places[name] for name in splits if name in source.places])
 
     def due(self, running: Iterable[SubtaskId]) -> list[tuple[Assignment, tuple[str, ...]]]:
-        """Return the assignments to make now, each with the ids of its splits.
-
-        ``running`` holds the running subtasks of all vertices.
+        """Return the assignments to make now, each with the ids of its splits. ``running`` holds subtasks of all
+        vertices.
         """
         assignments = []
         by_source: dict[str, list[SubtaskId]] = {}
