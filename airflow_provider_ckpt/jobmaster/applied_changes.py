@@ -1,5 +1,6 @@
-"""Tests of whether a requested change is already in the journal. Later runs follow the journal, even if the JobMaster
-that took the request has died."""
+"""Tests of whether a requested change is already in the journal. Later runs follow the journal, even after a
+takeover.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +26,10 @@ def is_changed(state: JobState, changes: Changes) -> bool:
 
 
 def is_decided(state: JobState, request: JobRequest) -> bool:
-    """Return whether later runs keep the requested change, whatever became of the driver.
+    """Return whether later runs keep the requested change, even if the driver has died.
 
-    A change that names a file is decided only if ``reconfigured_for`` names its request, because a file that is
-    assigned again has the same name but may have other content. An upgrade never is, because the journal does not
-    record which version runs.
+    A change that names a file is decided only if ``reconfigured_for`` names its request, because the file may have new
+    content under the same name. An upgrade is never decided, because the journal does not record which version runs.
     """
     if request.name == state.reconfigured_for:
         return True
@@ -50,8 +50,7 @@ def is_rescaled(state: JobState, uid: str, parallelism: int) -> bool:
 def unapplied_changes(state: JobState, changes: Changes) -> Changes:
     """Return ``changes`` without numbers of subtasks that are already in effect.
 
-    Once all splits of a source are assigned, the same number cannot be decided a second time. A repeated request would
-    then be refused, although its change is in effect.
+    The coordinator would refuse them, because a source whose splits are all assigned cannot be rescaled.
     """
     remaining = {}
     for uid, change in changes.items():
@@ -63,7 +62,7 @@ def unapplied_changes(state: JobState, changes: Changes) -> Changes:
 
 
 def was_decided(state: JobState, request: JobRequest) -> bool:
-    """Return whether the previous JobMaster took ``request`` and also applied it, so that nothing is left to decide."""
+    """Return whether the previous JobMaster took ``request`` and also applied it."""
     was_taken = request.name in state.retaken or request.name == state.reconfigured_for
     return was_taken and is_decided(state, request)
 

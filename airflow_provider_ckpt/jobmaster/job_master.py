@@ -141,7 +141,7 @@ class JobMaster:
         self._abandoned.set()
 
     def run(self) -> Outcome:
-        """Run until the job has ended. The failure of a task is in the Outcome.
+        """Run until the job has ended. The Outcome holds the failure of a task.
 
         Raises FencedError, OvertakenError, AbandonedError, and the errors of the journal and the storage.
         """
@@ -211,7 +211,7 @@ class JobMaster:
         self._handle(message)
 
     def _refuse_fenced(self, report: SubtaskFenced) -> None:
-        """Ignore an attempt that its successor in this epoch has fenced. Any other fence means that a later driver has
+        """Ignore an attempt that its successor in this epoch has fenced. Any other fence comes from a later driver of
         the job.
 
         Raises FencedError or OvertakenError.
@@ -247,10 +247,10 @@ class JobMaster:
                 self._status.report(LineKind.WARNING, message, self._journal.state)
 
     def _note_counting(self, now: float) -> None:
-        """Count the seconds of a run from its first published batch, because Spark may take long to get there.
+        """Count the seconds of a run from its first published batch, because Spark may start slowly.
 
-        The seconds of workers count from when all of them ran first, whichever JobMaster that was. They never count
-        from later than now, because another host's clock has set that time.
+        The seconds of workers count from when all of them first ran, under any JobMaster. That time is limited to now,
+        because another host's clock has set it.
         """
         if self._running_since is None or self._counting_since is not None:
             return
@@ -280,7 +280,7 @@ class JobMaster:
         return earlier + (0.0 if self._counting_since is None else now - self._counting_since)
 
     def _note_failed(self, report: SubtaskFailed) -> None:
-        """Report the first failure in full, and later failures in one line, because they follow from the first one."""
+        """Report the first failure in full, and later ones in one line, because the first one caused them."""
         if not self._coordinator.is_first(report):
             self._log_further_failure(report)
             return
@@ -315,8 +315,7 @@ class JobMaster:
     def _append(self, event: Event) -> None:
         """Write ``event`` to the journal and report it.
 
-        The coordinator's steady times are converted to this host's current wall clock, because clients compare
-        checkpoint times with wall-clock times.
+        The coordinator's steady times become wall-clock times of this host, with which clients compare them.
         """
         match event:
             case CheckpointCompleted():

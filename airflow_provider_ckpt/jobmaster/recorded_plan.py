@@ -34,7 +34,7 @@ def record_plan(
         schemas: Output schema of each vertex, as Spark writes it.
         options: Options of the run, without secrets.
         rescaled: See :class:`PlanRecorded`.
-        settings: The journal's settings, completed with facts that were read for them; None to use them unchanged.
+        settings: The journal's settings with facts that were read for them; None to use them unchanged.
         code: See :class:`PlanRecorded`.
     """
     now = time.time()
@@ -51,7 +51,7 @@ def record_plan(
 def _current_settings(settings: Settings, graph: JobGraph) -> dict[str, VertexSettings]:
     """Keep the settings of operators that the job still has.
 
-    An operator that was left out and comes back, in any query, is a new one: it has the function that the job declares.
+    An operator that was left out and comes back is a new one, with the function that the job declares.
     """
     operators = {vertex.uid: set(vertex.operators) for vertex in graph.vertices}
     kept = {
@@ -71,8 +71,7 @@ def _named(values: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
 def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[SubtaskId, SubtaskId]:
     """Keep the pairs of subtasks that run in one worker, because a retry starts the same tasks as before.
 
-    If the job declares another parallelism, the pairs of that source are dropped, because then each subtask has a task
-    of its own.
+    If the job declares another parallelism for a source, its pairs are dropped. Each subtask then has its own task.
     """
     subtasks, previous, current = set(graph.subtasks), _declared(state.definition), _declared(definition)
     return {

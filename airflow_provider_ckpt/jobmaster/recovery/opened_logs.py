@@ -30,9 +30,9 @@ def open_logs(
 ) -> dict[SubtaskId, AttemptId]:
     """Open every log, which fences all earlier attempts. Return the attempt of each subtask that is not finished.
 
-    A log may have an end that the journal lacks, because the previous driver died before it wrote that. The tail of the
-    log decides (R11), so such a subtask is journaled as finished. From here on only the returned attempts, and later
-    ones, append to the logs.
+    A log may have an end that the journal lacks, because the previous driver died too early. The tail of the log
+    decides (R11), so such a subtask is journaled as finished. From here on only the returned attempts, and later ones,
+    append to the logs.
 
     Args:
         mode: The job's mode, "batch" or "streaming".
@@ -70,11 +70,10 @@ def open_logs(
 
 
 def void_removed_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
-    """Void the logs of subtasks that a source with splits had before a restart from scratch, or before it was dropped,
-    and no longer has.
+    """Void the logs of subtasks that a source with splits had before it was dropped or restarted, and no longer has.
 
     A rescale may bring such a subtask back, and other tasks read its log before it starts. Its old entries must not
-    count then, because those splits are read again (R21).
+    count then, because their splits are read again (R21).
     """
     state = journal.state
     for vertex in state.graph().vertices:

@@ -21,7 +21,7 @@ GRACE = 10.0
 
 
 RECENT = 60.0
-"""Seconds after its last journal entry for which a driver that cannot be seen from here counts as alive."""
+"""Seconds after its last journal entry for which a driver on another host counts as alive."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def claim(
 ) -> TakenOver:
     """Claim the next epoch, then make sure that the previous driver is gone. Only here may a driver kill another one.
 
-    A driver marks itself before its claim, so that its successor recognises the process that the claim names. The
-    previous driver is the one whose epoch the claim ended. It may have come after this driver began to get ready.
+    A driver marks itself before its claim, so that its successor recognises the process. The previous driver is the one
+    whose epoch the claim ended. It may have started after this driver.
 
     Args:
         attempt: The caller's name for this try, for the journal.
@@ -101,7 +101,7 @@ def refuse_living_driver(state: JobState, now: float, root: str) -> None:
 
 
 def _wait(now: float, last: float) -> str:
-    """Return a sentence on how long an unseen driver still counts as alive.
+    """Return a sentence on how long a driver on another host still counts as alive.
 
     Args:
         last: Time of its last sign of life.
