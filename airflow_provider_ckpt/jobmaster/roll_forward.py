@@ -1,8 +1,7 @@
 """Release of completed checkpoints from outside a run, when no driver runs that would release them (R16).
 
-It needs no Spark. It claims the journal: a driver that ran the job before can write nothing more, and a later start of
-the job fences this release in turn. It reads the logs of the subtasks without opening them, because it publishes
-nothing.
+It needs no Spark. It claims the journal, so that an earlier driver can write nothing more. A later start of the job
+fences this release in turn. It reads the logs without opening them, because it publishes nothing.
 
 The module also checks that the given sinks are the sinks of the job.
 """
@@ -75,12 +74,12 @@ class RollForward:
         """Release all completed checkpoints that are not released, in each sink independently. Return [] if there are
         none.
 
-        The job's status stays, except that a lost driver leaves RESTARTING. The next run then resumes as it would have
-        done anyway.
+        The job's status stays, except that a lost driver leaves RESTARTING. The next run resumes as without this
+        release.
 
-        Raises JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError,
-        OutputLostError, OutputLostError, CorruptJournalError, SubtaskLogLostError or
-        FencedError. After the other sinks were released it raises ReleaseHeldError, or the error of a sink.
+        Raises JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError, OutputLostError,
+        CorruptJournalError, SubtaskLogLostError or FencedError. After the other sinks were released it raises
+        ReleaseHeldError, or the error of a sink.
         """
         journal = Journal(self._storage, self._job_id)
         try:
@@ -104,7 +103,7 @@ class RollForward:
         return released
 
     def _admit(self, state: JobState) -> None:
-        """Refuse a job that cannot be released. The claim calls this again with the state that it follows."""
+        """Refuse a job that cannot be released. The claim calls this again with the state that precedes it."""
         state.refuse_deleted()
         definition = state.definition
         if not state.unreleased or definition is None:

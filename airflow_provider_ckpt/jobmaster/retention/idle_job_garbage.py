@@ -118,8 +118,9 @@ class IdleJobGarbage:
                     yield SubtaskId.of(vertex, int(number))
 
     def _is_abandoned(self, subtask_files: SubtaskFiles) -> bool:
-        """Return whether nothing of the subtask counts by the journal. Only an operator that starts from scratch can
-        take its place."""
+        """Return whether nothing of the subtask counts by the journal. Only an operator from scratch can take its
+        place.
+        """
         uid, epochs = subtask_files.subtask.vertex, [attempt.epoch for attempt in subtask_files.opened]
         if uid not in self._graph.operators and uid in self._state.abandoned:
             return True

@@ -34,10 +34,9 @@ class PartitionWithMetrics:
 
 
 def partitions_with_metrics(storage: Storage, state: JobState) -> tuple[PartitionWithMetrics, ...]:
-    """Return the partitions whose files all exist, in the order of the graph. Of a FINISHED job only persisted
-    partitions are returned.
+    """Return the partitions whose files all exist, in the order of the graph; of a FINISHED job only persisted ones.
 
-    It reads the logs of the subtasks, and lists their partitions.
+    The function reads the subtasks' logs and lists their partitions.
 
     Raises the storage's errors.
     """
