@@ -64,10 +64,7 @@ class _Watch:
 
 
 class ControllerLoop:
-    """The controllers of one job.
-
-    ``changed_at`` is the time of the last change by an earlier driver, 0 if there was none.
-    """
+    """The controllers of one job. ``changed_at`` is the time of the last change by an earlier driver; 0: none."""
 
     def __init__(
         self,
@@ -82,9 +79,8 @@ class ControllerLoop:
         self._watches = [_Watch(controller) for controller in controllers]
         self._changed_at = changed_at
         self._in_progress: tuple[_Watch, str, ReconfigurationInProgress] | None = None
-        """The controller whose change is in progress, its request as text, and the change.
-
-        The text has the settings as the controller returned them, so that a repeated request is recognised.
+        """The controller whose change is in progress, its request as text (as the controller returned it), and the
+        change.
         """
         self._last_seen = state.reconfiguration.last_begun
         """The number of the last change. It also shows a change that ended within one step."""
@@ -220,7 +216,7 @@ def _request_of(controller: Controller, answer: object) -> ReconfigureRequest | 
 
 
 def _name(controller: Controller) -> str:
-    """Return the controller's name, or the name of its class if its own name cannot be read."""
+    """Return the controller's name, or the name of its class if that fails."""
     try:
         return str(controller.name)
     except Exception:

@@ -194,9 +194,9 @@ class Coordinator:
         return self._state.requests.draining
 
     def is_first(self, failure: SubtaskFailed) -> bool:
-        """Return whether a failure restarts the subtask or ends the run. Call it before the failure is handled.
+        """Return whether a failure restarts the subtask or ends the run. Call this before the failure is handled.
 
-        A failure has no consequence if its attempt is over (R22), or if the run already ends for another reason.
+        It has none if its attempt is over (R22), or if the run already ends for another reason.
         """
         return not self._job.is_ending and self._refuse(failure) is None
 
@@ -247,7 +247,6 @@ class Coordinator:
     # -- handling of each message
 
     def _refuse(self, message: Message) -> str | None:
-        """Return the reason for which a message is dropped, or None if it is accepted."""
         return "over" if self._job.is_over else self._admission.refuse(message)
 
     def _dispatch(self, message: Message, now: float) -> None:
@@ -338,7 +337,7 @@ class Coordinator:
 
     @property
     def _takes_no_savepoint(self) -> bool:
-        """Return whether a savepoint is impossible, because in BATCH mode the only checkpoint is at the end."""
+        """Return whether the only checkpoint is at the end (BATCH mode)."""
         return self._state.options.is_batch and not self._state.subtasks.all_ended
 
     # -- the phases of a step, in their order
@@ -352,10 +351,7 @@ class Coordinator:
         return effects
 
     def _expire(self, now: float) -> None:
-        """Act on deadlines that have passed.
-
-        This phase is first, because a checkpoint, stop or attempt that is too late must not count as in progress.
-        """
+        """Act on deadlines that have passed, so that nothing late counts as in progress in later phases."""
         self._decider.expire(now)
         self._failover.expire(now)
 
@@ -410,7 +406,5 @@ class Coordinator:
         self._lifecycle.pause_if_quiet()
 
     def _observe(self, now: float) -> None:
-        """Note which subtasks run, for the deadlines of the next step. This phase is last, because it depends on every
-        decision.
-        """
+        """Note which subtasks run, for the deadlines of the next step. This needs every decision of the step."""
         self._failover.note_running()

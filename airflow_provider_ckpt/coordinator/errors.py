@@ -6,10 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
 
 
 class IllegalGraphChangeError(InvalidInputError):
-    """A job that can no longer resume under its id with its current operators.
-
-    The author of the job must change the operators back, or allow the loss of state.
-    """
+    """A job that can no longer resume under its id, until its author changes it back or allows the loss of state."""
 
 
 class ReconfigurationRefusedError(InvalidInputError):

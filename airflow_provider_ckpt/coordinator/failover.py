@@ -22,10 +22,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 MAX_DELAY = 60.0
 MULTIPLIER = 1.5
 RESET_AFTER = 3600.0
-"""Longest pause in seconds, factor between pauses, and seconds without a failure that reset the count.
-
-These are the defaults of Flink's exponential-delay strategy (FLIP-364).
-"""
+"""Longest pause in seconds, factor between pauses, and seconds without a failure that reset the count (FLIP-364)."""
 
 _FREEING_SLOTS = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)
 """Statuses of subtasks that end by themselves and then free a slot.
@@ -61,9 +58,8 @@ class Failover:
         self._has_running = False
 
     def failed(self, message: SubtaskFailed, now: float) -> None:
-        """Restart the failed subtask or end the run.
-
-        The message is from the current attempt, or from a next attempt that failed to begin.
+        """Restart the failed subtask or end the run. The failed attempt is the current one, or one that failed to
+        begin.
         """
         state, subtask = self._state, message.subtask
         if not state.subtasks.admits(subtask, message.attempt):

@@ -190,6 +190,6 @@ class JobLifecycle:
         return f"; output that the gates of {', '.join(sinks)} hold stays staged for a later run" if sinks else ""
 
     def _answer(self, kind: str | None, outcome: RequestOutcome, now: float) -> None:
-        """Answer the open requests of one kind, or of every kind if it is None."""
+        """Answer the open requests of one kind; None: of every kind."""
         for request, its_kind in self._state.requests.close(kind):
             self._state.out.append(Append(RequestAnswered(request, its_kind, outcome, now)))

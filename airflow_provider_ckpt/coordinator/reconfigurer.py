@@ -144,9 +144,8 @@ class Reconfigurer:
         return tuple(affected)
 
     def _refuse_ended_sources(self, change: Settings) -> None:
-        """Refuse another function for a source that has ended, because the query no longer reads it.
-
-        The declared function is accepted, because it needs no file.
+        """Refuse a new function for a source that has ended, because the query no longer reads it. The declared one is
+        accepted.
         """
         for vertex, settings in change.items():
             given = {uid for uid, reference in settings.logic.items() if reference}
@@ -171,7 +170,6 @@ class Reconfigurer:
         return f"{self._missed_step(current)} within {state.options.timeout:g} s" if now >= current.deadline else None
 
     def _missed_step(self, current: ReconfigurationInProgress) -> str:
-        """Return the step that had not happened by the deadline."""
         late = [str(subtask) for subtask in current.affected if subtask not in current.prepared]
         if late:
             return f"{', '.join(late)} had not prepared its new query"
@@ -224,9 +222,7 @@ class Reconfigurer:
         return self._job.is_ending or requests.stop is not None or requests.draining
 
     def _runs(self, subtask: SubtaskId) -> bool:
-        """Return whether the subtask runs again or has ended. Its status is PAUSED as soon as the pause is
-        requested.
-        """
+        """Return whether the subtask runs again (is not PAUSED) or has ended."""
         subtasks = self._state.subtasks
         return subtasks.has_ended(subtask) or subtasks.status(subtask) is SubtaskStatus.RUNNING
 

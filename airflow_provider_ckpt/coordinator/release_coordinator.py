@@ -1,6 +1,4 @@
-"""The execution of releases: requests to every sink, journal entries about the results, and the consequences for the
-job.
-"""
+"""The execution of releases: requests to every sink, journal entries about results, and their consequences."""
 
 from __future__ import annotations
 
@@ -68,9 +66,7 @@ class ReleaseCoordinator:
         return True
 
     def _journal_released(self, now: float, answer: ReleaseDone | None = None) -> bool:
-        """Journal the newest checkpoint that all sinks have, if it is new. Return whether that entry includes
-        ``answer``.
-        """
+        """Journal the newest checkpoint that all sinks have, if it is new. Return whether that covers ``answer``."""
         reached = self._releases.advance()
         if reached is None:
             return False

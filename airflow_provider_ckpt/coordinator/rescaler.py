@@ -29,11 +29,7 @@ from airflow_provider_ckpt.model.words import counted
 
 
 class Rescaler:
-    """The rules of a rescaling.
-
-    If workers run the subtasks, a new subtask gets no process of its own. A worker that runs a subtask of the source
-    learns from the journal when to begin the new one.
-    """
+    """The rules of a rescaling. A new subtask runs in the process of another one if workers run the subtasks."""
 
     def __init__(self, state: CoordinatorState, job: JobLifecycle, failover: Failover) -> None:
         self._state, self._job, self._failover = state, job, failover
@@ -82,9 +78,7 @@ class Rescaler:
     # -- steps
 
     def _begin_if_quiet(self, change: RescaleInProgress, now: float) -> None:
-        """Begin the new subtasks, unless a checkpoint is pending that was planned without them, or a stop is in
-        progress.
-        """
+        """Begin the new subtasks, unless a checkpoint was planned without them or a stop is in progress."""
         state = self._state
         busy = state.cycle.pending is not None or bool(state.pauses.current)
         if busy or state.requests.stop is not None or self._job.is_ending or not state.rescaling.is_known():

@@ -75,7 +75,7 @@ class Upgrader:
     # -- helpers
 
     def _refusal(self) -> str | None:
-        """Return why the upgrade is refused now, or None. The job continues unchanged after a refusal."""
+        """Return why the upgrade is refused now, or None."""
         state, requests = self._state, self._state.requests
         if state.options.is_batch:
             return "a job in batch mode takes no savepoint before its end"

@@ -68,5 +68,4 @@ def was_decided(state: JobState, request: JobRequest) -> bool:
 
 
 def _without_digests(settings: Settings) -> dict[str, VertexSettings]:
-    """Drop the digests of code, because a request names a file and not its content."""
     return {uid: replace(setting, digests={}) for uid, setting in settings.items()}

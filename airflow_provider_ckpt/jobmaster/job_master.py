@@ -275,7 +275,6 @@ class JobMaster:
             self._handle(StopRequest(leaves=True) if ending == "stop" else DrainRequest())
 
     def _seconds_run(self, now: float) -> float:
-        """Return the seconds for which this driver has been running the job, in all versions."""
         earlier = 0.0 if self._job.upgraded is None else self._job.upgraded.ran
         return earlier + (0.0 if self._counting_since is None else now - self._counting_since)
 
@@ -290,7 +289,6 @@ class JobMaster:
         log.error("subtask %s failed\n%s", report.subtask, report.stack_trace or report.cause)
 
     def _log_late_failures(self) -> None:
-        """Log the failures that tasks reported after the run was over."""
         while not self._inbox.empty():
             message = self._inbox.get_nowait()
             if isinstance(message, SubtaskFailed):

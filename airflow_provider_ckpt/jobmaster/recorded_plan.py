@@ -82,5 +82,4 @@ def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[
 
 
 def _declared(definition: JobDefinition | None) -> dict[str, int | None]:
-    """Return the parallelism that the job declares for each source."""
     return {} if definition is None else {uid: source.parallelism for uid, source in definition.sources.items()}

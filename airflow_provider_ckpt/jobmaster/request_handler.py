@@ -151,10 +151,8 @@ class RequestHandler:
 
 
 class ServedRequests:
-    """The answered requests of one JobMaster.
-
-    A long run may have many changes, so their files are deleted. Requests to stop or drain stay for the next driver,
-    because the user may withdraw them.
+    """The answered requests of one JobMaster. The next driver keeps stop and drain requests, which a user may
+    withdraw.
     """
 
     def __init__(self, storage: Storage, job_id: str) -> None:
@@ -166,10 +164,7 @@ class ServedRequests:
             self._names.append(event.request)
 
     def delete_files(self, flush: Callable[[], None]) -> None:
-        """Delete the files of answered requests.
-
-        ``flush`` makes the answers durable first. Without an answer the next driver would take the request again.
-        """
+        """Delete the files of answered requests. ``flush`` makes the answers durable first."""
         if not self._names:
             return
         flush()

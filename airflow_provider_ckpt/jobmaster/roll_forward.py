@@ -184,7 +184,6 @@ class RollForward:
         raise ReleaseHeldError(job=self._job_id, sinks=", ".join(held), gates=gates, checkpoint=number)
 
     def _release_sink(self, uid: str, releases: SinkReleases, state: JobState) -> dict[str, int]:
-        """Release one sink up to the newest completed checkpoint."""
         return releases.carry_out(uid, state.checkpoints[state.unreleased[-1]], state.released_by_sink())
 
     def _write_end_status(self, journal: Journal) -> None:

@@ -128,10 +128,7 @@ class Journal:
         return self._state
 
     def reread(self) -> JobState:
-        """Refresh, but replay if the journal was replaced, because the root was deleted and created again.
-
-        This costs one request more than :meth:`refresh`.
-        """
+        """Refresh, or replay if the journal was replaced. This costs one request more than :meth:`refresh`."""
         position, writer = self._state.position, self._writer
         state = self.refresh()
         try:  # checked after the read, which continued the known journal only if that entry still exists
@@ -162,9 +159,7 @@ class Journal:
 
     @property
     def uncompacted(self) -> int:
-        """Number of entries read or written so far that follow the snapshot at the head; all entries without a
-        snapshot.
-        """
+        """Number of known entries after the snapshot at the head; all entries without a snapshot."""
         return self._log.next_number - self._log.head - 1
 
     # ---- owning
@@ -271,9 +266,7 @@ class Journal:
         return self._log.next_number - 1
 
     def truncate(self, head: int) -> None:
-        """Move the head of the log, the second half of :meth:`compact`. Another thread may write to the journal
-        meanwhile.
-        """
+        """Move the head of the log, the second half of :meth:`compact`. Any thread may call this."""
         self._log.truncate(head)
 
     def _append(self, texts: list[str]) -> None:
@@ -328,10 +321,7 @@ def _state_of(storage: Storage, job_id: str) -> JobState:
 
 
 def job_ids(storage: Storage) -> list[str]:
-    """Return the id of every job under a checkpoint root. This costs one LIST for each folder there.
-
-    A folder that cannot be listed counts as a job, because reading its journal shows the cause.
-    """
+    """Return the id of every job under a checkpoint root. A folder that cannot be listed counts as a job."""
     return [name for name in storage.list("") if is_job_id(name) and _may_be_job(storage, name)]
 
 

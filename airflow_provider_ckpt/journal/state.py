@@ -84,7 +84,7 @@ class JobState(Reconfigurations):
         return max(self.anew_epoch, self.introduced.get(uid, (0, 0))[0])
 
     def covering(self) -> dict[SubtaskId, Snapshot]:
-        """Return the snapshots of the last completed checkpoint that count.
+        """Return the valid snapshots of the last completed checkpoint.
 
         Snapshots from before a restart from scratch, or of an operator that was dropped and has come back, do not
         count.
@@ -111,10 +111,7 @@ class JobState(Reconfigurations):
         return sorted(finished & operators if operators else finished)
 
     def split_progress(self) -> list[SplitProgress]:
-        """Return the progress of every source with splits, as far as it is journaled.
-
-        A source at its end has read all splits, even if the driver died before it had journaled the last ones.
-        """
+        """Return the journaled progress of every source with splits. A source at its end has read all of them."""
         progress = []
         for vertex in [vertex for vertex in self.graph().vertices if vertex.splits]:
             uid = vertex.uid
@@ -187,9 +184,7 @@ class JobState(Reconfigurations):
         return {vertex: rows for vertex, rows in dropped.items() if rows}
 
     def with_timers(self) -> list[str]:
-        """Return the unfinished vertices whose state may wait for processing-time timers. A drain discards
-        such state.
-        """
+        """Return the unfinished vertices whose state may wait for processing-time timers. A drain discards it."""
         recorded = self.definition
         vertices = {} if recorded is None else recorded.vertices
         ended = {subtask.vertex for subtask in self.end_of_data}
@@ -261,10 +256,7 @@ class JobState(Reconfigurations):
 
     @property
     def is_held(self) -> bool:
-        """Whether a driver has claimed the job and has not reported an end. It answers requests once it is RUNNING.
-
-        The job has no status until its first driver has journaled one.
-        """
+        """Whether a driver has claimed the job and has not reported an end. It answers requests once it is RUNNING."""
         return self.epoch > 0 if self.status is None else self.status.is_alive
 
     def graph(self) -> JobGraph:
@@ -278,9 +270,7 @@ class JobState(Reconfigurations):
         return {} if self.plan is None else self.plan.hosts
 
     def with_colocated(self, subtasks: Iterable[SubtaskId]) -> tuple[SubtaskId, ...]:
-        """Return ``subtasks`` and the subtasks that a rescale has placed with them, except those that must not begin
-        yet.
-        """
+        """Return ``subtasks`` and those placed with them by a rescale, except subtasks that must not begin yet."""
         given, waiting = tuple(subtasks), () if self.plan is None else self.plan.waiting
         guests = [guest for guest, host in sorted(self.hosts.items()) if host in given and guest not in given]
         return (*given, *(guest for guest in guests if guest not in waiting))
@@ -302,9 +292,7 @@ class JobState(Reconfigurations):
         return tuple(subtask for subtask in self.graph().subtasks if subtask not in self.hosts)
 
     def unfinished_assignable(self) -> tuple[SubtaskId, ...]:
-        """Return the subtasks of :meth:`assignable` that are unfinished, or have an unfinished subtask placed with
-        them.
-        """
+        """Return the subtasks of :meth:`assignable` that are unfinished or host an unfinished subtask."""
         return tuple(
             subtask for subtask in self.assignable() if not self.finished.issuperset(self.with_colocated((subtask,)))
         )

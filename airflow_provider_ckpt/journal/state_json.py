@@ -84,7 +84,6 @@ def _keys() -> Iterator[_Key]:
 
 
 def _remembered(hint: Any) -> type[JournalEvent] | None:
-    """Return the kind of event that a field holds; None if it holds no events."""
     kinds = (hint, *typing.get_args(hint))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, JournalEvent)), None)
 

@@ -28,10 +28,7 @@ def identify(application_id: str | None = None) -> Worker:
 
 
 def identify_shared() -> Worker:
-    """Return the identity of a process that also does other work, and must not be killed by a later driver.
-
-    The identity has no start time, so no driver can judge whether the process lives. Only the fence stops it.
-    """
+    """Return the identity of a process that no later driver may kill: without a start time, only the fence stops it."""
     return replace(identify(), started=None)
 
 

@@ -68,10 +68,7 @@ class CheckpointCycle:
         self._uncovered: set[End] = set()
         self._interval_from: float | None = None
         self._published_at: dict[SubtaskId, float] = {}
-        """Subtask -> time of its last published batch of a live source that no checkpoint covers.
-
-        Only uncovered batches bring the next checkpoint forward.
-        """
+        """Subtask -> time of its last published batch of a live source that no checkpoint covers."""
         self._ended_at: float | None = None
         self._aborted_at: float | None = None
         self.failures = FailureTracker(options.tolerable_failed)
@@ -111,17 +108,13 @@ class CheckpointCycle:
         return None
 
     def _regular_trigger(self, start: float) -> float:
-        """Return when the next checkpoint is due: one interval after the previous trigger, or earlier for rows of live
-        sources.
-        """
+        """Return one interval after the previous trigger, or an earlier time for rows of live sources."""
         regular = start + self._options.interval
         published = max(self._published_at.values(), default=None)
         return regular if published is None or published < regular - self._options.max_early else published
 
     def refusal(self) -> CheckpointFailureReason | None:
-        """Return why no checkpoint can be triggered now, apart from the time. A checkpoint that is not triggered is not
-        counted as failed.
-        """
+        """Return why no checkpoint can be triggered now, apart from the time."""
         if self.pending is not None:
             return CheckpointFailureReason.TOO_MANY_CHECKPOINT_REQUESTS
         if self._pauses.current:

@@ -150,11 +150,7 @@ def _state(finished: int, vertex: JobVertex) -> OperatorState:
 
 
 class CutCheck:
-    """The comparison of each consumer's input positions with its producers' positions at their barriers (R19).
-
-    The keys of ``Snapshot.inputs`` are explained in :class:`Channel`. The check costs one look-up per entry of a
-    snapshot.
-    """
+    """The check that no consumer has read beyond its producers' barriers (R19). It costs one look-up per entry."""
 
     def __init__(self, graph: RunningGraph) -> None:
         self._graph = graph

@@ -91,7 +91,6 @@ def _vertex_state(vertex: JobVertex, operators: Mapping[str, str]) -> VertexFini
 
 
 def _ended_vertices(subtasks: Mapping[SubtaskId, Snapshot]) -> dict[str, VertexFinishedState]:
-    """Return the vertices of which all or some subtasks are at their end of data."""
     ended = {subtask.vertex for subtask, snapshot in subtasks.items() if snapshot.finished}
     unfinished = {subtask.vertex for subtask, snapshot in subtasks.items() if not snapshot.finished}
     state = VertexFinishedState

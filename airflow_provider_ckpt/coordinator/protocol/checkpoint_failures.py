@@ -32,9 +32,7 @@ class CheckpointFailureReason(Enum):
 
 
 DeclineReason = Literal["IO_EXCEPTION"]
-"""The reason for which a subtask declines a barrier: the storage did not accept it. Flink's CHECKPOINT_DECLINED (reason
-unknown) cannot occur.
-"""
+"""The reason for which a subtask declines a barrier: the storage did not accept it."""
 IO_EXCEPTION: DeclineReason = "IO_EXCEPTION"
 
 

@@ -15,10 +15,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 @dataclass(frozen=True)
 class DeploySubtask:
-    """Command to start the subtask with ``plan``.
-
-    The subtask answers with SubtaskRunning, or with SubtaskAtEndOfData if its log has the end of data.
-    """
+    """Command to start the subtask with ``plan``. The answer is SubtaskRunning or SubtaskAtEndOfData."""
 
     epoch: int
     subtask: SubtaskId
@@ -28,10 +25,7 @@ class DeploySubtask:
 
 @dataclass(frozen=True)
 class TriggerBarrier:
-    """Command to append barrier (epoch, checkpoint), for a subtask of the plan's trigger list.
-
-    The subtasks downstream receive the barrier through the result partitions.
-    """
+    """Command to append barrier (epoch, checkpoint). Subtasks downstream read it from the result partitions."""
 
     epoch: int
     subtask: SubtaskId
@@ -41,10 +35,7 @@ class TriggerBarrier:
 
 @dataclass(frozen=True)
 class PauseSubtask:
-    """Command to pause between two micro-batches. The subtask answers with SubtaskPaused.
-
-    A subtask that is already ending reports its end of data instead.
-    """
+    """Command to pause between two micro-batches. The answer is SubtaskPaused, or SubtaskAtEndOfData."""
 
     epoch: int
     subtask: SubtaskId
@@ -79,9 +70,8 @@ class ResumeSubtask:
 
 @dataclass(frozen=True)
 class DrainSubtask:
-    """Command to read what the unbounded sources of this subtask have now, and then to end them.
-
-    If ``at_once`` is set, the sources end without further reading.
+    """Command to end the unbounded sources of this subtask: now (``at_once``), or after they have read what
+    is there.
     """
 
     epoch: int
@@ -92,9 +82,7 @@ class DrainSubtask:
 
 @dataclass(frozen=True)
 class FinishSubtask:
-    """Command to close the subtask. The final checkpoint of its sinks is released. The subtask answers with
-    SubtaskDone.
-    """
+    """Command to close the subtask after the release of its final checkpoint. The answer is SubtaskDone."""
 
     epoch: int
     subtask: SubtaskId

@@ -47,9 +47,8 @@ class TryUpgrade:
 
 @dataclass(frozen=True)
 class EndJob:
-    """Effect: stop all queries and leave.
-
-    ``upgrade`` is the request for which the job resumes at once as another version. That version answers it.
+    """Effect: stop all queries and leave. The job resumes at once as another version if the request
+    ``upgrade`` is set.
     """
 
     status: RunEnd

@@ -12,10 +12,7 @@ from airflow_provider_ckpt.job.options.run_options import BY_NAME, RunOptions
 from airflow_provider_ckpt.model.job_status import RuntimeMode
 
 MAX_UNRELEASED = 16
-"""No new checkpoint is taken while this many completed checkpoints wait for their release in every sink.
-
-A single slow sink of several, or a sink that a gate holds, does not slow the job.
-"""
+"""No new checkpoint is taken while this many completed checkpoints wait for their release in every sink."""
 
 EARLY_FRACTION = 0.5
 """The fraction of the interval by which a checkpoint may come early."""
@@ -24,7 +21,6 @@ MAX_EARLY = 1.0
 
 
 def _run_option(name: str) -> Any:
-    """Return a field that takes its default and its valid values from the run option ``name``."""
     return field(default=BY_NAME[name].default, metadata={"option": BY_NAME[name]})
 
 
@@ -67,10 +63,7 @@ class CheckpointOptions:
 
     @property
     def max_early(self) -> float:
-        """Return how many seconds early a checkpoint may come after a micro-batch of a live source.
-
-        The output of that micro-batch is then released an interval earlier.
-        """
+        """Return how many seconds early a checkpoint may come, so that a batch of a live source is released with it."""
         return min(self.interval * EARLY_FRACTION, MAX_EARLY)
 
     @property
@@ -79,7 +72,6 @@ class CheckpointOptions:
 
 
 def _declared() -> Iterator[tuple[str, Option]]:
-    """Yield each field's name with the run option that declares it."""
     return (
         (declared.name, declared.metadata["option"])
         for declared in fields(CheckpointOptions)

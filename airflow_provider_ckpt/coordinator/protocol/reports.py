@@ -60,10 +60,7 @@ class SubtaskDone:
 
 @dataclass(frozen=True)
 class SubtaskFailed:
-    """Report that the subtask failed.
-
-    ``cause`` is the error as text. ``error`` and ``traceback`` are of the user's code, if that code failed.
-    """
+    """Report that the subtask failed. ``error`` and ``traceback`` are of the user's code, if that code failed."""
 
     epoch: int
     subtask: SubtaskId
@@ -133,9 +130,7 @@ class BarrierDeclined:
 
 @dataclass(frozen=True)
 class SourceAtEnd:
-    """Report that published batches cover a source of a vertex to its end: an inline bounded source, or an
-    input edge.
-    """
+    """Report that published batches cover a source of a vertex (inline bounded source or input edge) to its end."""
 
     epoch: int
     subtask: SubtaskId
@@ -202,8 +197,7 @@ class SplitsCompleted:
 class SplitsReturned:
     """Report that the subtask has not begun these splits. It reads them only if they are assigned to it again.
 
-    The subtask was assigned many small splits, and then found large ones. ``together`` is the number of splits that it
-    now reads together.
+    ``together`` is the number of splits that it now reads together.
     """
 
     epoch: int
@@ -215,9 +209,7 @@ class SplitsReturned:
 
 @dataclass(frozen=True)
 class QueryMeasured:
-    """Report of a committed micro-batch, or None if the query was idle for a while. Only jobs with
-    controllers need it.
-    """
+    """Report of a committed micro-batch; None if the query was idle. It is sent only if the job has controllers."""
 
     epoch: int
     subtask: SubtaskId
@@ -229,7 +221,7 @@ class QueryMeasured:
 class BatchPublished:
     """Report that the subtask's log has a micro-batch of a live source. A checkpoint that is nearly due is taken now.
 
-    It is sent only to a JobMaster in the same process. To another process it would cost a write for each batch.
+    It is sent only to a JobMaster in the same process, because otherwise it would cost a write for each batch.
     """
 
     epoch: int
@@ -252,10 +244,8 @@ class ReadingBegun:
 
 @dataclass(frozen=True)
 class SourceLogGrown:
-    """Report that Spark's log of an input edge has grown to several times its size. The next attempt begins with a
-    short log.
-
-    The report is repeated with each tenth batch until then.
+    """Report with each tenth batch that Spark's log of an input edge has grown too large. The next attempt
+    shortens it.
     """
 
     epoch: int

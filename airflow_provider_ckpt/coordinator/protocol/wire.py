@@ -1,7 +1,4 @@
-"""The JSON form of reports and commands, which a task and the JobMaster exchange across processes.
-
-In one process the objects are passed without JSON. Tests convert each of them to JSON and back in whole jobs.
-"""
+"""The JSON form of reports and commands, which a task and the JobMaster exchange across processes."""
 
 from __future__ import annotations
 

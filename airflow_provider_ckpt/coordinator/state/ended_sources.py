@@ -58,9 +58,7 @@ class EndedSources(PlanChanges[DropSource]):
         return self._new_ends(vertex)
 
     def subtask_ended(self, subtask: SubtaskId) -> list[tuple[str, int]]:
-        """Record that the query of a subtask has ended, so that it drops no sources. Return new ends like
-        :meth:`report`.
-        """
+        """Record that the query of a subtask has ended, so that it drops no sources. Return new ends."""
         vertex = subtask.vertex
         self._ended_subtasks.setdefault(vertex, set()).add(subtask)
         self._waiting = {drop: None for drop in self._waiting if drop[0] != subtask}
@@ -107,9 +105,7 @@ class EndedSources(PlanChanges[DropSource]):
         return SourceDropped(vertex, uid, batch_id, now)
 
     def _note_left_out(self, subtask: SubtaskId) -> None:
-        """Note that the subtask leaves out all sources that its vertex has dropped, so that it need not pause
-        for them.
-        """
+        """Note that the subtask need not pause for sources that its vertex has dropped."""
         vertex = subtask.vertex
         for key in [key for key in self._waiting if key[0] == subtask and (vertex, key[1]) in self._dropped]:
             self.note_requested(Pause(subtask, DropSource(key[1])))

@@ -15,16 +15,9 @@ The subtask then need not wait for its next assignment, and one journal entry as
 times as high for a subtask that reads n small splits together.
 """
 LOW = 1
-"""A subtask with this many splits or fewer gets more.
-
-A subtask that reads several splits together keeps enough for two reads, because it may double their number.
-"""
+"""A subtask with this many splits or fewer gets more; of splits that it reads together, enough for two reads."""
 _LEAST = 4
-"""A subtask gets at least the ``_LEAST``-th part of the splits that it reads together, even if its fair share is
-smaller.
-
-The splits that a subtask reads together take only a few seconds.
-"""
+"""A subtask gets at least the ``_LEAST``-th part of the splits that it reads together, which take a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +44,7 @@ class RestoredSplits:
 
 @dataclass(frozen=True)
 class Assignment:
-    """The splits that a subtask must read next, as places in the frozen list. With ``is_last`` no further
-    splits come.
-    """
+    """The splits that a subtask must read next, as places in the frozen list. ``is_last``: no further splits come."""
 
     subtask: SubtaskId
     splits: tuple[int, ...]
@@ -97,9 +88,8 @@ class SplitEnumerator:
         return subtask not in self._had_last
 
     def hold(self) -> None:
-        """Keep the readers of the source from ending until :meth:`reassign` or :meth:`unhold`.
-
-        New subtasks are about to begin, and no consumer may see the end of all current readers before that.
+        """Keep the readers of the source from ending before its new subtasks begin (:meth:`reassign` or
+        :meth:`unhold`).
         """
         self._is_held = True
 
@@ -189,7 +179,6 @@ class SplitEnumerator:
         return LOW if together == 1 else max(LOW, min(2 * together, self._fair_share()))
 
     def _fair_share(self) -> int:
-        """Return half of each taker's share of the remaining splits."""
         return len(self._unassigned) // (2 * max(1, len(self._takers)))
 
     def _may_return(self) -> bool:

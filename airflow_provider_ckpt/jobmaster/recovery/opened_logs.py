@@ -91,7 +91,6 @@ def void_removed_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> No
 
 
 def _removed_subtasks(storage: Storage, state: JobState, vertex: JobVertex) -> list[SubtaskId]:
-    """Return the subtasks that have a folder but are not in the graph."""
     names = storage.list(subtask_path(state.job_id, vertex.uid, 0).rpartition("/")[0])
     numbers = sorted(int(name) for name in names if name.isdecimal())
     return [SubtaskId.of(vertex.uid, number) for number in numbers if number >= vertex.parallelism]

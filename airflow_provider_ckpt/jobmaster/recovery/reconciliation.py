@@ -107,10 +107,7 @@ class Reconciliation:
 
 
 class Reconciler:
-    """The reconciler of one job.
-
-    It keeps the logs that it has read, because a driver reconciles at least twice at its start.
-    """
+    """The reconciler of one job. It keeps the logs that it has read, because a driver reconciles more than once."""
 
     def __init__(self, storage: Storage, job_id: str) -> None:
         self._storage, self._job_id = storage, job_id
@@ -174,7 +171,6 @@ class Reconciler:
         return resets
 
     def _valid_logs(self, state: JobState) -> dict[SubtaskId, TailingLogReader]:
-        """Return the logs whose entries still count."""
         valid = {}
         for subtask in state.graph().subtasks:
             if subtask not in self._logs:

@@ -39,9 +39,7 @@ class RestorePoint:
         return self.completed is None
 
     def continues_at(self, subtask: SubtaskId) -> int:
-        """Return the log position to which the subtask goes back. Entries from there to the next ``open`` are void
-        (R4).
-        """
+        """Return the log position to which the subtask goes back. Entries up to the next ``open`` are void (R4)."""
         return 0 if self.completed is None else position(self.completed, subtask) + 1
 
 
@@ -51,10 +49,7 @@ def beginning(state: JobState) -> RestorePoint:
 
 
 def nothing_is_covered(state: JobState) -> bool:
-    """Return whether no checkpoint has completed, or the last one covers no batch. Nothing was released then.
-
-    A checkpoint covers no batch if it is taken during a slow first batch.
-    """
+    """Return whether no checkpoint has completed, or the last one covers no batch. Nothing was released then."""
     last = state.checkpoints.get(state.last_completed)
     if last is None:
         return state.last_completed == 0
@@ -116,9 +111,7 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
 
 
 def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored:
-    """Return the event of the restore. Sources that the checkpoint's batches had dropped stay dropped. Others are read
-    again.
-    """
+    """Return the event of the restore. Sources stay dropped if the checkpoint's batches had dropped them."""
     dropped: dict[str, dict[str, int]] = {}
     subtasks = {} if point.completed is None else point.completed.subtasks
     for vertex, uids in state.dropped.items():
@@ -157,7 +150,6 @@ def _number(storage: Storage, job_id: str, restore: str) -> int | None:
 
 
 def _purged(storage: Storage, job_id: str, subtask: SubtaskId, snapshot: Snapshot | None) -> str | None:
-    """Return why the subtask cannot go back to the snapshot; None if it can."""
     if snapshot is None or snapshot.batch_id is None or snapshot.finished_on_restore:
         return None
     log = SubtaskLog(storage, subtask_log_path(job_id, subtask.vertex, subtask.number))

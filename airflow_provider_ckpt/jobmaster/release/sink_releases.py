@@ -73,7 +73,6 @@ class SinkReleases:
     def _release_all(
         self, uid: str, completed: CheckpointCompleted, progress: ReleaseProgress
     ) -> dict[str, dict[str, int]]:
-        """Release in all sinks of the transaction, once the gate of each is open."""
         members = self._policies.transactions[uid]
         participants = [
             ReleaseParticipant(self._sinks[member], self._handles_past_gate(member, completed, progress))
@@ -171,10 +170,8 @@ class TransactionGroup:
         self._uncollected: dict[str, dict[int, Counts]] = {}
 
     def carry_out(self, uid: str, checkpoint: int, release: Callable[[], Mapping[str, Counts]]) -> dict[str, int]:
-        """Release the transaction up to ``checkpoint``, unless that is done. Return the counts of ``uid`` not returned
+        """Release the transaction with ``release``, unless that is done. Return the counts of ``uid`` not returned
         before.
-
-        ``release`` releases all sinks of the transaction, and returns counts by uid. Its errors are raised.
         """
         with self._lock:  # a concurrent call would only wait in the database
             if self._reached.get(uid, 0) < checkpoint:

@@ -86,7 +86,6 @@ def collect_garbage(
 def _attempts_to_spare(
     storage: Storage, job_id: str, logs: Mapping[SubtaskId, SubtaskLog], living: LivingAttempts
 ) -> AttemptsExcept:
-    """Return all attempts except those of this job that are over."""
     opened = [record.attempt for log in logs.values() for _, record in log.records() if isinstance(record, Open)]
     earlier = opened_attempts(storage, job_id, {log.path for log in logs.values()})
     return AttemptsExcept(name for name in map(str, (*opened, *earlier)) if name not in living)

@@ -216,7 +216,7 @@ class JobDeletion:
         return [name for name in self._storage.list(self._home) if name in PARTS]
 
     def _delete_part(self, name: str) -> list[int]:
-        """Delete one folder of the job. Return the size in bytes of each file that it held."""
+        """Delete one folder of the job. Return the sizes of its files in bytes."""
         part = f"{self._home}/{name}"
         sizes = [size for _, size in self._storage.files(part)]
         self._storage.delete_tree(part)

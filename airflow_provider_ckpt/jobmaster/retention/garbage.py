@@ -35,9 +35,7 @@ class Reason(str, Enum):
     FROZEN = "frozen"
     """The frozen list of a source from before a restart of the job, or of the source, from scratch (R11)."""
     TEMPORARY = "temporary"
-    """A killed writer left this. If this host cannot judge whether the writer lives, the file is at least an
-    hour old.
-    """
+    """A killed writer left this. If this host cannot judge the writer, the file is at least an hour old."""
 
     __str__ = str.__str__
 

@@ -107,10 +107,7 @@ def _unlistable_sinks(state: JobState, sinks: Mapping[str, BoundSink]) -> list[s
 
 
 def superseded_files(storage: Storage, state: JobState) -> Iterator[Garbage]:
-    """Yield the files of past epochs, generations and checkpoints.
-
-    The journal's ``state`` must be read before this function lists anything.
-    """
+    """Yield the files of past epochs, generations and checkpoints. Read ``state`` from the journal before the call."""
     # a deployment spans several epochs of JobMasters, and a driver that was upgraded spans several, too
     job_id, first_epoch = state.job_id, state.deployment or state.driver_since or state.epoch
     for name in requests_before(storage, job_id, first_epoch):

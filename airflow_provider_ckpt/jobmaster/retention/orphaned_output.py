@@ -88,11 +88,7 @@ class SubtaskFiles:
 
     @property
     def publishable(self) -> tuple[Prepared, ...]:
-        """The prepared batches that may still be published.
-
-        A later attempt publishes only the prepared batch that follows the last published one, so lower batches are left
-        out.
-        """
+        """The prepared batches that may still be published: those above the last published batch."""
         last = self.state.last_batch
         last_published = -1 if last is None else last.batch_id
         return tuple(
@@ -210,10 +206,7 @@ def _units_until(files: Sizes, opened: Iterable[AttemptId], epoch: int) -> Itera
 
 @dataclass(frozen=True)
 class _Unit:
-    """Files of one attempt that are deleted as a whole.
-
-    ``feed`` holds epoch and number of the consumer's attempt for a feed, because the name of a feed has no nonce.
-    """
+    """Files of one attempt that are deleted as a whole; of a feed, ``feed`` has epoch and number of the attempt."""
 
     path: str
     attempt: AttemptId | None
@@ -266,5 +259,4 @@ def _attempt_unit(parts: list[str], attempt: AttemptId | None, *, is_folder: boo
 
 
 def _staging_attempt(name: str) -> AttemptId | None:
-    """Return the attempt in a name ``<attempt>-<batch>-<nonce>``; None if there is none."""
     return AttemptId.find(attempt_of(name) or "")

@@ -46,10 +46,7 @@ log = logging.getLogger(__name__)
 KIND = "checkpoint"
 VERSION = 1
 TRUNCATE_AT = 16
-"""Log entries that are no longer needed and are worth a truncation. An idle or ended log needs twice as many.
-
-Log entries count, not checkpoints of this run, so that a job of many short runs is truncated as often.
-"""
+"""Log entries that are no longer needed and are worth a truncation. An idle or ended log needs twice as many."""
 PURGE_AT = 8
 """Batches in a Spark folder that are worth a purge. Each has about six files."""
 WORTH_A_SNAPSHOT = 64
@@ -160,10 +157,7 @@ class Retention:
             log.warning("housekeeping after checkpoint %d failed: %s", number, error)
 
     def _run_step(self, number: int, step: Callable[[], None]) -> bool:
-        """Run ``step``. Return False if it failed.
-
-        Raises OvertakenError.
-        """
+        """Run ``step``. Return False if it failed. Raises OvertakenError."""
         try:
             step()
         except OvertakenError:
@@ -204,9 +198,7 @@ class Retention:
         del self._without_copy[completed.checkpoint]
 
     def _delete_old(self, oldest: int) -> None:
-        """Delete the copies of checkpoints below ``oldest``. For each newer checkpoint without a copy, one old copy
-        stays.
-        """
+        """Delete the copies of checkpoints below ``oldest``, except one for each newer checkpoint without a copy."""
         names = self._storage.list(f"{job_path(self._job_id)}/checkpoints")
         numbers = sorted(int(digits) for name in names if (digits := name.removeprefix("chk-")).isdecimal())
         old = [number for number in numbers if number < oldest]
@@ -311,10 +303,7 @@ class Retention:
         self._deleted_below[subtask] = max(start, head)
 
     def _consumer_positions(self, subtask: SubtaskId, checkpoint: CheckpointCompleted) -> list[int]:
-        """Return how far each consumer has read the subtask's log at the checkpoint.
-
-        A finished consumer counts as being at the end of the log, because its snapshot only has its last barrier.
-        """
+        """Return how far each consumer has read the log at the checkpoint. A finished consumer has read all of it."""
         positions = []
         for consumer, channel in readers(self._graph(), subtask):
             snapshot = checkpoint.subtasks.get(consumer)
@@ -340,15 +329,12 @@ class Retention:
 
 
 def worth_a_snapshot(graph: JobGraph) -> int:
-    """Return the number of journal entries that are worth a snapshot.
-
-    It grows with the vertices, because each makes the snapshot larger. A snapshot of 20 vertices has 0.5 MB, and
-    writers to the journal wait 50 ms for it.
+    """Return the journal entries that are worth a snapshot. Each vertex makes a snapshot larger (20 vertices:
+    0.5 MB).
     """
     return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
 
 
 def _is_finished(subtask: SubtaskId, retained: list[CheckpointCompleted]) -> bool:
-    """Return whether no retained checkpoint starts the subtask again."""
     snapshots = [checkpoint.subtasks.get(subtask) for checkpoint in retained]
     return all(snapshot is not None and snapshot.finished_on_restore for snapshot in snapshots)
