@@ -42,10 +42,7 @@ class SubtaskLifecycle:
     # -- reports
 
     def opened(self, message: SubtaskOpened, now: float) -> None:
-        """Deploy the next attempt of a subtask like a first one, with the current plan.
-
-        Commands that the previous attempt got are sent again when the attempt runs.
-        """
+        """Deploy the subtask's next attempt with the current plan. It gets earlier commands again when it runs."""
         state, subtask = self._state, message.subtask
         state.subtasks.begin(subtask, message.attempt)
         state.subtasks.set_status(subtask, SubtaskStatus.CREATED)

@@ -1,6 +1,4 @@
-"""Tests of whether a requested change is already in the journal. Later runs follow the journal, even after a
-takeover.
-"""
+"""Tests of whether a requested change is already in the journal, which later runs follow."""
 
 from __future__ import annotations
 
@@ -48,10 +46,7 @@ def is_rescaled(state: JobState, uid: str, parallelism: int) -> bool:
 
 
 def unapplied_changes(state: JobState, changes: Changes) -> Changes:
-    """Return ``changes`` without numbers of subtasks that are already in effect.
-
-    The coordinator would refuse them, because a source whose splits are all assigned cannot be rescaled.
-    """
+    """Return ``changes`` without numbers of subtasks that are in effect, because the coordinator would refuse them."""
     remaining = {}
     for uid, change in changes.items():
         if change.parallelism is not None and is_rescaled(state, uid, change.parallelism):

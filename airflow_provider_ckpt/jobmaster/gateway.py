@@ -23,21 +23,17 @@ class TaskGateway(Protocol):
         """Prepare to deploy tasks. The JobMaster calls this once, before any other method."""
 
     def send(self, *commands: Command) -> None:
-        """Pass commands to tasks, in order. Consecutive barriers may be set concurrently.
-
-        A command for a task that is over, or for another attempt, is dropped silently.
+        """Pass commands to tasks, in order, except to attempts that are over. Consecutive barriers may be set
+        concurrently.
         """
 
     def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
-        """Direct commands to ``attempt`` from here on, and stop the previous attempt if it still runs.
-
-        ``attempt`` was made for a RestartSubtask and has opened the subtask's log (SubtaskOpened).
+        """Direct commands to ``attempt``, which has opened the subtask's log (SubtaskOpened). Stop the previous
+        attempt.
         """
 
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
-        """Let these subtasks read new entries of their producers (DataAvailable). A subtask that is over does
-        nothing.
-        """
+        """Let these subtasks read new entries of their producers (DataAvailable), unless they are over."""
 
     def poll_changes(self) -> None:
         """Let the tasks check for changes that no message reports. The JobMaster calls this about once a second."""

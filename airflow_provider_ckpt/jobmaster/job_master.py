@@ -211,10 +211,9 @@ class JobMaster:
         self._handle(message)
 
     def _refuse_fenced(self, report: SubtaskFenced) -> None:
-        """Ignore an attempt that its successor in this epoch has fenced. Any other fence comes from a later driver of
-        the job.
+        """Ignore an attempt that its successor in this epoch has fenced.
 
-        Raises FencedError or OvertakenError.
+        Raises FencedError or OvertakenError for any other fence, because it comes from a later driver of the job.
         """
         self._journal.check_fenced()  # its error names the later driver
         if report.by is None or report.by.epoch != self._job.epoch:
@@ -247,10 +246,9 @@ class JobMaster:
                 self._status.report(LineKind.WARNING, message, self._journal.state)
 
     def _note_counting(self, now: float) -> None:
-        """Count the seconds of a run from its first published batch, because Spark may start slowly.
+        """Count the seconds of a run from its first published batch, or from when all workers' subtasks first ran.
 
-        The seconds of workers count from when all of them first ran, under any JobMaster. That time is limited to now,
-        because another host's clock has set it.
+        Another host's clock may have set that time, so it is limited to now.
         """
         if self._running_since is None or self._counting_since is not None:
             return
@@ -311,10 +309,7 @@ class JobMaster:
                     _EFFECTS[type(effect)](self, effect)
 
     def _append(self, event: Event) -> None:
-        """Write ``event`` to the journal and report it.
-
-        The coordinator's steady times become wall-clock times of this host, with which clients compare them.
-        """
+        """Write ``event`` to the journal and report it. Clients compare its times with wall-clock times."""
         match event:
             case CheckpointCompleted():
                 event = replace(

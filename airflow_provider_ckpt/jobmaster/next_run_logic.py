@@ -125,10 +125,7 @@ class NextRunLogic:
         return {uid: setting for uid, setting in settings.items() if not setting.is_declared}
 
     def _refuse_untried(self, state: JobState, uid: str, change: VertexSettings) -> None:
-        """Refuse settings that need a trial on a running query.
-
-        The number of state partitions needs none, because the next run repartitions the state when it starts.
-        """
+        """Refuse settings that need a trial on a running query. The number of state partitions needs none."""
         for name in (field.name for field in fields(VertexSettings) if field.name not in _UNTRIED):
             if getattr(change, name) is not None:
                 why = (

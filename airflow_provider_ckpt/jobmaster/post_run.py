@@ -1,7 +1,4 @@
-"""Clean-up after a run. It also removes files that earlier drivers left.
-
-The journal already has the end of the run, so a failed step does not change it.
-"""
+"""Clean-up after a run, whose end is in the journal already. It also removes files that earlier drivers left."""
 
 from __future__ import annotations
 

@@ -49,10 +49,7 @@ def record_plan(
 
 
 def _current_settings(settings: Settings, graph: JobGraph) -> dict[str, VertexSettings]:
-    """Keep the settings of operators that the job still has.
-
-    An operator that was left out and comes back is a new one, with the function that the job declares.
-    """
+    """Keep the settings of operators that the job still has. An operator that comes back is a new one."""
     operators = {vertex.uid: set(vertex.operators) for vertex in graph.vertices}
     kept = {
         uid: replace(
@@ -69,9 +66,9 @@ def _named(values: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
 
 
 def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[SubtaskId, SubtaskId]:
-    """Keep the pairs of subtasks that run in one worker, because a retry starts the same tasks as before.
+    """Keep the pairs of subtasks that run in one worker, unless the job declares another parallelism for their source.
 
-    If the job declares another parallelism for a source, its pairs are dropped. Each subtask then has its own task.
+    A retry starts the same tasks as before.
     """
     subtasks, previous, current = set(graph.subtasks), _declared(state.definition), _declared(definition)
     return {

@@ -182,7 +182,5 @@ class SplitEnumerator:
         return len(self._unassigned) // (2 * max(1, len(self._takers)))
 
     def _may_return(self) -> bool:
-        """Return whether a subtask has so many splits that it may return some. Subtasks without splits wait
-        for them.
-        """
+        """Return whether a subtask has so many splits that it may return some to subtasks without splits."""
         return any(len(numbers) > AHEAD for numbers in self._assigned.values())

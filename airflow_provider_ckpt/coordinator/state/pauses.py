@@ -1,6 +1,6 @@
-"""Pauses: pause(subtask, reason) → paused(batch) → resume(subtask, plan k), one round at a time (R20).
+"""Pauses of subtasks, one round at a time (R20). No subtask resumes before all of its round are paused (R21).
 
-No subtask of a round resumes before all of them are paused (R21).
+pause(subtask, reason) → paused(batch) → resume(subtask, plan k)
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ class PlanChanges(ABC, Generic[R]):
 
     @abstractmethod
     def wanted(self) -> Sequence[Sequence[Pause[R]]]:
-        """Return the rounds that are wanted now, oldest first. Each round holds the pauses of subtasks that pause
-        together.
-        """
+        """Return the rounds that are wanted now, oldest first. The subtasks of one round pause together."""
 
     @abstractmethod
     def note_requested(self, pause: Pause[R]) -> None:
@@ -39,9 +37,8 @@ class PlanChanges(ABC, Generic[R]):
 
     @abstractmethod
     def attempt_began(self, subtask: SubtaskId, unreached: Pause[R] | None) -> None:
-        """Record that the next attempt of the subtask begins, with all changes so far.
-
-        ``unreached`` is the requested pause that the previous attempt did not reach, or None.
+        """Record that the next attempt begins, with all changes so far. ``unreached``: the previous one did not pause
+        for it.
         """
 
     @abstractmethod
@@ -113,9 +110,7 @@ class Pauses:
         return Resume((), (subtask,)) if self._round.is_decided else self._decide_if_all(now)
 
     def abandon(self, by: PlanChanges[Any]) -> Resume:
-        """Abandon the change of the round, if it belongs to ``by``. All subtasks of the round resume without the
-        change.
-        """
+        """Abandon the change of the round, if it belongs to ``by``. The round's subtasks resume without it."""
         if self._round is None or self._round.by is not by or self._round.is_decided:
             return Resume()
         self._round.is_decided = True
@@ -136,18 +131,14 @@ class Pauses:
         return current is not None and subtask in current.pauses and subtask not in current.paused
 
     def plan(self, subtask: SubtaskId) -> VertexPlan:
-        """Return the plan that the subtask must run now. Its number is 0 at first in the epoch, and rises with each
-        resume.
-        """
+        """Return the plan that the subtask must run now. Its number is 0 at first, and rises with each resume."""
         plan = VertexPlan(self._numbers.get(subtask, 0), ())
         for changes in self._changes:
             plan = changes.amended(plan, subtask)
         return plan
 
     def attempt_began(self, subtask: SubtaskId, now: float) -> Resume:
-        """Cancel the pause of the previous attempt. If it is still wanted, it is requested again from the
-        next attempt.
-        """
+        """Cancel the pause of the previous attempt. The next attempt gets it again if it is still wanted."""
         current = self._round
         unreached = None
         if current is not None and not current.is_decided and subtask not in current.paused:

@@ -70,9 +70,8 @@ class ReconfigurationInProgress:
 
     @property
     def deadline(self) -> float:
-        """Return when the next step must have happened.
-
-        Without a deadline, a batch that never ends would keep the paused subtasks and the checkpoints waiting for ever.
+        """Return when the next step must have happened, so that a batch without an end does not block the job
+        for ever.
         """
         is_prepared = self.affected and len(self.prepared) == len(self.affected)
         return (max(self.prepared.values()) if is_prepared else self.begun) + self.timeout
@@ -95,10 +94,7 @@ class ReconfigurationInProgress:
 
 
 class ReconfigurationState(PlanChanges[Reconfigure]):
-    """The reconfigurations of the job, one at a time.
-
-    The affected subtasks pause together. When the change is in the journal, each resumes by itself.
-    """
+    """The reconfigurations of the job, one at a time. The affected subtasks pause together, and resume one by one."""
 
     def __init__(
         self, subtasks: SubtaskTable, rescaling: RescaleState, settings: Settings, number: int, epoch: int
@@ -154,9 +150,8 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         self.current = None
 
     def prepared(self, subtask: SubtaskId, trial: str, digests: Mapping[str, str], now: float) -> None:
-        """Record that a subtask has prepared its new query.
-
-        ``digests`` are of the files that it read for the change. They become part of the change.
+        """Record that a subtask has prepared its new query. The change gets the ``digests`` of the files that
+        it read.
         """
         current = self.current
         if not self._is_of_current(subtask, trial) or current is None:
@@ -167,9 +162,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     @property
     def changes_nothing(self) -> bool:
-        """Return whether the change, prepared by all subtasks, has no effect: an assigned function may be the current
-        one.
-        """
+        """Return whether the prepared change has no effect: an assigned function may be the current one."""
         current = self.current
         if current is None or current.rescales or not self._all_prepared(current) or current.pause_requested:
             return False
@@ -213,10 +206,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         return replace(plan, settings=merged(self._settings, self.current.change).get(vertex))
 
     def awaits_next_attempt(self, subtask: SubtaskId) -> bool:
-        """Return whether the paused subtask must resume in its next attempt, because its state is repartitioned.
-
-        Return False once that attempt is requested.
-        """
+        """Return whether the paused subtask still needs its next attempt, because its state is repartitioned."""
         current = self.current
         if current is None or current.decided is None or subtask not in current.affected:
             return False

@@ -100,10 +100,7 @@ class ReleaseQueue:
         return self._requested
 
     def done(self, checkpoint: int) -> bool:
-        """Record that a release succeeded. Return False if the answer is a repetition.
-
-        The answer counts even if its try was already counted as failed.
-        """
+        """Record that a release succeeded, even if its try counted as failed. Return False for a repetition."""
         if checkpoint != self._requested or checkpoint <= self.released:
             return False
         self.released = checkpoint
@@ -229,9 +226,8 @@ class ReleaseState:
         return True
 
     def advance(self) -> tuple[int, dict[str, Mapping[str, int]]] | None:
-        """Return the newest checkpoint that every sink now has, and its counts by sink. None if there is no new one.
-
-        Each checkpoint is returned at most once.
+        """Return the newest checkpoint that every sink now has, and its counts by sink, once. None if there is no new
+        one.
         """
         reached = min((queue.released for queue in self._queues.values()), default=max(self._completed, default=0))
         released = [number for number in self._completed if number <= reached]

@@ -18,8 +18,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 class ReplacementState(PlanChanges[RestartFromScratch]):
     """The planned restarts of subtasks, one at a time, each after a micro-batch.
 
-    A requested change comes first, because the current attempt prepares it. The journal records nothing. A subtask
-    whose restart is dropped reports its log again.
+    A requested change comes first, because the current attempt prepares it. The journal records nothing.
     """
 
     def __init__(self, reconfiguration: ReconfigurationState) -> None:

@@ -18,9 +18,7 @@ from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS, RequestOutc
 
 
 def in_progress(upgrade: str) -> str:
-    """Return the reason for a refusal because of an upgrade. It ends like the refusal of a second change, so that the
-    client retries.
-    """
+    """Return the reason for a refusal because of an upgrade. Its end makes the client retry."""
     return f"upgrade {upgrade} {IN_PROGRESS}"
 
 
@@ -115,8 +113,8 @@ class Requests:
             self._open.pop(request, None)
 
     def close(self, kind: str | None) -> list[tuple[str, str]]:
-        """Return (request, kind) of the requests that wait for their last answer, each once: of one kind, or all if it
-        is None.
+        """Return (request, kind) of each request that waits for its last answer, once: of one kind, or all if it is
+        None.
         """
         closed = [(request, open_kind) for request, open_kind in self._open.items() if kind in (open_kind, None)]
         for request, _ in closed:

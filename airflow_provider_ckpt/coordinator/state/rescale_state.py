@@ -76,9 +76,7 @@ class RescaleState(PlanChanges[Rescale]):
         self.current: RescaleInProgress | None = None
         added = {host.vertex for host in self._hosts} if has_workers and not is_batch else set()
         self._unsettled = {uid: {*self._readers_of(uid)} for uid in added}
-        """Source that was rescaled under workers -> its consumers that have not reported to this JobMaster that they
-        run.
-        """
+        """Source that was rescaled under workers -> its consumers that have not reported that they run."""
 
     def decide(self, reader_counts: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
         """Decide a rescaling. The caller writes it into the journal before any subtask is notified.
@@ -100,9 +98,7 @@ class RescaleState(PlanChanges[Rescale]):
         return change
 
     def readers(self, uid: str) -> list[SubtaskId]:
-        """Return the subtasks of the source that can be assigned splits. A subtask whose log has its end is
-        left out.
-        """
+        """Return the subtasks of the source that can be assigned splits: their logs have no end."""
         names = self._graph.now.vertex(uid).subtasks
         return [name for name in names if not self._subtasks.has_ended(name) and self._splits.may_read(name)]
 

@@ -9,9 +9,8 @@ from airflow_provider_ckpt.model.graph import JobGraph
 
 @dataclass
 class RunningGraph:
-    """The current graph.
-
-    It lacks a change that is in the journal but has not begun. The affected subtasks pause for the change first (R21).
+    """The current graph. It lacks changes that are in the journal but have not begun, because subtasks pause first
+    (R21).
     """
 
     now: JobGraph

@@ -55,9 +55,7 @@ class Scheduler:
         return max(self._slots, *widths, 0) if self._batch else math.inf
 
     def requeue(self, subtask: SubtaskId) -> None:
-        """Queue the subtask for deployment again. Its status must be CREATED. The subtasks of a vertex keep their
-        order.
-        """
+        """Queue the subtask for deployment again, in the order of its vertex. Its status must be CREATED."""
         waiting = self._waiting[subtask.vertex]
         if subtask not in waiting:
             waiting.append(subtask)
@@ -73,10 +71,8 @@ class Scheduler:
         return ready if free >= len(ready) else ready[: int(free)]
 
     def _may_be_read(self, edge: JobEdge) -> bool:
-        """Return False if the edge keeps every subtask of the consumer from starting.
-
-        In BATCH mode an all-to-all edge does so until its whole producer has ended. ``_is_complete`` checks a pointwise
-        edge for each subtask.
+        """Return False if the edge keeps every subtask of the consumer from starting (an all-to-all edge in BATCH
+        mode).
         """
         if not self._batch or edge.exchange == "pointwise":
             return True

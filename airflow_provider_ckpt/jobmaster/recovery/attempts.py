@@ -15,9 +15,8 @@ def new_nonce() -> str:
 
 
 def first_attempts(epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, AttemptId]:
-    """Return the first attempt of each subtask in ``epoch``.
-
-    Each has its own nonce, because sinks distinguish the staged output of subtasks only by the attempt's name.
+    """Return the first attempt of each subtask. Each has its own nonce, because sinks know subtasks only by
+    attempts.
     """
     names, nonces = list(subtasks), set[str]()
     while len(nonces) < len(names):

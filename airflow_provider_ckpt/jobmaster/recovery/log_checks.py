@@ -92,9 +92,8 @@ def reopened(log: str, subtask: SubtaskId) -> SubtaskLogLostError:
 
 
 def is_outdated(log: LogReader, since: int) -> bool:
-    """Return whether nothing in the log counts.
-
-    Its vertex was dropped, or left out at a restart from scratch, and is back now. Entries count from epoch ``since``.
+    """Return whether nothing in the log counts: its vertex was gone for a time, and entries count from epoch
+    ``since``.
     """
     epochs = [record.epoch for _, record in log.records() if isinstance(record, Open)]
     return bool(epochs) and max(epochs) < since

@@ -85,10 +85,7 @@ def lost_results(
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The subtasks that must run again, by subtask (``resets``).
-
-    ``kept`` and ``splits_kept`` are for display only, because a driver that still lives may add to them.
-    """
+    """The subtasks that must run again, by subtask (``resets``). ``kept`` and ``splits_kept`` are for display only."""
 
     resets: Mapping[SubtaskId, Reset]
     kept: tuple[SubtaskId, ...] = field(default=(), compare=False)
@@ -155,8 +152,7 @@ class Reconciler:
     def _resets_without_log(self, state: JobState, handled: set[SubtaskId]) -> dict[SubtaskId, Reset]:
         """Return resets of subtasks that have ended in the journal but not in their logs, because log entries are gone.
 
-        Raises SubtaskLogLostError for a finished subtask, and for a source with splits, because its read splits are
-        unknown.
+        Raises SubtaskLogLostError if the subtask has finished or has splits, because its read splits are unknown.
         """
         resets = {}
         for subtask in [
