@@ -42,7 +42,6 @@ def job_master(
     """Return the JobMaster of a job that this process has taken over, and whose plan is in the journal.
 
     Args:
-        inbox: Queue into which the tasks of the gateway report.
         logs: Open log of each subtask. A rescale adds the logs of new subtasks later.
         attempts: First attempt of each subtask that is not finished.
     """

@@ -41,8 +41,7 @@ class TaskGateway(Protocol):
     def stop(self, *, after_batch: bool) -> None:
         """End every task, and return when nothing of this epoch runs any longer. This is the last call.
 
-        Args:
-            after_batch: True lets a running micro-batch end first, so that it need not run again.
+        A running micro-batch ends first with ``after_batch``, so that it need not run again.
         """
 
 

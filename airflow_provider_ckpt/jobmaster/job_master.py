@@ -91,7 +91,6 @@ class JobMaster:
     """The JobMaster of one epoch. Call :meth:`run` once.
 
     Args:
-        inbox: Queue into which tasks, releaser and retention put their messages.
         turns: Context that is entered for each turn of the loop. It limits how many JobMasters work at once.
         upgrades: Loader of other versions of the job; None if this kind of run has no upgrades.
     """

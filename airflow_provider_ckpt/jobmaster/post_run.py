@@ -19,11 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def post_run(status: StatusReporter, state: JobState, name: str, step: Callable[[], object]) -> None:
-    """Run ``step``. If it fails, only log it and report a warning. The next start under this id repeats each step.
-
-    Args:
-        name: Name of the step for log and warning.
-    """
+    """Run ``step``. If it fails, only log it and report a warning. The next start under this id repeats each step."""
     try:
         step()
     except OvertakenError as error:  # the later driver does the rest, and has reported it

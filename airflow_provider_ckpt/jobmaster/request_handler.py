@@ -48,7 +48,6 @@ class RequestHandler:
     Args:
         upgrades: Loader of other versions; None if this kind of run has no upgrades.
         handle: Function that passes a message to the coordinator.
-        append: Function that writes an event to the journal.
     """
 
     def __init__(
@@ -82,8 +81,7 @@ class RequestHandler:
     def poll(self, now: float, *, is_running: bool) -> None:
         """Take the requests since the last poll. The caller must have just checked that the journal has no later epoch.
 
-        Args:
-            is_running: True if the job was RUNNING in this epoch.
+        ``is_running`` is True if the job was RUNNING in this epoch.
         """
         self._served.delete_files(self._journal.flush)
         self._reader.delete_others()

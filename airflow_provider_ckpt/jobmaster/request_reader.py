@@ -32,12 +32,7 @@ MOST_WARNINGS = 20
 
 
 class RequestReader:
-    """The request poll of one JobMaster.
-
-    Args:
-        since_epoch: First epoch whose requests it takes.
-        clock: Function that returns seconds and never goes back.
-    """
+    """The request poll of one JobMaster, for requests from ``since_epoch`` on."""
 
     def __init__(
         self,

@@ -50,9 +50,7 @@ class _NothingLeftError(Exception):
 class RollForward:
     """One release from outside. Call :meth:`run` once.
 
-    Args:
-        root: Location of the root, for the job's sinks.
-        driver_is_gone: True if the user states that a driver, or workers, that this host cannot see are gone.
+    With ``driver_is_gone`` the user states that a driver, or workers, that this host cannot see are gone.
     """
 
     def __init__(
@@ -191,10 +189,7 @@ class RollForward:
 
 
 def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks: Mapping[str, BoundSink]) -> None:
-    """Refuse sinks that are not those with which the job ran.
-
-    Args:
-        definition: Definition with which the job ran.
+    """Refuse sinks that are not those with which the job ran, by its ``definition`` at that time.
 
     Raises InvalidInputError, DefinitionChangedError or OutputLostError.
     """

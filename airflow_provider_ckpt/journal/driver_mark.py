@@ -30,13 +30,10 @@ _lock = threading.Lock()
 
 
 def mark(worker: Worker, root: str, job_id: str) -> None:
-    """Mark this process as a driver of the job, until the process ends.
+    """Mark this process as a driver of the job, until the process ends. Its claim names it as ``worker``.
 
     A process that must never be killed has no start time, and gets no mark. On a system without such sockets no process
     gets a mark, and only the fence stops a driver.
-
-    Args:
-        worker: This process, as its claim names it.
     """
     if sys.platform != "linux" or worker.pid != os.getpid() or worker.started is None:
         return

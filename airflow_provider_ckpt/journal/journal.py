@@ -47,11 +47,8 @@ class Journal:
     """The journal of one job, for its owner (after :meth:`claim`) or a reader.
 
     The journal is not thread-safe and has no threads: the owner calls :meth:`tick`. ``buffer_bytes`` and
-    ``flush_interval`` limit how many events without decisions can be lost (FLIP-383).
-
-    Args:
-        flush_interval: Seconds for which an event may wait in the buffer.
-        clock: Function that returns seconds and never goes back.
+    ``flush_interval`` (in seconds) limit how many events without decisions can be lost (FLIP-383). ``clock`` never goes
+    back.
     """
 
     def __init__(
@@ -178,15 +175,12 @@ class Journal:
         """Take the job over: append the next epoch, and return it.
 
         No entry can come between the state that ``admit`` accepted and the claim. If another entry takes the claim's
-        number, ``admit`` is called again with the new state.
+        number, ``admit`` is called again with the new state. If it raises, nothing is written.
 
         Args:
             attempt: The caller's name for this try.
             now: Epoch seconds.
-            admit: Function that gets the state before the claim. If it raises, nothing is written.
-            releases_only: True if the caller runs nothing. See :class:`EpochClaimed`.
-            deployment: See :class:`EpochClaimed`.
-            upgrades: See :class:`EpochClaimed`.
+            releases_only: True if the caller runs nothing. See :class:`EpochClaimed`, also for the next two.
 
         Raises CorruptJournalError, and FencedError if a still later driver has claimed the job meanwhile.
         """

@@ -72,7 +72,6 @@ def pending_requests(
     read for each unanswered request.
 
     Args:
-        answered: Names of requests that are answered.
         since: First epoch whose requests are also returned. They were for an earlier JobMaster of the same deployment
             (W20), or for the same driver before an upgrade.
     """
@@ -98,12 +97,9 @@ def request_names(storage: Storage, job_id: str) -> list[str]:
 
 
 def forget_requests(storage: Storage, job_id: str, epoch: int, *, keep_leave_requests: bool = False) -> None:
-    """Delete the requests for drivers before ``epoch``, which no driver takes any longer.
+    """Delete the requests for drivers before ``epoch``. The driver of ``epoch`` calls this once it owns the job.
 
-    The driver of ``epoch`` calls this once it owns the job.
-
-    Args:
-        keep_leave_requests: True for a driver that ends. Requests to leave show why it has left.
+    A driver that ends keeps requests to leave (``keep_leave_requests``), because they show why it has left.
     """
     for request in _requests_before(storage, job_id, epoch):
         if not (keep_leave_requests and asks_to_exit(request)):
@@ -137,8 +133,7 @@ def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
 def read_request(storage: Storage, job_id: str, name: str, epoch: int) -> JobRequest | None:
     """Return the request in one file; None if the file was deleted since it was listed.
 
-    Args:
-        epoch: Epoch for a file that names none, because its reader must answer it.
+    ``epoch`` is for a file that names none, because its reader must answer it.
 
     Raises only errors which mean that the storage cannot be reached.
     """

@@ -59,11 +59,7 @@ def end_worker(
 
     Call this after the claim and before any Spark folder is touched. The result is "gone", "left", "killed" or
     "unreachable". "unreachable" means that only the fence stops the worker. Its process is on another host, belongs to
-    another user, is no driver of this job, or does not end.
-
-    Args:
-        worker: Process that the journal names. The entry may be forged.
-        clock: Function that returns seconds and never goes back.
+    another user, is no driver of this job, or does not end. The journal's entry for ``worker`` may be forged.
     """
     alive = is_alive(worker)
     if alive is None:

@@ -213,11 +213,8 @@ class CheckpointCycle:
     def abort(self, reason: CheckpointFailureReason, now: float, *, for_stop: bool = False) -> PendingCheckpoint | None:
         """Abort the pending checkpoint, if there is one, and return it.
 
-        Subtasks are not notified. The barriers stay in the logs, and readers pass them (R10). A failed savepoint does
-        not count against the job's checkpoints.
-
-        Args:
-            for_stop: a stop that waited for the checkpoint has timed out. The abort does not count as a failure.
+        Subtasks are not notified. The barriers stay in the logs, and readers pass them (R10). The abort does not count
+        as a failure if the checkpoint is a savepoint, or if a stop that waited for it has timed out (``for_stop``).
         """
         pending = self.pending
         if pending is None:

@@ -130,13 +130,10 @@ class SplitEnumerator:
         return True
 
     def due(self, running: Iterable[SubtaskId]) -> list[Assignment]:
-        """Return the assignments to make now.
+        """Return the assignments to make now to the subtasks in ``running``.
 
         Subtasks without splits come first. Near the end each gets only its share, so that no subtask is idle while
         another has a queue.
-
-        Args:
-            running: the subtasks that can accept splits.
         """
         reading = [subtask for subtask in running if subtask not in self._had_last]
         needing = [subtask for subtask in reading if self._count(subtask) <= self._threshold(subtask)]

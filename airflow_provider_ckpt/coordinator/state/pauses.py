@@ -45,10 +45,8 @@ class PlanChanges(ABC, Generic[R]):
     def change(self, pause: Pause[R], batch_id: int, now: float) -> Event | None:
         """Return the event that must be in the journal before the round resumes; None if the journal has it already.
 
-        The method is called once for each subtask of a round, when all of them are paused.
-
-        Args:
-            batch_id: the last batch before the pause; -1 before the first batch.
+        The method is called once for each subtask of a round, when all of them are paused. ``batch_id`` is the last
+        batch before the pause; -1 before the first batch.
         """
 
     @abstractmethod

@@ -187,12 +187,9 @@ class ReleaseState:
         return min((sum(number > queue.released for number in self._completed) for queue in queues), default=0)
 
     def waits(self, *, for_failing: bool) -> bool:
-        """Return whether a release is outstanding, apart from releases that a gate holds.
+        """Return whether a release is outstanding. Sinks whose last try failed count with ``for_failing``.
 
-        A release in progress counts, because its gate may have opened.
-
-        Args:
-            for_failing: whether to count a sink whose last try failed.
+        Releases that a gate holds do not count. A release in progress counts, because its gate may have opened.
         """
         return any(
             queue.under_way is not None

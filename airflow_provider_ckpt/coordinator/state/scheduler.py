@@ -71,8 +71,8 @@ class Scheduler:
         return ready if free >= len(ready) else ready[: int(free)]
 
     def _may_be_read(self, edge: JobEdge) -> bool:
-        """Return False if the edge keeps every subtask of the consumer from starting (an all-to-all edge in BATCH
-        mode).
+        """Return False if the edge blocks every subtask of the consumer: in BATCH mode, an all-to-all edge with a
+        running producer.
         """
         if not self._batch or edge.exchange == "pointwise":
             return True

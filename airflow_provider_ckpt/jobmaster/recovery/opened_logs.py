@@ -35,7 +35,6 @@ def open_logs(
     append to the logs.
 
     Args:
-        mode: The job's mode, "batch" or "streaming".
         restore: Point to go back to; None to continue after all published entries.
         resets: Subtasks whose results are gone.
 

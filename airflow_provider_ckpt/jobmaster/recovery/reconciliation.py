@@ -66,8 +66,8 @@ def lost_results(
 
     Args:
         ended: the subtasks at their end of data.
-        missing_entries: returns the positions of the entries in a subtask's log of which a file is gone. It is called
-            at most once for each subtask, and only if its result is needed.
+        missing_entries: returns the positions of a subtask's log entries with missing files. It is called at most once
+            for each subtask, and only if its result is needed.
     """
     rerun, lost = set(graph.subtasks) - set(ended), list[LostResult]()
     for vertex in reversed(graph.vertices):

@@ -30,8 +30,8 @@ class RecoveryPoint:
     """The point from which a run starts.
 
     Args:
-        restore: Point to which the job goes back first; None to resume from what is published. A new job resumes from
-            nothing.
+        restore: Point to which the job goes back first; None to resume from what is published (a new job: from
+            nothing).
         is_journaled: True if an earlier driver has journaled that restore and not completed it.
     """
 

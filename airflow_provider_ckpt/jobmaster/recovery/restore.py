@@ -25,10 +25,8 @@ _NAME = re.compile(r"chk-(\d+)")
 class RestorePoint:
     """The point to which the job goes back. Everything that its completed checkpoint covers stays.
 
-    Args:
-        checkpoint: The checkpoint's number. For a restart from scratch: the last checkpoint, which covers nothing, or
-            0.
-        completed: The checkpoint; None for a restart from scratch. Nothing stays then, and nothing was ever released.
+    For a restart from scratch ``completed`` is None, and ``checkpoint`` is the last checkpoint, which covers nothing,
+    or 0.
     """
 
     checkpoint: int

@@ -193,13 +193,10 @@ class ReleaseCounts:
         self._counted: dict[str, set[str]] = {}
 
     def of(self, uid: str, handles: Iterable[Handle], counts: Counts) -> dict[str, int]:
-        """Return the counts of one release, including rows that no answer has counted before.
+        """Return the counts of one release of ``handles``, including rows that no answer has counted before.
 
         Checkpoints of one sink ascend, and so do the first handles of its calls. A handle that is missing from one call
         never comes again.
-
-        Args:
-            handles: All handles of the call, which are released now.
         """
         rows = {str(handle["id"]): handle.get("rows") for handle in handles}
         counted = self._counted.get(uid, set())

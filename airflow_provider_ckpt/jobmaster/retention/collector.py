@@ -56,11 +56,8 @@ def collect_garbage(
     A piece that cannot be deleted is logged and stays. In the targets of sinks only staged output of this job's
     attempts is deleted, because a job of the same id under another root may stage there.
 
-    Call this when every log has been opened and every Spark folder is complete. A driver that claims the job after the
-    fence check resumes from those logs and folders, so it cannot publish a deleted piece.
-
-    Args:
-        check_fenced: The journal's fence check. It raises if a later epoch was claimed.
+    Call this when every log has been opened and every Spark folder is complete. A driver that claims the job after
+    ``check_fenced`` resumes from those logs and folders, so it cannot publish a deleted piece.
     """
     living = LivingAttempts(epoch, {attempt for log in logs.values() for attempt in fenced(log.records())})
     others = _attempts_to_spare(storage, job_id, logs, living) if sinks else AttemptsExcept(())
@@ -191,10 +188,8 @@ def opened_attempts(storage: Storage, job_id: str, exclude: Collection[str] = ()
     """Yield the attempts of every subtask that the job ever had, because another vertex may have fed a sink before.
 
     No attempt with leftovers is missing, because an attempt opens its log before it stages, and the log keeps each
-    ``open`` record. Of a damaged log the attempts before the damage are returned.
-
-    Args:
-        exclude: Paths of logs to leave out.
+    ``open`` record. Of a damaged log the attempts before the damage are returned. ``exclude`` holds paths of logs to
+    leave out.
     """
     vertices = vertices_path(job_id)
     for vertex in storage.list(vertices):

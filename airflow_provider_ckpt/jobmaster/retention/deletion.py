@@ -154,12 +154,7 @@ class DeletedJob:
 
 
 class JobDeletion:
-    """One deletion of a job. Call :meth:`run` once.
-
-    Args:
-        terms: Losses that the user accepts.
-        sinks_of: Function that returns the reachable sinks of the job. It is called before anything is written.
-    """
+    """One deletion of a job. Call :meth:`run` once. ``sinks_of`` is called before anything is written."""
 
     def __init__(self, storage: Storage, job_id: str, terms: DeletionTerms, sinks_of: SinksOf) -> None:
         self._storage, self._job_id = storage, job_id

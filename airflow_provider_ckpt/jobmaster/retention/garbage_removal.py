@@ -23,12 +23,7 @@ _TAKEN = "it was claimed in epoch {epoch} during the search: its new driver coll
 
 
 class GarbageRemoval:
-    """One removal. Call :meth:`run` once.
-
-    Args:
-        shown: Garbage that the user was shown.
-        sinks_of: Function that returns the reachable sinks of the job.
-    """
+    """The removal of the garbage that the user was shown. Call :meth:`run` once."""
 
     def __init__(self, storage: Storage, shown: JobGarbage, sinks_of: SinksOf) -> None:
         self._storage, self._shown, self._sinks_of = storage, shown, sinks_of

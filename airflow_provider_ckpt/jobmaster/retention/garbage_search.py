@@ -53,9 +53,6 @@ _FROZEN = re.compile(r"(\w+?)(?:\.(\d{4,}))?\.json", re.ASCII)
 def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage:
     """Return the garbage of a job. Unreadable data raises an error, because it does not count as absent.
 
-    Args:
-        sinks_of: Function that returns the reachable sinks of the job.
-
     Raises CorruptJournalError, CorruptLogError, SubtaskLogLostError, PreparedLostError, the sinks' errors and the
     storage's errors.
     """

@@ -25,10 +25,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class IdleJobGarbage:
-    """The files of a job that is not running. The constructor reads every subtask.
-
-    Args:
-        sinks: Sinks of the job that can be reached.
+    """The files of a job that is not running. The constructor reads every subtask. ``sinks`` are the reachable ones.
 
     Raises SubtaskLogLostError, and the errors of :func:`~.orphaned_output.read_subtask_files`.
     """

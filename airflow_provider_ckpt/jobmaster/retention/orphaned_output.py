@@ -38,14 +38,10 @@ from airflow_provider_ckpt.subtasklog.records import Batch, Open
 
 
 def staged_orphans(sinks: Mapping[str, BoundSink], over: Collection[str], named: Collection[str]) -> Iterator[Garbage]:
-    """Yield the staged output of attempts that are over, except live handles.
+    """Yield the staged output of attempts that are over, except handles in ``named``, which may still be released.
 
     Staged output of unknown attempts stays, because a job of the same id under another root may stage in the same
     target.
-
-    Args:
-        over: Attempts of this job that are over.
-        named: Ids of handles that may still be released.
     """
     for uid, sink in sinks.items():
         for name, sizes in sorted((sink.staged() or {}).items()):
@@ -113,8 +109,7 @@ class SubtaskFiles:
 def read_subtask_files(storage: Storage, job_id: str, subtask: SubtaskId, *, has_folder: bool) -> SubtaskFiles:
     """Read the files and records of a subtask, in the order that the module's docstring requires.
 
-    Args:
-        has_folder: True if the subtask runs a Spark query, whose attempts continue from Spark folders.
+    With ``has_folder`` the subtask runs a Spark query, whose attempts continue from Spark folders.
 
     Raises CorruptLogError, PreparedLostError, and the storage's errors.
     """
@@ -155,11 +150,9 @@ def orphans(subtask_files: SubtaskFiles) -> Iterator[Garbage]:
 
 
 def old_feeds(producer: SubtaskFiles, path: str, before: Order) -> Iterator[Garbage]:
-    """Yield the feeds of a consumer's earlier attempts.
+    """Yield the feeds in ``path`` of a consumer's attempts before ``before``, the newest one, which is complete.
 
-    Args:
-        path: Path of the edge's feeds, relative to the producer's folder.
-        before: The consumer's newest attempt, which is complete. Every later attempt continues its feed.
+    Every later attempt continues the feed of the newest one.
     """
     feeds = [
         unit for unit in _units(producer.files) if unit.feed is not None and unit.path.startswith(f"{path}/feeds/")
@@ -171,10 +164,9 @@ def old_feeds(producer: SubtaskFiles, path: str, before: Order) -> Iterator[Garb
 
 
 def abandoned(subtask_files: SubtaskFiles, epoch: int) -> Iterator[Garbage]:
-    """Yield all files of a subtask whose entries no longer count, regardless of its log.
+    """Yield all files of a subtask whose entries no longer count, up to the ``epoch`` of the state.
 
-    Args:
-        epoch: Epoch of the state. An operator that comes back in a later epoch needs none of these files.
+    An operator that comes back in a later epoch needs none of these files.
     """
     for unit in _units_until(subtask_files.files, subtask_files.opened, epoch):
         yield unit.garbage(subtask_files.home, Reason.OPERATOR)
@@ -185,11 +177,9 @@ def left_by_finished(
 ) -> Iterator[Garbage]:
     """Yield files that a finished subtask no longer needs: its Spark folders, prepared records and copies.
 
-    The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7).
-
-    Args:
-        epoch: Epoch of the state. An operator that is removed may come back in a later epoch.
-        is_read: True if every reader has finished, too. Then the partition's data and feeds are also yielded.
+    The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7). Files
+    after ``epoch`` are left out, because an operator that is removed may come back. With ``is_read`` every reader has
+    finished, so the partition's data and feeds are yielded, too.
     """
     for unit in _units_until(files, opened, epoch):
         if is_read or not unit.path.startswith("partition/"):

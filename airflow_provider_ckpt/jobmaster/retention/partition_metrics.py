@@ -18,11 +18,9 @@ from airflow_provider_ckpt.subtasklog.records import Batch
 
 @dataclass(frozen=True)
 class PartitionWithMetrics:
-    """The published part of a subtask's result partition that still exists.
+    """The published part of a subtask's result partition that still exists. ``bytes`` is the size of its files.
 
-    Args:
-        bytes: Size of the files in storage.
-        splits: Number of published splits; None if the subtask reads none.
+    ``splits`` is the number of published splits; None if the subtask reads none.
     """
 
     subtask: SubtaskId

@@ -61,8 +61,8 @@ class Retention:
         logs: Readers of all subtasks' logs. Only the subtask's task writes to its log.
         retained: Number of completed checkpoints that can be restored.
         final_only: Sinks that release with the final checkpoint only.
-        snapshot_min_pause: Least seconds between journal snapshots of a job in batch mode, which takes no checkpoints
-            before its end. None for streaming mode: there a checkpoint compacts the journal.
+        snapshot_min_pause: Least seconds between journal snapshots in batch mode, which takes no checkpoints before the
+            end. None for streaming mode: there a checkpoint compacts the journal.
     """
 
     def __init__(
@@ -111,10 +111,8 @@ class Retention:
             self._thread.submit(self._handle_waiting)
 
     def snapshot_if_due(self, now: float) -> None:
-        """Write a snapshot of the journal if it is due. Call this regularly.
-
-        Args:
-            now: Seconds that never go back.
+        """Write a snapshot of the journal if it is due. Call this regularly. ``now`` is in seconds that never
+        go back.
         """
         if self._min_pause is None or now < self._next_snapshot or self._journal.uncompacted < WORTH_A_SNAPSHOT:
             return
@@ -227,7 +225,7 @@ class Retention:
         """Truncate the subtask's log if enough entries are no longer needed.
 
         Args:
-            retained: Position of the subtask in the oldest retained checkpoint. Newer checkpoints have no lower one.
+            retained: Position of the subtask in the oldest retained checkpoint, which is the lowest.
             consumers: Positions of its consumers in the retained checkpoints.
         """
         unreleased = self._unreleased_from(subtask)
