@@ -216,7 +216,7 @@ def _request_of(controller: Controller, answer: object) -> ReconfigureRequest | 
 
 
 def _name(controller: Controller) -> str:
-    """Return the controller's name, or the name of its class if that fails."""
+    """Return the controller's name, or the name of its class if reading the name fails."""
     try:
         return str(controller.name)
     except Exception:

@@ -196,7 +196,7 @@ class Coordinator:
     def is_first(self, failure: SubtaskFailed) -> bool:
         """Return whether a failure restarts the subtask or ends the run. Call this before the failure is handled.
 
-        It has none if its attempt is over (R22), or if the run already ends for another reason.
+        A failure does neither if its attempt is over (R22), or if the run already ends for another reason.
         """
         return not self._job.is_ending and self._refuse(failure) is None
 
@@ -406,5 +406,7 @@ class Coordinator:
         self._lifecycle.pause_if_quiet()
 
     def _observe(self, now: float) -> None:
-        """Note which subtasks run, for the deadlines of the next step. This needs every decision of the step."""
+        """Note which subtasks run, for the deadlines of the next step. This phase needs all decisions, so it
+        is last.
+        """
         self._failover.note_running()

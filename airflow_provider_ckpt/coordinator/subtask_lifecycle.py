@@ -42,7 +42,7 @@ class SubtaskLifecycle:
     # -- reports
 
     def opened(self, message: SubtaskOpened, now: float) -> None:
-        """Deploy the subtask's next attempt with the current plan. It gets earlier commands again when it runs."""
+        """Deploy the subtask's next attempt with the current plan. Earlier commands are sent again when it runs."""
         state, subtask = self._state, message.subtask
         state.subtasks.begin(subtask, message.attempt)
         state.subtasks.set_status(subtask, SubtaskStatus.CREATED)

@@ -308,7 +308,7 @@ class JobMaster:
                     _EFFECTS[type(effect)](self, effect)
 
     def _append(self, event: Event) -> None:
-        """Write ``event`` to the journal and report it. Clients compare its times with wall-clock times."""
+        """Write ``event`` to the journal and report it, with wall-clock times of this host instead of steady ones."""
         match event:
             case CheckpointCompleted():
                 event = replace(

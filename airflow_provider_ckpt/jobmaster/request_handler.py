@@ -149,9 +149,7 @@ class RequestHandler:
 
 
 class ServedRequests:
-    """The answered requests of one JobMaster. The next driver keeps stop and drain requests, which a user may
-    withdraw.
-    """
+    """The answered requests of one JobMaster. Stop and drain requests stay, because a user may withdraw them."""
 
     def __init__(self, storage: Storage, job_id: str) -> None:
         self._storage, self._job_id = storage, job_id

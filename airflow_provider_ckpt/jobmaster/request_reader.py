@@ -117,9 +117,7 @@ class RequestReader:
         return name not in self._retries or self._retries[name][0] <= now
 
     def _note_absent(self, name: str, now: float) -> None:
-        """Retry a listed file that is absent, and warn the second time. It may be deleted, a folder, or a link to
-        nothing.
-        """
+        """Retry a listed file that is absent, and warn the second time. The name may be of a folder or a dead link."""
         if name in self._retries:
             self._warn(name, f"{name!r} in requests/ is not taken as a request: there is no file of that name")
         self._postpone(name, now)

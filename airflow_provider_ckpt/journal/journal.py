@@ -98,7 +98,7 @@ class Journal:
     # ---- reading
 
     def replay(self) -> JobState:
-        """Read the whole journal without writing. ``damage`` names any damage, and the state is the one before it.
+        """Read the whole journal without writing. Stop at damage: ``damage`` names it, and later entries do not count.
 
         Raises UnknownEventError or NewerFormatError if a newer release wrote it.
         """
@@ -175,12 +175,13 @@ class Journal:
         """Take the job over: append the next epoch, and return it.
 
         No entry can come between the state that ``admit`` accepted and the claim. If another entry takes the claim's
-        number, ``admit`` is called again with the new state. If it raises, nothing is written.
+        number, ``admit`` is called again with the new state. If ``admit`` raises, nothing is written.
 
         Args:
             attempt: The caller's name for this try.
             now: Epoch seconds.
-            releases_only: True if the caller runs nothing. See :class:`EpochClaimed`, also for the next two.
+            releases_only: True if the caller runs nothing. :class:`EpochClaimed` explains this and the next two
+                arguments.
 
         Raises CorruptJournalError, and FencedError if a still later driver has claimed the job meanwhile.
         """

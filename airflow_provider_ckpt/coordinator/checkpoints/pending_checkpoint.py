@@ -150,7 +150,7 @@ def _state(finished: int, vertex: JobVertex) -> OperatorState:
 
 
 class CutCheck:
-    """The check that no consumer has read beyond its producers' barriers (R19). It costs one look-up per entry."""
+    """The check that no consumer has read beyond its producers' barriers (R19): one look-up per entry of a snapshot."""
 
     def __init__(self, graph: RunningGraph) -> None:
         self._graph = graph

@@ -17,7 +17,7 @@ MAX_UNRELEASED = 16
 EARLY_FRACTION = 0.5
 """The fraction of the interval by which a checkpoint may come early."""
 MAX_EARLY = 1.0
-"""Upper limit in seconds for the early time, because each checkpoint is a commit in every sink."""
+"""Most seconds by which a checkpoint may come early, because each checkpoint is a commit in every sink."""
 
 
 def _run_option(name: str) -> Any:

@@ -15,7 +15,7 @@ The subtask then need not wait for its next assignment, and one journal entry as
 times as high for a subtask that reads n small splits together.
 """
 LOW = 1
-"""A subtask with this many splits or fewer gets more; of splits that it reads together, enough for two reads."""
+"""A subtask with this many splits or fewer gets more. The limit is two reads if it reads splits together."""
 _LEAST = 4
 """A subtask gets at least the ``_LEAST``-th part of the splits that it reads together, which take a few seconds."""
 
@@ -44,7 +44,7 @@ class RestoredSplits:
 
 @dataclass(frozen=True)
 class Assignment:
-    """The splits that a subtask must read next, as places in the frozen list. ``is_last``: no further splits come."""
+    """The splits that a subtask must read next, as places in the frozen list. No others follow if ``is_last``."""
 
     subtask: SubtaskId
     splits: tuple[int, ...]
@@ -151,8 +151,8 @@ class SplitEnumerator:
     def _assign(self, subtask: SubtaskId, *, reader_runs: bool) -> Assignment:
         """Return the next assignment of a subtask.
 
-        A subtask that is not a taker may end only if a taker runs (``reader_runs``). Otherwise no subtask might be left
-        for splits that a failed subtask returns: a taker that does not run may have ended without a report.
+        A subtask that is not a taker may end only if a taker runs (``reader_runs``). A taker that does not run may have
+        ended already. If a failed subtask then returned splits, no subtask would be left to read them.
         """
         if subtask not in self._takers and reader_runs:
             if self._is_held or self._count(subtask) > AHEAD:  # some may be returned, even if unreported

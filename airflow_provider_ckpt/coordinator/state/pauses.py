@@ -1,6 +1,6 @@
-"""Pauses of subtasks, one round at a time (R20). No subtask resumes before all of its round are paused (R21).
+"""Pauses of subtasks, one round at a time (R20). No subtask of a round resumes before all of them are paused (R21).
 
-pause(subtask, reason) → paused(batch) → resume(subtask, plan k)
+The steps are pause(subtask, reason) → paused(batch) → resume(subtask, plan k).
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class PlanChanges(ABC, Generic[R]):
 
     @abstractmethod
     def attempt_began(self, subtask: SubtaskId, unreached: Pause[R] | None) -> None:
-        """Record that the next attempt begins, with all changes so far. ``unreached``: the previous one did not pause
-        for it.
+        """Record that the next attempt of the subtask begins, with all changes so far.
+
+        ``unreached`` is the requested pause that the previous attempt did not reach, or None.
         """
 
     @abstractmethod

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS, RequestOutc
 
 
 def in_progress(upgrade: str) -> str:
-    """Return the reason for a refusal because of an upgrade. Its end makes the client retry."""
+    """Return why a request is refused during an upgrade. The client knows the end of this text, and retries."""
     return f"upgrade {upgrade} {IN_PROGRESS}"
 
 

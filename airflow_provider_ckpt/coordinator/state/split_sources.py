@@ -109,7 +109,9 @@ class SplitSources:
             source.enumerator.returned(subtask, [source.places[name] for name in splits if name in source.places])
 
     def due(self, running: Iterable[SubtaskId]) -> list[tuple[Assignment, tuple[str, ...]]]:
-        """Return the assignments to make now, with the ids of their splits. ``running`` may hold any subtasks."""
+        """Return the assignments to make now, with the ids of their splits. ``running`` holds subtasks of any
+        vertex.
+        """
         assignments = []
         by_source: dict[str, list[SubtaskId]] = {}
         for subtask in running:

@@ -15,8 +15,9 @@ def new_nonce() -> str:
 
 
 def first_attempts(epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, AttemptId]:
-    """Return the first attempt of each subtask. Each has its own nonce, because sinks know subtasks only by
-    attempts.
+    """Return the first attempt of each subtask in ``epoch``.
+
+    Each has its own nonce, because sinks identify the staged output of a subtask only by the attempt's name.
     """
     names, nonces = list(subtasks), set[str]()
     while len(nonces) < len(names):

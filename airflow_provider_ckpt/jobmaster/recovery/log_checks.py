@@ -92,8 +92,6 @@ def reopened(log: str, subtask: SubtaskId) -> SubtaskLogLostError:
 
 
 def is_outdated(log: LogReader, since: int) -> bool:
-    """Return whether nothing in the log counts: its vertex was gone for a time, and entries count from epoch
-    ``since``.
-    """
+    """Return whether no entry in the log counts, because those of its vertex count from epoch ``since`` on."""
     epochs = [record.epoch for _, record in log.records() if isinstance(record, Open)]
     return bool(epochs) and max(epochs) < since

@@ -179,7 +179,7 @@ class Reconciler:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Turn off garbage collection while the logs are read, because it took a third of the time and frees nothing."""
+    """Turn off garbage collection while the logs are read, because collection took a third of the time."""
     is_on = gc.isenabled()
     gc.disable()
     try:

@@ -238,7 +238,7 @@ class JobDeletion:
 
 
 def _attempt(state: JobState) -> str:
-    """Return the deletion's attempt name. By its first part an Airflow task recognises its own job."""
+    """Return the deletion's attempt name. Airflow tasks recognise their own job by its first part."""
     return f"{(state.attempt or '').removesuffix(_DELETE)}{_DELETE}"
 
 

@@ -196,7 +196,7 @@ def _units_until(files: Sizes, opened: Iterable[AttemptId], epoch: int) -> Itera
 
 @dataclass(frozen=True)
 class _Unit:
-    """Files of one attempt that are deleted as a whole; of a feed, ``feed`` has epoch and number of the attempt."""
+    """Files of one attempt that are deleted as a whole. A ``feed`` has epoch and number of its consumer's attempt."""
 
     path: str
     attempt: AttemptId | None

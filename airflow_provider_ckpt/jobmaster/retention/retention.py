@@ -85,7 +85,7 @@ class Retention:
         self._deleted_below: dict[SubtaskId, int] = {}
         """Subtask → log position below which all data is deleted."""
         self._last_progress: dict[SubtaskId, int] = {}
-        """Subtask → positions of it, and of its log's readers, at the last truncation by this JobMaster."""
+        """Subtask → its position, and those of its log's readers, at the last truncation by this JobMaster."""
         self._heads: dict[SubtaskId, int] = {}
         """Subtask → log position at which this JobMaster has truncated it."""
         self._cleared: dict[SubtaskId, bool] = {}
@@ -327,9 +327,7 @@ class Retention:
 
 
 def worth_a_snapshot(graph: JobGraph) -> int:
-    """Return the journal entries that are worth a snapshot. Each vertex makes a snapshot larger (20 vertices:
-    0.5 MB).
-    """
+    """Return how many journal entries are worth a snapshot: more for more vertices (20 vertices: 0.5 MB)."""
     return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
 
 
