@@ -1,6 +1,4 @@
-"""Which messages the coordinator accepts: messages of this epoch, from current attempts, about work in progress
-(R22).
-"""
+"""Admission of messages: of this epoch, from current attempts, about work in progress (R22)."""
 
 from __future__ import annotations
 

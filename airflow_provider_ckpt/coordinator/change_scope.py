@@ -1,4 +1,4 @@
-"""The queries that a reconfiguration affects. The graph alone decides, so that a client can preview a change."""
+"""The queries that a reconfiguration affects. They follow from the graph alone, so a client can preview a change."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from airflow_provider_ckpt.model.vertex_settings import LIMITS, VertexSettings
 
 def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[str, VertexSettings]:
     """Collect the changes of operators by the vertex (query) that runs them.
-
-    Args:
-        changes: operator uid -> the settings to change.
 
     Raises ReconfigurationRefusedError if the change is impossible, contradicts itself or is empty.
     """

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.model.words import counted
 
 
 class CheckpointDecider:
-    """The rules that weigh checkpoints against releases, a stop and the end of the job."""
+    """The rules about checkpoints during releases, a stop and the end of the job."""
 
     def __init__(self, state: CoordinatorState, job: JobLifecycle) -> None:
         self._state, self._job = state, job
@@ -36,16 +36,16 @@ class CheckpointDecider:
             self.failed(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
 
     def _refusal_text(self) -> str:
-        """Return why no checkpoint is even pending, with the subtasks that prevent it."""
+        """Return why no checkpoint is pending, with the subtasks that prevent it."""
         refusal, waiting = self._state.cycle.refusal(), self._state.subtasks.waited_for
         names = f" ({', '.join(waiting)})" if waiting else ""
         return "" if refusal is None else f": {refusal.message}{names}"
 
     def failed(self, reason: CheckpointFailureReason, now: float, detail: str = "") -> None:
-        """Abort the pending checkpoint and judge the failure.
+        """Abort the pending checkpoint and apply the consequence of its failure.
 
-        The job ends when more checkpoints in a row failed than are tolerated. A failed savepoint counts against its
-        stop instead, and only the stop fails (as in Flink, a savepoint is not held against the job).
+        The job ends when more checkpoints in a row failed than are tolerated. A failed savepoint fails only its stop,
+        as in Flink.
         """
         cycle, stop = self._state.cycle, self._state.requests.stop
         aborted = cycle.abort(reason, now)
@@ -82,9 +82,7 @@ class CheckpointDecider:
         self._state.cycle.trigger(kind, now)
 
     def _trigger_at(self) -> float | None:
-        """Return the earliest time at which the next checkpoint can be triggered, or None if none can be
-        triggered now.
-        """
+        """Return the earliest time at which a checkpoint can be triggered; None if none can be triggered now."""
         state, savepoint = self._state, self._job.waits_for_savepoint
         if self._job.is_ending or state.cycle.refusal() is not None:
             return None

@@ -1,8 +1,8 @@
 """The polling of a job's controllers: their metrics, their requests and the outcomes.
 
-A controller changes the job in the same way as a user, but with lower priority. It is polled only if no other change is
-in progress and the job is not being ended, and not for a while after a change (R21). A refused request may be repeated
-only after a pause, which grows with each refusal.
+A controller changes the job like a user, but with lower priority. It is polled only if no change is in progress, the
+job is not ending, and the pause after the last change is over (R21). A refused request may be repeated only after a
+pause, which grows with each refusal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from airflow_provider_ckpt.model.progress import BatchProgress
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 MOST_BATCHES = 1000
-"""Most batches of a query that are kept from one poll to the next. The latest ones are kept."""
+"""Most batches of a query that are kept between two polls. The latest ones are kept."""
 LONGEST_REFUSED = 10
 """Most doublings of the pause before a refused request may be repeated."""
 
@@ -56,9 +56,7 @@ class _Watch:
     without_effect: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def reset(self, now: float) -> None:
-        """Discard the measurements after a change, because they describe the job before it, and wait for the
-        cool-down.
-        """
+        """Discard the measurements, because they precede a change, and wait for the cool-down."""
         self.measured.clear()
         self.since = now
         if self.next_poll is not None:
@@ -66,10 +64,7 @@ class _Watch:
 
 
 class ControllerLoop:
-    """The controllers of one job.
-
-    ``changed_at`` is the time of the last change by an earlier driver, 0 if there was none.
-    """
+    """The controllers of one job. ``changed_at`` is the time of the last change by an earlier driver; 0: none."""
 
     def __init__(
         self,
@@ -84,12 +79,11 @@ class ControllerLoop:
         self._watches = [_Watch(controller) for controller in controllers]
         self._changed_at = changed_at
         self._in_progress: tuple[_Watch, str, ReconfigurationInProgress] | None = None
-        """The controller whose change is in progress, its request as text, and the change.
-
-        The text shows the settings that the controller returned, because it returns the same ones when it asks again.
+        """The controller whose change is in progress, its request as text (as the controller returned it), and the
+        change.
         """
         self._last_seen = state.reconfiguration.last_begun
-        """The number of the last change. It also shows a change that took no time."""
+        """The number of the last change. It also shows a change that ended within one step."""
 
     def start(self, now: float) -> None:
         for watch in self._watches:
@@ -199,7 +193,7 @@ class ControllerLoop:
 def _request_of(controller: Controller, answer: object) -> ReconfigureRequest | None:
     """Return the request in a policy's answer, or None if there is none.
 
-    The changes are converted to JSON and back, because the journal records them and must be able to read them.
+    The changes are converted to JSON and back, because the journal must be able to record and read them.
 
     Raises TypeError for an answer of the wrong type, and any error of the policy's own code.
     """
@@ -222,7 +216,7 @@ def _request_of(controller: Controller, answer: object) -> ReconfigureRequest | 
 
 
 def _name(controller: Controller) -> str:
-    """Return the controller's name, or the name of its class if its own name cannot be read."""
+    """Return the controller's name, or the name of its class if reading the name fails."""
     try:
         return str(controller.name)
     except Exception:

@@ -78,17 +78,16 @@ class Coordinator:
     """The state machine that turns messages into effects.
 
     Call :meth:`start` once, :meth:`handle` for each message, and :meth:`tick` at :meth:`next_deadline` at the latest.
-    Times are epoch seconds that never go back, because the caller's clock is set once and does not follow the wall
-    clock.
+    Times are epoch seconds of a clock that never goes back.
 
-    1. At most one checkpoint is pending; its id is in the journal before its first barrier (R10).
-    2. ``Append(CheckpointCompleted)`` is the commit point; only then a ``Release`` of it may follow.
-    3. Releases of a sink are strictly ascending, one at a time; those of several sinks do not wait for each other.
-    4. A subtask with sinks closes after a checkpoint that covers its end of data was *released*, in every sink.
+    1. At most one checkpoint is pending. Its id is in the journal before its first barrier (R10).
+    2. ``Append(CheckpointCompleted)`` is the commit point. A ``Release`` of the checkpoint follows it.
+    3. A sink's releases are strictly ascending, one at a time. Sinks do not wait for each other.
+    4. A subtask with sinks closes after every sink has *released* a checkpoint that covers its end of data.
     5. The job reaches no final status while completed > released. Exceptions: the release itself failed, or the job is
        being stopped and a gate holds the release.
-    6. STOPPED: the savepoint of a stop is completed, and released apart from the output that gates hold. Every accepted
-       request gets its outcome before the job ends; an upgrade gets it from the next version.
+    6. STOPPED means that the savepoint of a stop is completed and released, apart from the output that gates hold.
+       Every accepted request gets its outcome before the job ends; an upgrade gets it from the next version.
     7. After ``EndJob`` every message is dropped.
     """
 
@@ -110,9 +109,9 @@ class Coordinator:
             restored: the state that was replayed after ``epoch`` was claimed.
             attempts: the first attempt in this epoch of each unfinished subtask.
             slots: number of subtasks of a job in BATCH mode that run at a time.
-            has_workers: True if workers run the subtasks and begin their attempts themselves. These attempts follow
-                ``attempts``, and each reports SubtaskOpened first (Flink: requested slots). The run ends if one is not
-                opened within the checkpoint timeout. In BATCH mode the timeout counts only while no subtask runs.
+            has_workers: True if workers begin the attempts. These attempts follow ``attempts``, and each reports
+                SubtaskOpened first. The run ends if an attempt is not opened within the checkpoint timeout. In BATCH
+                mode the timeout counts only while no subtask runs.
         """
         self._state = make_state(graph, options, epoch, restored, attempts, slots, has_workers=has_workers)
         self._job = JobLifecycle(self._state)
@@ -135,7 +134,7 @@ class Coordinator:
             self._proceed,
             self._observe,
         )
-        """The phases of every step, in their order. The docstring of each says what must have happened before it."""
+        """The phases of every step, in their order. The docstring of each explains its place."""
 
     # -- the entry points
 
@@ -160,7 +159,7 @@ class Coordinator:
         return self._advance(now)
 
     def tick(self, now: float) -> list[Effect]:
-        """Carry out everything that is due. A call that is early, late or repeated does no harm."""
+        """Carry out everything that is due. Extra or repeated calls do no harm."""
         return [] if self._job.is_over else self._advance(now)
 
     def next_deadline(self, now: float) -> float | None:
@@ -195,9 +194,9 @@ class Coordinator:
         return self._state.requests.draining
 
     def is_first(self, failure: SubtaskFailed) -> bool:
-        """Return whether a failure leads to a restart or to the end of the run. Call it before the failure is handled.
+        """Return whether a failure restarts the subtask or ends the run. Call this before the failure is handled.
 
-        A failure has no consequence if its attempt is over (R22), or if the run already ends for another reason.
+        A failure does neither if its attempt is over (R22), or if the run already ends for another reason.
         """
         return not self._job.is_ending and self._refuse(failure) is None
 
@@ -248,7 +247,6 @@ class Coordinator:
     # -- handling of each message
 
     def _refuse(self, message: Message) -> str | None:
-        """Return the reason for which a message is dropped, or None if it is accepted."""
         return "over" if self._job.is_over else self._admission.refuse(message)
 
     def _dispatch(self, message: Message, now: float) -> None:
@@ -339,13 +337,13 @@ class Coordinator:
 
     @property
     def _takes_no_savepoint(self) -> bool:
-        """Return whether a savepoint is impossible, because in BATCH mode the only checkpoint is at the end."""
+        """Return whether the only checkpoint is at the end (BATCH mode)."""
         return self._state.options.is_batch and not self._state.subtasks.all_ended
 
     # -- the phases of a step, in their order
 
     def _advance(self, now: float) -> list[Effect]:
-        """Carry out what the current state allows, phase by phase, and return all effects in the order of decision."""
+        """Carry out what the current state allows, phase by phase. Return all effects in the order of decision."""
         for phase in self._phases:
             phase(now)
         effects = list(self._state.out)
@@ -353,18 +351,15 @@ class Coordinator:
         return effects
 
     def _expire(self, now: float) -> None:
-        """Act on deadlines that have passed.
-
-        First, because a checkpoint, a stop or an attempt that is too late must not count as in progress below.
-        """
+        """Act on deadlines that have passed, so that nothing late counts as in progress in later phases."""
         self._decider.expire(now)
         self._failover.expire(now)
 
     def _release(self, now: float) -> None:
         """Note that the job runs, and release completed checkpoints.
 
-        After the deadlines, because a job whose end is decided does not become RUNNING. Before the changes, because
-        controllers are polled only while the job is RUNNING.
+        This phase follows the deadlines, because a job whose end is decided does not become RUNNING. It precedes the
+        changes, because controllers are polled only while the job is RUNNING.
         """
         self._job.note_running(now)
         self._release_coordinator.advance(now)
@@ -381,10 +376,11 @@ class Coordinator:
         self._failover.restart_paused(now)
 
     def _finish(self, now: float) -> None:
-        """Close subtasks whose final checkpoint is released, and end the job if nothing is left to do.
+        """Close subtasks whose final checkpoint is released. End the job if nothing is left to do.
 
-        After the releases, which allow it. After the changes, because new subtasks postpone the end, and because
-        nothing may be journaled or answered after it. During a stop, closing is left to the next run.
+        This phase follows the releases, because they allow a subtask to close. It follows the changes, because new
+        subtasks postpone the end, and because nothing may be journaled after the end. During a stop no subtask is
+        closed; the next run does that.
         """
         if self._state.requests.stop is None or self._job.work_is_done:
             self._lifecycle.finish_released()
@@ -393,11 +389,11 @@ class Coordinator:
     def _proceed(self, now: float) -> None:
         """Deploy subtasks, assign splits, pause subtasks, trigger the next checkpoint, and drain.
 
-        After the changes, because subtasks are deployed with the newest plan, and splits go to the newest readers.
-        After the end is decided, because nothing new may begin then.
+        This phase follows the changes, because they add plans and readers. It follows the decision about the end,
+        because nothing new may begin after that.
 
         A pause and a checkpoint exclude each other. The pause comes first, because checkpoints that take longer than
-        their interval would starve it. If a subtask already waits for a checkpoint, that checkpoint comes first.
+        their interval would starve it. A checkpoint comes first if a subtask already waits for it.
         """
         if self._job.is_ending:
             return
@@ -410,5 +406,7 @@ class Coordinator:
         self._lifecycle.pause_if_quiet()
 
     def _observe(self, now: float) -> None:
-        """Note which subtasks run, for the deadlines of the next step. Last, because it depends on every decision."""
+        """Note which subtasks run, for the deadlines of the next step. This phase needs all decisions, so it
+        is last.
+        """
         self._failover.note_running()

@@ -27,10 +27,7 @@ from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId, TaskId
 
 @dataclass(frozen=True)
 class CoordinatorState:
-    """The state of one coordinator: one object for each topic, shared by the rules that span several topics.
-
-    Effects are appended to ``out``, in order.
-    """
+    """The state of one coordinator: one object for each topic. Effects are appended to ``out`` in order."""
 
     options: CheckpointOptions
     epoch: int

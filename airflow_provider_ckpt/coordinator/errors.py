@@ -6,25 +6,17 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
 
 
 class IllegalGraphChangeError(InvalidInputError):
-    """A job that can no longer resume under its id with its current operators. The author of the job must change it
-    back, or allow what is lost.
-    """
+    """A job that can no longer resume under its id, until its author changes it back or allows the loss of state."""
 
 
 class ReconfigurationRefusedError(InvalidInputError):
-    """Error for a change that is impossible, or impossible now. The job continues unchanged.
-
-    Data: why.
-    """
+    """Error for a change that is impossible, or impossible now. The job continues unchanged. ``data``: why."""
 
     template = "this cannot be changed while the job runs: {why}"
 
 
 class CutViolatedError(TerminalError):
-    """Error for an acknowledged checkpoint that is no consistent cut.
-
-    It is not completed, and nothing of it is released.
-    """
+    """Error for an acknowledged checkpoint that is no consistent cut. It is neither completed nor released."""
 
     template = (
         "checkpoint {checkpoint} is no consistent cut: {consumer} read up to position {read} of edge {edge}, "

@@ -1,7 +1,5 @@
 """The consequence of a failed subtask: its next attempt, or the end of the run (Flink: ExecutionFailureHandler).
 
-:class:`RestartStrategy` decides whether and when a subtask restarts (Flink: RestartBackoffTimeStrategy).
-
 The module also restarts paused subtasks whose read logs have grown. :mod:`~.state.replacement_state` explains why.
 """
 
@@ -24,33 +22,27 @@ from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 MAX_DELAY = 60.0
 MULTIPLIER = 1.5
 RESET_AFTER = 3600.0
-"""The longest pause in seconds, the factor from one pause to the next, and the seconds without a failure that reset the
-count.
-
-These are the defaults of Flink's exponential-delay strategy (FLIP-364).
-"""
+"""Longest pause in seconds, factor between pauses, and seconds without a failure that reset the count (FLIP-364)."""
 
 _FREEING_SLOTS = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)
-"""Statuses of subtasks that end by themselves and then make room for others.
+"""Statuses of subtasks that end by themselves and then free a slot.
 
-A subtask with a sink at its end of data is not among them. It waits for the final checkpoint, which waits for all
-subtasks.
+A subtask with a sink at its end of data is not among them, because its final checkpoint needs all subtasks.
 """
 
 
 class Failover:
     """The reaction to failed subtasks and lost workers.
 
-    Every edge is durable, so the region that restarts is one subtask. The pending checkpoint is aborted and not
-    counted, the other subtasks continue, and no checkpoint is taken until the failed subtask runs again (R15).
+    Only the failed subtask restarts, because every edge is durable. The pending checkpoint is aborted and not counted.
+    The other subtasks continue, and no checkpoint is taken until the failed subtask runs again (R15).
 
-    The run ends if a retry cannot help, at all or in this driver. It also ends on one failure too many in a row, and on
-    any failure while a stop waits for its savepoint. The next run resumes from the released output in each case.
+    The run ends if a retry cannot help, after one failure too many in a row, and on any failure while a stop waits for
+    its savepoint. The next run resumes from the released output.
 
-    A lost worker does not count as a failure. As at the start, the run ends if no other worker comes within the
-    checkpoint timeout. In BATCH mode this timeout starts when no subtask runs any longer, because a running subtask may
-    end and make room for another worker. It starts again with each such gap, because a job of many stages has many of
-    them.
+    A lost worker does not count as a failure. The run ends if no other worker comes within the checkpoint timeout. In
+    BATCH mode this timeout starts each time that no subtask runs any longer, because a subtask that ends may make room
+    for another worker.
     """
 
     def __init__(
@@ -66,9 +58,8 @@ class Failover:
         self._has_running = False
 
     def failed(self, message: SubtaskFailed, now: float) -> None:
-        """Restart the failed subtask or end the run.
-
-        The message is from the current attempt, or from a next attempt that failed to begin.
+        """Restart the failed subtask or end the run. The failed attempt is the current one, or one that failed to
+        begin.
         """
         state, subtask = self._state, message.subtask
         if not state.subtasks.admits(subtask, message.attempt):
@@ -135,7 +126,7 @@ class Failover:
         self._without_worker.discard(subtask)
 
     def note_running(self) -> None:
-        """Note whether a subtask runs that may make room. Call it when all effects of the current step are decided."""
+        """Note whether a subtask runs that may free a slot. Call it when all effects of the step are decided."""
         subtasks = self._state.subtasks
         self._has_running = self._may_lack_slots and subtasks.count(*_FREEING_SLOTS) > 0
 
@@ -143,10 +134,7 @@ class Failover:
         return None if self._job.is_ending else min(self._deadlines.values(), default=None)
 
     def expire(self, now: float) -> None:
-        """End the run if a next attempt has not begun in time.
-
-        The rest of the previous attempt may hang, which delays its successor, or the storage may hang.
-        """
+        """End the run if a next attempt has not begun in time, because a hanging attempt or storage delays it."""
         timeout = self._state.options.timeout
         if self._has_running:  # the timeout starts when none runs
             self._deadlines.update(dict.fromkeys(self._without_worker, now + timeout))
@@ -175,10 +163,10 @@ class Restart:
 
 
 class RestartStrategy:
-    """Flink's exponential-delay strategy, for each subtask separately.
+    """Flink's exponential-delay strategy (RestartBackoffTimeStrategy), for each subtask separately.
 
-    The pause grows from failure to failure up to a minute. A subtask without a failure for an hour starts from the
-    first pause again. There is no jitter, because all subtasks are in one driver and none waits for another.
+    The pause grows from failure to failure up to a minute. It starts from the first value again after an hour without a
+    failure. There is no jitter, because all subtasks are in one driver.
 
     Args:
         attempts: number of restarts in a row; 0 for none.

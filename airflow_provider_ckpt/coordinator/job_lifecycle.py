@@ -32,13 +32,12 @@ class _Ending:
 class JobLifecycle:
     """The life of the job. It is CREATED until every subtask that must acknowledge runs, then RUNNING.
 
-    The status remains RUNNING until the end is decided and everything completed is released (R16). Afterwards the job
-    is over.
+    The status remains RUNNING until the end is decided and everything completed is released (R16).
 
     STOPPED means that the savepoint of a stop is completed and released, apart from the output that gates hold. At the
-    end of data, the last checkpoint takes the place of the savepoint. A failed stop leaves the job running, as in
-    Flink, or ends it as RESTARTING if the job must leave anyway. After the savepoint of an upgrade no status is
-    written, because the job resumes at once.
+    end of data, the last checkpoint takes the place of the savepoint. After a failed stop the job continues, or ends as
+    RESTARTING if it must leave anyway. After the savepoint of an upgrade no status is written, because the job resumes
+    at once.
     """
 
     def __init__(self, state: CoordinatorState) -> None:
@@ -76,10 +75,7 @@ class JobLifecycle:
     # -- the end
 
     def end(self, status: RunEnd, cause: str | None, at_once: bool = False) -> None:
-        """Decide how the job ends.
-
-        The first decision holds, unless a later one has ``at_once`` and the first has not.
-        """
+        """Decide how the job ends. The first decision holds, unless only the later one has ``at_once``."""
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:
@@ -87,10 +83,7 @@ class JobLifecycle:
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
-        """Fail the stop because its savepoint cannot be completed or released.
-
-        The job continues, unless it must leave anyway.
-        """
+        """Fail the stop because its savepoint failed. The job continues unless it must leave."""
         requests = self._state.requests
         if requests.stop is not None and requests.stop.leaves:
             self.end(JobStatus.RESTARTING, cause)
@@ -140,10 +133,7 @@ class JobLifecycle:
             self._ending = _Ending(JobStatus.RESTARTING, None, upgrade=stop.upgrade)
 
     def _end_finished(self) -> None:
-        """End the job as FINISHED, or as FAILED if splits were not read.
-
-        Unread splits would be lost silently, because no later run of a FINISHED job reads them.
-        """
+        """End the job as FINISHED, or as FAILED if splits were not read, because no later run would read them."""
         unread = ", ".join(
             f"{counted(count, 'split')} of {uid}" for uid, count in self._state.splits.all_unread.items()
         )
@@ -163,7 +153,7 @@ class JobLifecycle:
         return f"{self._stop_prefix()}{cause.rstrip('.')}; last completed checkpoint: {self._last_completed}"
 
     def _stop_prefix(self) -> str:
-        """Return the consequence of a failure for the stop in progress, as the beginning of the cause."""
+        """Return how the failure affects the stop in progress, as the beginning of the cause."""
         stop = self._state.requests.stop
         if stop is None:
             return ""
@@ -200,6 +190,6 @@ class JobLifecycle:
         return f"; output that the gates of {', '.join(sinks)} hold stays staged for a later run" if sinks else ""
 
     def _answer(self, kind: str | None, outcome: RequestOutcome, now: float) -> None:
-        """Answer the open requests of one kind, or of every kind if it is None."""
+        """Answer the open requests of one kind; None: of every kind."""
         for request, its_kind in self._state.requests.close(kind):
             self._state.out.append(Append(RequestAnswered(request, its_kind, outcome, now)))

@@ -4,15 +4,15 @@ Only the affected queries pause, and no longer than necessary. The steps (R21):
 
 1. *prepare*: each affected subtask builds its new query and tries it on a copy of its state, while the old query runs.
    If anything is wrong, the request fails now and nothing has changed.
-2. *sync*: while no checkpoint is pending, all of them are commanded to pause after a micro-batch.
-3. *update*: when the last one is paused, the change is written into the journal. This is its commit point. Before it
-   all subtasks can resume unchanged, and they do if one of them fails. After it the change is final.
-4. *resume*: each subtask resumes by itself. If its state is repartitioned, it does so in its next attempt, which makes
-   the new state from a copy.
+2. *sync*: while no checkpoint is pending, all affected subtasks are commanded to pause after a micro-batch.
+3. *update*: when the last one is paused, the change is written into the journal. This is its commit point. If a subtask
+   fails before it, all resume unchanged. After it the change is final.
+4. *resume*: each subtask resumes by itself. A subtask whose state is repartitioned does so in its next attempt, from a
+   copy of the state.
 
 The same journal entry decides the rescaling of sources with splits, which may be the whole change. The
-:class:`~.rescaler.Rescaler` carries that out. Until the decision no such source ends, so that a rescaling that is
-possible at the request is still possible at the decision.
+:class:`~.rescaler.Rescaler` carries that out. Until the decision no such source ends, so that the rescaling remains
+possible.
 
 Partial pause-and-resume and the four steps are from Trisk (SoCC 2021).
 """
@@ -55,7 +55,7 @@ class Reconfigurer:
         self._rescaler.start(now)
 
     def requested(self, message: ReconfigureRequest, now: float) -> RequestOutcome:
-        """Accept or refuse a request, and return the first answer."""
+        """Accept or refuse a request. Return its first answer."""
         state, request = self._state, message.name or None
         try:
             settings = by_vertex(state.graph.now, message.changes)
@@ -111,7 +111,7 @@ class Reconfigurer:
     # -- refusals
 
     def _refuse(self, change: Settings, scales: Mapping[str, int]) -> None:
-        """Refuse a change that is impossible, or impossible now. The job continues unchanged.
+        """Refuse a change that is impossible, or impossible now.
 
         Raises ReconfigurationRefusedError.
         """
@@ -144,9 +144,8 @@ class Reconfigurer:
         return tuple(affected)
 
     def _refuse_ended_sources(self, change: Settings) -> None:
-        """Refuse another function for a source that has ended, because the query no longer reads it.
-
-        Its declared function can be restored, because that needs no file.
+        """Refuse a new function for a source that has ended, because the query no longer reads it. The declared one is
+        accepted.
         """
         for vertex, settings in change.items():
             given = {uid for uid, reference in settings.logic.items() if reference}
@@ -171,7 +170,6 @@ class Reconfigurer:
         return f"{self._missed_step(current)} within {state.options.timeout:g} s" if now >= current.deadline else None
 
     def _missed_step(self, current: ReconfigurationInProgress) -> str:
-        """Return the step that had not happened by the deadline."""
         late = [str(subtask) for subtask in current.affected if subtask not in current.prepared]
         if late:
             return f"{', '.join(late)} had not prepared its new query"
@@ -224,7 +222,7 @@ class Reconfigurer:
         return self._job.is_ending or requests.stop is not None or requests.draining
 
     def _runs(self, subtask: SubtaskId) -> bool:
-        """Return whether the subtask runs again or has ended. It is PAUSED as soon as the pause is requested."""
+        """Return whether the subtask runs again (is not PAUSED) or has ended."""
         subtasks = self._state.subtasks
         return subtasks.has_ended(subtask) or subtasks.status(subtask) is SubtaskStatus.RUNNING
 

@@ -1,6 +1,4 @@
-"""The execution of releases: requests to every sink, journal entries about the results, and the consequences for the
-job.
-"""
+"""The execution of releases: requests to every sink, journal entries about results, and their consequences."""
 
 from __future__ import annotations
 
@@ -18,8 +16,8 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 class ReleaseCoordinator:
     """The retries of failed releases.
 
-    A release that cannot succeed ends the run, once the other sinks have released what is completed. A release that
-    fails for longer than ``sink_timeout`` ends the run, too, if no other sink was released in that time.
+    A release that cannot succeed ends the run, after the other sinks have released what is completed. The run also ends
+    if a release fails for longer than ``sink_timeout`` and no other sink was released in that time.
     """
 
     def __init__(self, state: CoordinatorState, job: JobLifecycle) -> None:
@@ -32,7 +30,7 @@ class ReleaseCoordinator:
         self._journal_released(now)
 
     def done(self, message: ReleaseDone, now: float) -> bool:
-        """Record a successful release. Return False if the answer is a repetition, like the other methods."""
+        """Record a successful release. Return False if the answer is a repetition, as the other methods do."""
         if not self._releases.done(message.sink, message.checkpoint, message.counts):
             return False
         if not self._journal_released(now, answer=message):
@@ -68,10 +66,7 @@ class ReleaseCoordinator:
         return True
 
     def _journal_released(self, now: float, answer: ReleaseDone | None = None) -> bool:
-        """Journal the newest checkpoint that all sinks have, if it is new.
-
-        Return whether ``answer`` needs no entry of its own any longer.
-        """
+        """Journal the newest checkpoint that all sinks have, if it is new. Return whether that covers ``answer``."""
         reached = self._releases.advance()
         if reached is None:
             return False
@@ -91,7 +86,7 @@ def waiting_message(sink: str, seconds: float, cause: str) -> str:
 
     Args:
         seconds: how long the target has accepted nothing.
-        cause: the error as text. The repeated names of sink and job are cut off.
+        cause: the error as text. Repeated names of sink and job are cut off.
     """
     text = re.sub(rf"\Asink {re.escape(repr(sink))} of job '[^']*' ", "", cause)
     return f"sink {sink}: has waited {seconds:.0f} s, {text.rstrip('.')}"

@@ -1,16 +1,16 @@
 """The step of a reconfiguration in which another number of subtasks reads a source with splits.
 
-The :class:`~.reconfigurer.Reconfigurer` refuses, decides and answers. This step is a mechanism of its own, because it
-moves splits between running subtasks. Only the consumers of the source pause, and they do not pause together.
+The :class:`~.reconfigurer.Reconfigurer` refuses, decides and answers. This step moves splits between running subtasks.
+Only the consumers of the source pause, one after the other.
 
-Assigned splits stay where they are. The remaining splits go to the new set of readers. With fewer readers, the surplus
-ones end after the splits that they have. With more readers, the steps are (R21):
+Assigned splits stay with their readers. The remaining splits go to the new set of readers. With fewer readers, each
+surplus reader ends after its assigned splits. With more readers, the steps are (R21):
 
 1. The entry of the reconfiguration has the new graph. This is the commit point: later runs use the new graph even if
    this run fails.
-2. The consumers of the source pause, one after the other, and resume with the new subtasks among their inputs. They
-   miss nothing, because no new subtask has begun. The source does not end meanwhile. A consumer that had read it to its
-   end could not accept new inputs, and would miss the barriers of the new subtasks.
+2. Each consumer of the source pauses and resumes with the new subtasks among its inputs. It misses nothing, because no
+   new subtask has begun. The source does not end meanwhile, because a consumer that had read it to its end could not
+   accept new inputs, and would miss their barriers.
 3. While no checkpoint is pending, the new subtasks join the running graph and begin. No checkpoint is taken until all
    of them run (R15).
 """
@@ -29,11 +29,7 @@ from airflow_provider_ckpt.model.words import counted
 
 
 class Rescaler:
-    """The rules of a rescaling.
-
-    Where workers run the subtasks, no process is started for a new subtask. It runs together with a subtask that reads
-    the source, and the worker of that subtask learns from the journal when to begin it.
-    """
+    """The rules of a rescaling. A new subtask runs in the process of another one if workers run the subtasks."""
 
     def __init__(self, state: CoordinatorState, job: JobLifecycle, failover: Failover) -> None:
         self._state, self._job, self._failover = state, job, failover
@@ -42,8 +38,9 @@ class Rescaler:
         """Adopt the new subtasks of a rescaling that began under an earlier JobMaster.
 
         The earlier JobMaster may have died before all consumers of a source knew its new subtasks. Such a consumer
-        restarts when it learns of this JobMaster, and then knows them. The source does not end until all consumers have
-        reported that they run, because a consumer with the old graph could believe that it has read all of the source.
+        restarts when it learns of this JobMaster, and then has the new graph. Until all consumers have reported that
+        they run, the source does not end. A consumer with the old graph could believe that it has read all of the
+        source.
         """
         for uid in self._state.rescaling.unsettled():
             self._state.splits.hold(uid)
@@ -81,10 +78,7 @@ class Rescaler:
     # -- steps
 
     def _begin_if_quiet(self, change: RescaleInProgress, now: float) -> None:
-        """Begin the new subtasks, unless a checkpoint is pending that was planned without them.
-
-        A stop takes precedence.
-        """
+        """Begin the new subtasks, unless a checkpoint was planned without them or a stop is in progress."""
         state = self._state
         busy = state.cycle.pending is not None or bool(state.pauses.current)
         if busy or state.requests.stop is not None or self._job.is_ending or not state.rescaling.is_known():
@@ -98,9 +92,7 @@ class Rescaler:
         change.has_begun = True
 
     def _begin(self, change: RescaleInProgress) -> None:
-        """Add the new subtasks to the running graph, and assign the remaining splits to the wanted number of
-        readers.
-        """
+        """Add the new subtasks to the running graph. Assign the remaining splits to the wanted number of readers."""
         state, decided = self._state, change.decided
         readers = {uid: state.rescaling.readers(uid) for uid in decided.rescaled}
         state.graph.now = decided.graph

@@ -42,11 +42,7 @@ class SubtaskLifecycle:
     # -- reports
 
     def opened(self, message: SubtaskOpened, now: float) -> None:
-        """Deploy the next attempt of a subtask like a first one, with the current plan.
-
-        The attempt knows what its log contains, but no command that the previous attempt got. Those commands are sent
-        again when it runs.
-        """
+        """Deploy the subtask's next attempt with the current plan. Earlier commands are sent again when it runs."""
         state, subtask = self._state, message.subtask
         state.subtasks.begin(subtask, message.attempt)
         state.subtasks.set_status(subtask, SubtaskStatus.CREATED)

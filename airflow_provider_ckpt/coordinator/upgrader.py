@@ -1,7 +1,6 @@
 """The execution of an upgrade: the running job resumes as another version, in the same driver.
 
-An upgrade can add and remove operators, which a change of one query cannot, and the whole job pauses for it. The steps
-(R21):
+An upgrade can add and remove operators. The whole job pauses for it. The steps (R21):
 
 1. *try*: the version is loaded, planned and compared with the job in the journal, and its queries are started on
    copies, while the job runs. If anything is wrong, the request fails now and nothing has changed.
@@ -76,7 +75,7 @@ class Upgrader:
     # -- helpers
 
     def _refusal(self) -> str | None:
-        """Return why the upgrade is refused now, or None. The job continues unchanged after a refusal."""
+        """Return why the upgrade is refused now, or None."""
         state, requests = self._state, self._state.requests
         if state.options.is_batch:
             return "a job in batch mode takes no savepoint before its end"

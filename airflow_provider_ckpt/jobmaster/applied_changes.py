@@ -1,5 +1,4 @@
-"""Tests of whether a requested change is already in the journal. Later runs follow the journal, even if the JobMaster
-that took the request has died."""
+"""Tests of whether a requested change is already in the journal, which later runs follow."""
 
 from __future__ import annotations
 
@@ -25,11 +24,10 @@ def is_changed(state: JobState, changes: Changes) -> bool:
 
 
 def is_decided(state: JobState, request: JobRequest) -> bool:
-    """Return whether later runs keep the requested change, whatever became of the driver.
+    """Return whether later runs keep the requested change, even if the driver has died.
 
-    A change that names a file is decided only if ``reconfigured_for`` names its request, because a file that is
-    assigned again has the same name but may have other content. An upgrade never is, because the journal does not
-    record which version runs.
+    A change that names a file is decided only if ``reconfigured_for`` names its request, because the file may have new
+    content under the same name. An upgrade is never decided, because the journal does not record which version runs.
     """
     if request.name == state.reconfigured_for:
         return True
@@ -48,11 +46,7 @@ def is_rescaled(state: JobState, uid: str, parallelism: int) -> bool:
 
 
 def unapplied_changes(state: JobState, changes: Changes) -> Changes:
-    """Return ``changes`` without numbers of subtasks that are already in effect.
-
-    Once all splits of a source are assigned, the same number cannot be decided a second time. A repeated request would
-    then be refused, although its change is in effect.
-    """
+    """Return ``changes`` without numbers of subtasks that are in effect, because the coordinator would refuse them."""
     remaining = {}
     for uid, change in changes.items():
         if change.parallelism is not None and is_rescaled(state, uid, change.parallelism):
@@ -63,11 +57,10 @@ def unapplied_changes(state: JobState, changes: Changes) -> Changes:
 
 
 def was_decided(state: JobState, request: JobRequest) -> bool:
-    """Return whether the previous JobMaster took ``request`` and also applied it, so that nothing is left to decide."""
+    """Return whether the previous JobMaster took ``request`` and also applied it."""
     was_taken = request.name in state.retaken or request.name == state.reconfigured_for
     return was_taken and is_decided(state, request)
 
 
 def _without_digests(settings: Settings) -> dict[str, VertexSettings]:
-    """Drop the digests of code, because a request names a file and not its content."""
     return {uid: replace(setting, digests={}) for uid, setting in settings.items()}

@@ -42,8 +42,7 @@ def job_master(
     """Return the JobMaster of a job that this process has taken over, and whose plan is in the journal.
 
     Args:
-        inbox: Queue into which the tasks of the gateway report.
-        logs: Open log of each subtask. Subtasks that a rescale adds are put in later.
+        logs: Open log of each subtask. A rescale adds the logs of new subtasks later.
         attempts: First attempt of each subtask that is not finished.
     """
     definition, policies = journal.state.definition, policies or ReleasePolicies()

@@ -17,8 +17,9 @@ class AbandonedError(TransientError):
 
 
 class SubtaskLogLostError(TerminalError):
-    """Log entries that a checkpoint covers, that a consumer has read, or that end a log, are gone. A resumed job would
-    lose rows, or release some once more.
+    """Log entries are gone that a checkpoint covers, that a consumer has read, or that end a log.
+
+    A resumed job would lose rows, or release some twice.
     """
 
     template = (
@@ -28,7 +29,7 @@ class SubtaskLogLostError(TerminalError):
 
 
 class ReleaseHeldError(TransientError):
-    """A release is held back by closed gates. A closed gate holds back all sinks of its transaction.
+    """A closed gate holds a release back, and with it all sinks of its transaction.
 
     ``data``: job, sinks, gates (sinks with a closed gate), checkpoint.
     """

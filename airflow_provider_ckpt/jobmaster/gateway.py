@@ -13,39 +13,35 @@ from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 
 
 class TaskGateway(Protocol):
-    """The tasks of one epoch, as the JobMaster sees them. The JobMaster calls it only from the thread of its loop.
+    """The tasks of one epoch. The JobMaster calls the gateway only from the thread of its loop.
 
-    No method returns an answer: a task answers with a report (``coordinator.protocol.reports``) in the JobMaster's
-    inbox. A method raises only fences, which end the JobMaster itself. The failure of a task is always a report.
+    No method returns an answer. A task answers with a report (``coordinator.protocol.reports``) in the JobMaster's
+    inbox, and a failed task reports that, too. A method raises only fences, which end the JobMaster.
     """
 
     def start(self) -> None:
         """Prepare to deploy tasks. The JobMaster calls this once, before any other method."""
 
     def send(self, *commands: Command) -> None:
-        """Pass commands to tasks, in order. Consecutive barriers may be set concurrently. A command for a task that is
-        over, or for another attempt, is dropped silently."""
+        """Pass commands to tasks, in order, except to attempts that are over. Consecutive barriers may be set
+        concurrently.
+        """
 
     def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
-        """Direct commands to ``attempt`` from here on, and stop the previous attempt if it still runs.
-
-        ``attempt`` was made for a RestartSubtask and has opened the subtask's log (SubtaskOpened).
+        """Direct commands to ``attempt``, which has opened the subtask's log (SubtaskOpened). Stop the previous
+        attempt.
         """
 
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
-        """Let these subtasks read new entries in the logs of their producers (DataAvailable). A subtask that is over
-        does nothing."""
+        """Let these subtasks read new entries of their producers (DataAvailable), unless they are over."""
 
     def poll_changes(self) -> None:
-        """Let the tasks check for changes of which no message informs them. The JobMaster calls this about once a
-        second."""
+        """Let the tasks check for changes that no message reports. The JobMaster calls this about once a second."""
 
     def stop(self, *, after_batch: bool) -> None:
-        """End every task, and return when nothing of this epoch runs any longer. The JobMaster calls this once, as the
-        last method.
+        """End every task, and return when nothing of this epoch runs any longer. This is the last call.
 
-        Args:
-            after_batch: True lets a running micro-batch end first, so that it need not run again.
+        A running micro-batch ends first with ``after_batch``, so that it need not run again.
         """
 
 

@@ -1,7 +1,4 @@
-"""The identity of the job that a JobMaster runs, and its upgrades.
-
-The identity is root, id and epoch. An upgrade has started this JobMaster, or is requested by a user.
-"""
+"""The identity of the job that a JobMaster runs (root, id and epoch), and its upgrades."""
 
 from __future__ import annotations
 
@@ -37,8 +34,8 @@ class JobIdentity:
 class Upgraded:
     """The upgrade by which a JobMaster follows another one in the same driver.
 
-    The request is answered as soon as the job is RUNNING again: as the new version, or as the old one if the new one
-    could not start.
+    The request is answered when the job is RUNNING again: as the new version, or as the old one if the new one could
+    not start.
 
     Args:
         since_epoch: First epoch of the driver. The JobMaster takes requests from this epoch on.
@@ -57,7 +54,7 @@ class Upgrades(Protocol):
     """A loader that tries other versions of the job while the current one runs."""
 
     def submit(self, request: UpgradeRequest, post: Callable[[UpgradeTried], None]) -> None:
-        """Start a trial in a thread of its own, and return at once. Pass the answer to ``post`` when it is known."""
+        """Start a trial in its own thread, and return at once. ``post`` gets the answer."""
 
     def close(self) -> None:
         """Stop all trials. A running trial may end shortly after this returns."""

@@ -91,7 +91,6 @@ class JobMaster:
     """The JobMaster of one epoch. Call :meth:`run` once.
 
     Args:
-        inbox: Queue into which tasks, releaser and retention put their messages.
         turns: Context that is entered for each turn of the loop. It limits how many JobMasters work at once.
         upgrades: Loader of other versions of the job; None if this kind of run has no upgrades.
     """
@@ -141,7 +140,7 @@ class JobMaster:
         self._abandoned.set()
 
     def run(self) -> Outcome:
-        """Run until the job has ended. The failure of a task is in the Outcome.
+        """Run until the job has ended. The Outcome holds the failure of a task.
 
         Raises FencedError, OvertakenError, AbandonedError, and the errors of the journal and the storage.
         """
@@ -211,10 +210,9 @@ class JobMaster:
         self._handle(message)
 
     def _refuse_fenced(self, report: SubtaskFenced) -> None:
-        """Ignore an attempt that its successor in this epoch has fenced. Any other fence means that a later driver has
-        the job.
+        """Ignore an attempt that its successor in this epoch has fenced.
 
-        Raises FencedError or OvertakenError.
+        Raises FencedError or OvertakenError for any other fence, because it comes from a later driver of the job.
         """
         self._journal.check_fenced()  # its error names the later driver
         if report.by is None or report.by.epoch != self._job.epoch:
@@ -247,10 +245,9 @@ class JobMaster:
                 self._status.report(LineKind.WARNING, message, self._journal.state)
 
     def _note_counting(self, now: float) -> None:
-        """Count the seconds of a run from its first published batch, because Spark may take long to get there.
+        """Count the seconds of a run from its first published batch, or from when all workers' subtasks first ran.
 
-        The seconds of workers count from when all of them ran first, whichever JobMaster that was. They never count
-        from later than now, because another host's clock has set that time.
+        Another host's clock may have set that time, so it is limited to now.
         """
         if self._running_since is None or self._counting_since is not None:
             return
@@ -275,12 +272,11 @@ class JobMaster:
             self._handle(StopRequest(leaves=True) if ending == "stop" else DrainRequest())
 
     def _seconds_run(self, now: float) -> float:
-        """Return the seconds for which this driver has been running the job, in all versions."""
         earlier = 0.0 if self._job.upgraded is None else self._job.upgraded.ran
         return earlier + (0.0 if self._counting_since is None else now - self._counting_since)
 
     def _note_failed(self, report: SubtaskFailed) -> None:
-        """Report the first failure in full, and later failures in one line, because they follow from the first one."""
+        """Report the first failure in full, and later ones in one line, because the first one caused them."""
         if not self._coordinator.is_first(report):
             self._log_further_failure(report)
             return
@@ -290,7 +286,6 @@ class JobMaster:
         log.error("subtask %s failed\n%s", report.subtask, report.stack_trace or report.cause)
 
     def _log_late_failures(self) -> None:
-        """Log the failures that tasks reported after the run was over."""
         while not self._inbox.empty():
             message = self._inbox.get_nowait()
             if isinstance(message, SubtaskFailed):
@@ -313,11 +308,7 @@ class JobMaster:
                     _EFFECTS[type(effect)](self, effect)
 
     def _append(self, event: Event) -> None:
-        """Write ``event`` to the journal and report it.
-
-        The coordinator's steady times are converted to this host's current wall clock, because clients compare
-        checkpoint times with wall-clock times.
-        """
+        """Write ``event`` to the journal and report it, with wall-clock times of this host instead of steady ones."""
         match event:
             case CheckpointCompleted():
                 event = replace(

@@ -1,8 +1,8 @@
 """Changes to the next run of a job that is not running: functions, and settings that are taken back (R21).
 
-Such a change is needed if a function or setting ends the job before the driver can take a request. Nothing is tried
-here. The next run reads the file, and refuses what does not fit, as it does for any changed job. The change claims the
-journal, so that a driver that lives after all can write nothing more.
+Such a change helps if a function or setting ends the job before the driver can take a request. Nothing is tried here.
+The next run reads the file and refuses what does not fit. The change claims the journal, so a driver that still lives
+can write nothing more.
 """
 
 from __future__ import annotations
@@ -55,8 +55,7 @@ class NextRunLogic:
         """Journal the changes, and return the new state. The job's status stays, except that a lost driver leaves
         RESTARTING.
 
-        Raises RequestRefusedError, JobDeletedError, CorruptJournalError, FencedError, and the
-        storage's errors.
+        Raises RequestRefusedError, JobDeletedError, CorruptJournalError, FencedError, and the storage's errors.
         """
         journal = Journal(self._storage, self._job_id)
         self._admit(journal.refresh())
@@ -74,7 +73,7 @@ class NextRunLogic:
         return journal.state
 
     def _admit(self, state: JobState) -> None:
-        """Refuse a job that cannot have this change. The claim calls this again with the state that it follows."""
+        """Refuse a job that cannot have this change. The claim calls this again with the state that precedes it."""
         state.refuse_deleted()
         if state.damage:
             return  # the claim refuses it
@@ -126,11 +125,7 @@ class NextRunLogic:
         return {uid: setting for uid, setting in settings.items() if not setting.is_declared}
 
     def _refuse_untried(self, state: JobState, uid: str, change: VertexSettings) -> None:
-        """Refuse settings that need a trial on a running query.
-
-        The number of state partitions needs none: the next run repartitions the state when it starts, from the number
-        that it finds then.
-        """
+        """Refuse settings that need a trial on a running query. The number of state partitions needs none."""
         for name in (field.name for field in fields(VertexSettings) if field.name not in _UNTRIED):
             if getattr(change, name) is not None:
                 why = (

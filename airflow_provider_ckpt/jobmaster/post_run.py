@@ -1,7 +1,4 @@
-"""Clean-up steps of a run, including the removal of files that earlier drivers left.
-
-The journal already has the end of the run. A step that fails does not change that end.
-"""
+"""Clean-up after a run, whose end is in the journal already. It also removes files that earlier drivers left."""
 
 from __future__ import annotations
 
@@ -22,13 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def post_run(status: StatusReporter, state: JobState, name: str, step: Callable[[], object]) -> None:
-    """Run ``step``. If it fails, only log it and report a warning.
-
-    The job is done, so a failed clean-up must not fail the run. The next start under this id takes each step again.
-
-    Args:
-        name: Name of the step for log and warning.
-    """
+    """Run ``step``. If it fails, only log it and report a warning. The next start under this id repeats each step."""
     try:
         step()
     except OvertakenError as error:  # the later driver does the rest, and has reported it
@@ -54,8 +45,7 @@ def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:
 
 
 def _forget_deployments(storage: Storage, job_id: str, epoch: int) -> None:
-    """Delete the messages of deployments that are over. If a process of one still lives, its messages are no longer
-    read."""
+    """Delete the messages of deployments that are over. A process of one that still lives is no longer served."""
     for name in storage.list(deployments_path(job_id)):
         if name.isdecimal() and int(name) < epoch:
             storage.delete_tree(deployment_path(job_id, int(name)))

@@ -34,7 +34,7 @@ def record_plan(
         schemas: Output schema of each vertex, as Spark writes it.
         options: Options of the run, without secrets.
         rescaled: See :class:`PlanRecorded`.
-        settings: The journal's settings, completed with facts that were read for them; None to use them unchanged.
+        settings: The journal's settings with facts that were read for them; None to use them unchanged.
         code: See :class:`PlanRecorded`.
     """
     now = time.time()
@@ -49,10 +49,7 @@ def record_plan(
 
 
 def _current_settings(settings: Settings, graph: JobGraph) -> dict[str, VertexSettings]:
-    """Keep the settings of operators that the job still has.
-
-    An operator that was left out and comes back, in any query, is a new one: it has the function that the job declares.
-    """
+    """Keep the settings of operators that the job still has. An operator that comes back is a new one."""
     operators = {vertex.uid: set(vertex.operators) for vertex in graph.vertices}
     kept = {
         uid: replace(
@@ -69,10 +66,9 @@ def _named(values: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
 
 
 def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[SubtaskId, SubtaskId]:
-    """Keep the pairs of subtasks that run in one worker, because a retry starts the same tasks as before.
+    """Keep the pairs of subtasks that run in one worker, unless the job declares another parallelism for their source.
 
-    If the job declares another parallelism, the pairs of that source are dropped, because then each subtask has a task
-    of its own.
+    A retry starts the same tasks as before.
     """
     subtasks, previous, current = set(graph.subtasks), _declared(state.definition), _declared(definition)
     return {
@@ -83,5 +79,4 @@ def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[
 
 
 def _declared(definition: JobDefinition | None) -> dict[str, int | None]:
-    """Return the parallelism that the job declares for each source."""
     return {} if definition is None else {uid: source.parallelism for uid, source in definition.sources.items()}

@@ -35,8 +35,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 HOLD_SECONDS = 120.0
-"""Seconds that a change from before a takeover waits for the job to run, before it is refused. It never waits longer
-than half of ``checkpoint_timeout``."""
+"""Seconds that a change from before a takeover waits for the job to run; at most half of ``checkpoint_timeout``."""
 _HAS_WORKERS = (
     "workers run the job, each with a file of its own: stop it, and run the new version (docs/changes.md lists what "
     "may change)"
@@ -49,7 +48,6 @@ class RequestHandler:
     Args:
         upgrades: Loader of other versions; None if this kind of run has no upgrades.
         handle: Function that passes a message to the coordinator.
-        append: Function that writes an event to the journal.
     """
 
     def __init__(
@@ -83,8 +81,7 @@ class RequestHandler:
     def poll(self, now: float, *, is_running: bool) -> None:
         """Take the requests since the last poll. The caller must have just checked that the journal has no later epoch.
 
-        Args:
-            is_running: True if the job was RUNNING in this epoch.
+        ``is_running`` is True if the job was RUNNING in this epoch.
         """
         self._served.delete_files(self._journal.flush)
         self._reader.delete_others()
@@ -103,8 +100,7 @@ class RequestHandler:
                 self._handle(request)
 
     def _without_applied(self, request: JobRequest) -> JobRequest:
-        """Drop changes that are already in effect. While another change is in progress none is dropped, because that
-        one may still alter them."""
+        """Drop changes that are already in effect, unless another change is in progress, which may still alter them."""
         if not isinstance(request, ReconfigureRequest) or self._coordinator.is_changing:
             return request
         return replace(request, changes=unapplied_changes(self._journal.state, request.changes))
@@ -123,9 +119,9 @@ class RequestHandler:
     def _holds_changes(self, requests: Iterable[JobRequest], now: float, *, is_running: bool) -> bool:
         """Return whether changes must wait until the job runs.
 
-        The previous JobMaster may have taken a change and died. That change waits for the job to run, and all later
-        changes wait for it: if a later change came first, the older one would undo it. After HOLD_SECONDS a change
-        is no longer held, and the coordinator refuses it with the names of the subtasks that do not run.
+        A change that the previous JobMaster took before it died waits for the job to run. All later changes wait for
+        it, because the older one would otherwise undo them. After HOLD_SECONDS the coordinator gets the change, and
+        refuses it with the names of the subtasks that do not run.
         """
         if not any(request.is_change and request.epoch < self._job.epoch for request in requests):
             return False
@@ -153,11 +149,7 @@ class RequestHandler:
 
 
 class ServedRequests:
-    """The answered requests of one JobMaster.
-
-    A job may be changed each hour for as long as a driver runs, and the requests are listed each second. Requests to
-    stop or drain stay for the next driver, because the user may withdraw them.
-    """
+    """The answered requests of one JobMaster. Stop and drain requests stay, because a user may withdraw them."""
 
     def __init__(self, storage: Storage, job_id: str) -> None:
         self._storage, self._job_id = storage, job_id
@@ -168,12 +160,7 @@ class ServedRequests:
             self._names.append(event.request)
 
     def delete_files(self, flush: Callable[[], None]) -> None:
-        """Delete the files of answered requests.
-
-        Args:
-            flush: Function that makes the answers durable. Without an answer the next driver would take the request
-                again.
-        """
+        """Delete the files of answered requests. ``flush`` makes the answers durable first."""
         if not self._names:
             return
         flush()

@@ -24,21 +24,15 @@ from airflow_provider_ckpt.storage.storage import Storage
 READS = 100
 """Files that one poll reads or deletes at most. Other files wait for the next poll."""
 SECONDS = 1.0
-"""Seconds after which a poll leaves the remaining files to the next one, because an object store may be slow for each
-file."""
+"""Seconds after which a poll leaves the remaining files to the next one, because an object store may be slow."""
 FIRST_RETRY, LAST_RETRY = 10.0, 600.0
-"""Seconds between two reads of a file that is no request. The time doubles from the first value up to the last one."""
+"""Seconds between two reads of a file that is no request. The time doubles from the first value to the last."""
 MOST_WARNINGS = 20
-"""Files that are named in warnings at most, because thousands of them would fill the log."""
+"""Most files that are named in warnings, so that thousands of them do not fill the log."""
 
 
 class RequestReader:
-    """The request poll of one JobMaster.
-
-    Args:
-        since_epoch: First epoch whose requests it takes.
-        clock: Function that returns seconds and never goes back.
-    """
+    """The request poll of one JobMaster, for requests from ``since_epoch`` on."""
 
     def __init__(
         self,
@@ -60,8 +54,7 @@ class RequestReader:
         """Requests for epochs after this JobMaster's. ``_earlier`` has requests for past epochs."""
 
     def pending(self, answered: Collection[str]) -> list[JobRequest]:
-        """Return the unanswered requests to this JobMaster, in the order of :func:`in_order`. Files that are no
-        requests are left out.
+        """Return the unanswered requests to this JobMaster, in the order of :func:`in_order`, without unreadable files.
 
         Raises the storage errors that do not concern a single file.
         """
@@ -84,8 +77,8 @@ class RequestReader:
     def delete_others(self) -> None:
         """Delete the requests for other epochs.
 
-        Call it after the poll that found them, once the journal is known to have no later epoch than this JobMaster's.
-        Then a request for a later epoch is for no driver that ever existed.
+        Call this after the poll that found them, once the journal is known to have no later epoch than this
+        JobMaster's. A request for a later epoch is then for a driver that never existed.
         """
         began = self._clock()
         for name in sorted(self._earlier | self._later)[:READS]:
@@ -124,10 +117,7 @@ class RequestReader:
         return name not in self._retries or self._retries[name][0] <= now
 
     def _note_absent(self, name: str, now: float) -> None:
-        """Retry a listed file that is absent, and warn the second time.
-
-        The file may have been deleted since the listing. A folder, or a link to nothing, is listed again each time.
-        """
+        """Retry a listed file that is absent, and warn the second time. The name may be of a folder or a dead link."""
         if name in self._retries:
             self._warn(name, f"{name!r} in requests/ is not taken as a request: there is no file of that name")
         self._postpone(name, now)

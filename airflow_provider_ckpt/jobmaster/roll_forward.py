@@ -1,8 +1,7 @@
 """Release of completed checkpoints from outside a run, when no driver runs that would release them (R16).
 
-It needs no Spark. It claims the journal: a driver that ran the job before can write nothing more, and a later start of
-the job fences this release in turn. It reads the logs of the subtasks without opening them, because it publishes
-nothing.
+It needs no Spark. It claims the journal, so that an earlier driver can write nothing more. A later start of the job
+fences this release in turn. It reads the logs without opening them, because it publishes nothing.
 
 The module also checks that the given sinks are the sinks of the job.
 """
@@ -51,9 +50,7 @@ class _NothingLeftError(Exception):
 class RollForward:
     """One release from outside. Call :meth:`run` once.
 
-    Args:
-        root: Location of the root, for the job's sinks.
-        driver_is_gone: True if the user states that a driver, or workers, that this host cannot see are gone.
+    With ``driver_is_gone`` the user states that a driver, or workers, that this host cannot see are gone.
     """
 
     def __init__(
@@ -75,12 +72,12 @@ class RollForward:
         """Release all completed checkpoints that are not released, in each sink independently. Return [] if there are
         none.
 
-        The job's status stays, except that a lost driver leaves RESTARTING. The next run then resumes as it would have
-        done anyway.
+        The job's status stays, except that a lost driver leaves RESTARTING. The next run resumes as without this
+        release.
 
-        Raises JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError,
-        OutputLostError, OutputLostError, CorruptJournalError, SubtaskLogLostError or
-        FencedError. After the other sinks were released it raises ReleaseHeldError, or the error of a sink.
+        Raises JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError, OutputLostError,
+        CorruptJournalError, SubtaskLogLostError or FencedError. After the other sinks were released it raises
+        ReleaseHeldError, or the error of a sink.
         """
         journal = Journal(self._storage, self._job_id)
         try:
@@ -104,7 +101,7 @@ class RollForward:
         return released
 
     def _admit(self, state: JobState) -> None:
-        """Refuse a job that cannot be released. The claim calls this again with the state that it follows."""
+        """Refuse a job that cannot be released. The claim calls this again with the state that precedes it."""
         state.refuse_deleted()
         definition = state.definition
         if not state.unreleased or definition is None:
@@ -185,7 +182,6 @@ class RollForward:
         raise ReleaseHeldError(job=self._job_id, sinks=", ".join(held), gates=gates, checkpoint=number)
 
     def _release_sink(self, uid: str, releases: SinkReleases, state: JobState) -> dict[str, int]:
-        """Release one sink up to the newest completed checkpoint."""
         return releases.carry_out(uid, state.checkpoints[state.unreleased[-1]], state.released_by_sink())
 
     def _write_end_status(self, journal: Journal) -> None:
@@ -193,10 +189,7 @@ class RollForward:
 
 
 def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks: Mapping[str, BoundSink]) -> None:
-    """Refuse sinks that are not those with which the job ran.
-
-    Args:
-        definition: Definition with which the job ran.
+    """Refuse sinks that are not those with which the job ran, by its ``definition`` at that time.
 
     Raises InvalidInputError, DefinitionChangedError or OutputLostError.
     """

@@ -27,10 +27,7 @@ def encode(event: Event) -> str:
 
 
 def decode(data: Mapping[str, Any], written_by: str = "unknown") -> Event:
-    """Return the event of parsed JSON.
-
-    Args:
-        written_by: Release that wrote it, for the error.
+    """Return the event of parsed JSON. ``written_by`` is the release that wrote it, for the error.
 
     Raises UnknownEventError for a type, a field or a value of a later release, and DamagedFormError for data that no
     release has written.

@@ -1,8 +1,8 @@
 """Mark of a process that drives a job. A process without the mark is never killed (R8).
 
-A journal names the process that drives its job, and each party that may write to the root can forge that entry. So a
-driver also listens on a socket whose name is made of root, job and process. The kernel names the listening process. The
-mark ends with the process, and no process can set it for another process.
+A journal names the process that drives its job, but anybody who may write to the root can forge that entry. So a driver
+also listens on a socket whose name is made of root, job and process. The kernel names the listening process. The mark
+ends with the process, and no process can set it for another one.
 """
 
 from __future__ import annotations
@@ -21,22 +21,19 @@ _CREDENTIALS = struct.Struct("3i")
 """Process, user and group: the ``ucred`` of Linux."""
 _CONNECT_TIMEOUT = 1.0
 _BACKLOG = 128
-"""Length of the socket's queue. Connections are never accepted, so each check by a successor takes one place in it."""
+"""Length of the socket's queue. Each check by a successor takes one place, because connections are never accepted."""
 _MAX_MARKS = 64
-"""Marks that one process keeps. A driver has one job. In a notebook that ran many jobs the oldest marks are closed."""
+"""Most marks of one process. In a notebook that ran many jobs the oldest marks are closed."""
 
 _marks: dict[str, socket.socket] = {}
 _lock = threading.Lock()
 
 
 def mark(worker: Worker, root: str, job_id: str) -> None:
-    """Mark this process as a driver of the job, until the process ends.
+    """Mark this process as a driver of the job, until the process ends. Its claim names it as ``worker``.
 
     A process that must never be killed has no start time, and gets no mark. On a system without such sockets no process
-    gets a mark, and only the fence holds a driver there.
-
-    Args:
-        worker: This process, as its claim names it.
+    gets a mark, and only the fence stops a driver.
     """
     if sys.platform != "linux" or worker.pid != os.getpid() or worker.started is None:
         return

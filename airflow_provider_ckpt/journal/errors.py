@@ -48,7 +48,6 @@ class CorruptJournalError(TerminalError):
 
 
 class JournalUnwritableError(TransientError):
-    """The journal could not be written, and refuses all later writes: there is no mode without a journal. The next
-    attempt reads which entries were written."""
+    """The journal could not be written, and refuses all later writes. The next attempt finds what was written."""
 
     template = "the journal of job {job_id} cannot be written: {reason}; this attempt stops"

@@ -2,12 +2,12 @@
 
 1. An epoch claim is an entry that is created only if it is absent. After it the log is listed again (R3). Claims are
    never deleted.
-2. A driver is fenced when it finds an entry that it has neither written nor read: a later driver owns the job.
+2. A driver is fenced when it finds an entry that it has neither written nor read. Such an entry is from a later driver.
 3. An entry holds the events of one flush, all or none. A decision is flushed at once, with everything written before
    it. An event that decides nothing (``JournalEvent.decides``) waits for other events, and may be lost with its driver.
-4. If an entry cannot be written, the journal refuses all later writes. It never continues with less safety.
-5. A damaged entry stops ``claim``, even if it is the last entry. ``replay`` reports it, with the state before it. On
-   sound storage an entry is whole or absent, so a damaged entry was once whole. It may have held a decision that was
+4. If an entry cannot be written, the journal refuses all later writes.
+5. A damaged entry stops ``claim``, even if it is the last entry. ``replay`` reports it, with the state before it. A
+   damaged entry was once whole, because sound storage has no partial entries. It may have held a decision that was
    carried out ("completed n", then released), and a driver without it could release twice. A person must bring the
    entry back, or start another job from a checkpoint.
 
@@ -46,12 +46,9 @@ __all__ = ["Journal", "job_ids", "list_jobs"]
 class Journal:
     """The journal of one job, for its owner (after :meth:`claim`) or a reader.
 
-    It is not thread-safe and has no threads of its own: the owner calls :meth:`tick`. ``buffer_bytes`` and
-    ``flush_interval`` limit how many events without decisions can be lost (FLIP-383).
-
-    Args:
-        flush_interval: Seconds for which an event may wait in the buffer.
-        clock: Function that returns seconds and never goes back.
+    The journal is not thread-safe and has no threads: the owner calls :meth:`tick`. ``buffer_bytes`` and
+    ``flush_interval`` (in seconds) limit how many events without decisions can be lost (FLIP-383). ``clock`` never goes
+    back.
     """
 
     def __init__(
@@ -101,8 +98,7 @@ class Journal:
     # ---- reading
 
     def replay(self) -> JobState:
-        """Read the whole journal without writing. A damaged journal returns the state before the damage, and names the
-        damage in ``damage``.
+        """Read the whole journal without writing. Stop at damage: ``damage`` names it, and later entries do not count.
 
         Raises UnknownEventError or NewerFormatError if a newer release wrote it.
         """
@@ -129,8 +125,7 @@ class Journal:
         return self._state
 
     def reread(self) -> JobState:
-        """Like :meth:`refresh`, but replay if the journal was replaced. The root of an ended job may have been deleted
-        and created again. This costs one more request."""
+        """Refresh, or replay if the journal was replaced. This costs one request more than :meth:`refresh`."""
         position, writer = self._state.position, self._writer
         state = self.refresh()
         try:  # checked after the read, which continued the known journal only if that entry still exists
@@ -140,8 +135,7 @@ class Journal:
         return state if is_same else self.replay()
 
     def _fold(self, entries: Iterable[Entry]) -> None:
-        """Apply the events of ``entries`` to the state. An entry whose events do not fit the state is damage, and later
-        entries are not applied."""
+        """Apply the events of ``entries`` to the state. Stop at damage: an entry whose events do not fit the state."""
         for entry in entries:
             try:
                 for event in entry.value:
@@ -162,8 +156,7 @@ class Journal:
 
     @property
     def uncompacted(self) -> int:
-        """Number of entries after the snapshot at the head, or of all entries without one, among those read or written
-        so far."""
+        """Number of known entries after the snapshot at the head; all entries without a snapshot."""
         return self._log.next_number - self._log.head - 1
 
     # ---- owning
@@ -181,17 +174,14 @@ class Journal:
     ) -> int:
         """Take the job over: append the next epoch, and return it.
 
-        The claim creates the entry with the very next number, only if that is absent. If another entry takes the
-        number, ``admit`` is called again with the new state. So no entry can come between the state that ``admit``
-        accepted and the claim.
+        No entry can come between the state that ``admit`` accepted and the claim. If another entry takes the claim's
+        number, ``admit`` is called again with the new state. If ``admit`` raises, nothing is written.
 
         Args:
             attempt: The caller's name for this try.
             now: Epoch seconds.
-            admit: Function that gets the state before the claim. If it raises, nothing is written.
-            releases_only: True if the caller runs nothing. See :class:`EpochClaimed`.
-            deployment: See :class:`EpochClaimed`.
-            upgrades: See :class:`EpochClaimed`.
+            releases_only: True if the caller runs nothing. :class:`EpochClaimed` explains this and the next two
+                arguments.
 
         Raises CorruptJournalError, and FencedError if a still later driver has claimed the job meanwhile.
         """
@@ -259,19 +249,19 @@ class Journal:
     def compact(self, now: float) -> None:
         """Write the state as one event, and move the head of the log to it.
 
-        Raises the errors of :meth:`flush`. It raises the storage's errors if only the truncation failed. The journal is
-        whole then and can be written, and the next compaction deletes the rest.
+        Raises the errors of :meth:`flush`, and the storage's errors if only the truncation failed. The journal is whole
+        then, and the next compaction deletes the rest.
         """
         self.truncate(self.write_snapshot(now))
 
     def write_snapshot(self, now: float) -> int:
-        """Carry out the first half of :meth:`compact`. Return the number of the snapshot's entry."""
+        """Write the state as one event, the first half of :meth:`compact`. Return the number of its entry."""
         self.flush()
         self._append([encode(StateSnapshot(self._state, now))])
         return self._log.next_number - 1
 
     def truncate(self, head: int) -> None:
-        """Carry out the second half of :meth:`compact`. It may run in another thread while the journal is written."""
+        """Move the head of the log, the second half of :meth:`compact`. Any thread may call this."""
         self._log.truncate(head)
 
     def _append(self, texts: list[str]) -> None:
@@ -326,8 +316,7 @@ def _state_of(storage: Storage, job_id: str) -> JobState:
 
 
 def job_ids(storage: Storage) -> list[str]:
-    """Return the id of every job under a checkpoint root, with one LIST for each folder there. A folder that cannot be
-    listed counts as a job, because reading its journal shows the cause."""
+    """Return the id of every job under a checkpoint root. A folder that cannot be listed counts as a job."""
     return [name for name in storage.list("") if is_job_id(name) and _may_be_job(storage, name)]
 
 

@@ -1,12 +1,12 @@
 """Requests by which a user asks a job to stop, to drain, to change or to upgrade (R22).
 
-A request is a file ``requests/<name>.json`` in the job's folder, so the user needs no access to the cluster. It names
-the epoch that it is for, and the next driver of the job ignores it. The driver answers in the journal
-(``RequestAnswered``). The file itself is never changed. A later driver deletes it, or the clean-up of a FINISHED job.
-The file of a change is deleted as soon as its last answer is durable.
+A request is a file ``requests/<name>.json`` in the job's folder, so the user needs no access to the cluster. The file
+names its epoch, and the next driver of the job ignores it. The driver answers in the journal (``RequestAnswered``) and
+never changes the file. A later driver deletes it, or the clean-up of a FINISHED job. The file of a change is deleted as
+soon as its last answer is durable.
 
-Any file may be put into the folder by users who may write there. So a file is read up to MOST_BYTES, and at most
-MOST_FILES of a folder are read. No file can raise an error: a file that is no request gets the kind ``invalid``.
+Users who may write to the folder may put any file there. So a file is read up to MOST_BYTES, and at most MOST_FILES of
+a folder are read. No file can raise an error: a file that is no request gets the kind ``invalid``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ VERSION = 1
 MOST_BYTES = 64 << 10
 """Size limit of a request. It is enough to change some hundred operators at once."""
 MOST_FILES = 1_000
-"""Files of a job's folder that are read at most. An object store lists as many names with one request."""
+"""Most files of a job's folder that are read. An object store lists as many names with one request."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.~-]{0,199}")
 _LATEST = 253_402_300_800.0
 """Epoch seconds: the end of the year 9999."""
@@ -51,8 +51,7 @@ _ENVELOPE_KEYS = ("format", "version", "kind", CHECKSUM)
 
 
 def write_request(storage: Storage, job_id: str, request: R) -> R:
-    """Write a request for the driver of ``request.epoch``. Return it with its name, under which the journal answers it,
-    and with its time if it has none.
+    """Write a request for the driver of ``request.epoch``. Return it with its name, and with its time if it had none.
 
     Raises InvalidJobIdError, RequestTooLargeError, and the storage's errors.
     """
@@ -67,16 +66,14 @@ def write_request(storage: Storage, job_id: str, request: R) -> R:
 def pending_requests(
     storage: Storage, job_id: str, epoch: int, answered: Collection[str], since: int | None = None
 ) -> list[JobRequest]:
-    """Return the unanswered requests for ``epoch``, oldest first. Files that cannot be understood come last, with kind
-    ``invalid``.
+    """Return the unanswered requests for ``epoch``, oldest first. Unreadable files come last, with kind ``invalid``.
 
     A request for an earlier epoch counts as older, because the clocks of users may differ. This costs one LIST, and one
     read for each unanswered request.
 
     Args:
-        answered: Names of requests that are answered.
-        since: First epoch whose requests are also returned. Such requests were for an earlier JobMaster of the same
-            deployment (W20), or for the same driver before an upgrade.
+        since: First epoch whose requests are also returned. They were for an earlier JobMaster of the same deployment
+            (W20), or for the same driver before an upgrade.
     """
     requests = [
         read_request(storage, job_id, name, epoch) for name in request_names(storage, job_id) if name not in answered
@@ -100,14 +97,9 @@ def request_names(storage: Storage, job_id: str) -> list[str]:
 
 
 def forget_requests(storage: Storage, job_id: str, epoch: int, *, keep_leave_requests: bool = False) -> None:
-    """Delete the requests for drivers before ``epoch``. No driver takes them any longer, and their authors read the
-    journal.
+    """Delete the requests for drivers before ``epoch``. The driver of ``epoch`` calls this once it owns the job.
 
-    The driver of ``epoch`` calls this once it owns the job.
-
-    Args:
-        keep_leave_requests: True for a driver that ends. It keeps requests to leave, because they show until the next
-            driver comes why this one has left.
+    A driver that ends keeps requests to leave (``keep_leave_requests``), because they show why it has left.
     """
     for request in _requests_before(storage, job_id, epoch):
         if not (keep_leave_requests and asks_to_exit(request)):
@@ -115,8 +107,7 @@ def forget_requests(storage: Storage, job_id: str, epoch: int, *, keep_leave_req
 
 
 def requests_before(storage: Storage, job_id: str, epoch: int) -> list[str]:
-    """Return the names of the requests for drivers before ``epoch``. A file that cannot be understood is not among
-    them."""
+    """Return the names of the requests for drivers before ``epoch``, without unreadable files."""
     return [request.name for request in _requests_before(storage, job_id, epoch)]
 
 
@@ -140,10 +131,9 @@ def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
 
 
 def read_request(storage: Storage, job_id: str, name: str, epoch: int) -> JobRequest | None:
-    """Return the request in one file; None if it was deleted since it was listed.
+    """Return the request in one file; None if the file was deleted since it was listed.
 
-    Args:
-        epoch: Epoch for a file that names none, because the reader of the file must answer it.
+    ``epoch`` is for a file that names none, because its reader must answer it.
 
     Raises only errors which mean that the storage cannot be reached.
     """
@@ -172,8 +162,7 @@ def _invalid(name: str, epoch: int, problem: str, at: float = 0.0) -> InvalidReq
 
 
 def _shorten(problem: str) -> str:
-    """Shorten a problem, because the author of a file decides how long its values are, and the journal keeps the
-    problem."""
+    """Shorten a problem, because it quotes values of any length and the journal keeps it."""
     return problem if len(problem) <= _MAX_PROBLEM else f"{problem[: _MAX_PROBLEM - 1]}…"
 
 

@@ -50,7 +50,7 @@ class JobState(Reconfigurations):
     """
 
     damage: list[str] = field(default_factory=list, metadata=UNRECORDED)
-    """Problems of the journal from which this state was read. The state is that of the intact part."""
+    """Problems of the journal. The state is that of the intact part."""
     position: int = field(default=-1, compare=False, metadata=UNRECORDED)
     """Number of the last entry that was read; -1 if none was."""
 
@@ -65,8 +65,7 @@ class JobState(Reconfigurations):
         return self.plan is not None and self.plan.definition.mode == "batch"
 
     def refuse_deleted(self) -> None:
-        """Refuse a deleted job. Each claim that resumes the job, or releases for it, calls this with the state that the
-        claim follows.
+        """Refuse a deleted job. Each claim that resumes the job, or releases for it, calls this.
 
         Raises JobDeletedError.
         """
@@ -85,10 +84,10 @@ class JobState(Reconfigurations):
         return max(self.anew_epoch, self.introduced.get(uid, (0, 0))[0])
 
     def covering(self) -> dict[SubtaskId, Snapshot]:
-        """Return the snapshots of the last completed checkpoint that count.
+        """Return the valid snapshots of the last completed checkpoint.
 
-        Snapshots from before a restart from scratch do not count. Neither do snapshots of an operator that was dropped
-        and has come back since.
+        Snapshots from before a restart from scratch, or of an operator that was dropped and has come back, do not
+        count.
         """
         last = self.checkpoints.get(self.last_completed)
         restarted = self.anew_epoch and (self.anew_epoch, self.last_completed) == (self.restored_epoch, self.restored)
@@ -112,11 +111,7 @@ class JobState(Reconfigurations):
         return sorted(finished & operators if operators else finished)
 
     def split_progress(self) -> list[SplitProgress]:
-        """Return the progress of every source with splits, as far as it is journaled.
-
-        A source at its end has read all splits. Its last splits may be in the logs alone, if the driver died before it
-        had journaled them.
-        """
+        """Return the journaled progress of every source with splits. A source at its end has read all of them."""
         progress = []
         for vertex in [vertex for vertex in self.graph().vertices if vertex.splits]:
             uid = vertex.uid
@@ -135,8 +130,7 @@ class JobState(Reconfigurations):
 
     @property
     def unreleased(self) -> tuple[int, ...]:
-        """The remembered checkpoints that are completed and not released, ascending. A release of the last one also
-        releases the others."""
+        """The remembered checkpoints that are completed and not released, ascending."""
         return tuple(number for number in sorted(self.checkpoints) if number > self.last_released)
 
     def released_by_sink(self) -> dict[str, SinkProgress]:
@@ -158,13 +152,12 @@ class JobState(Reconfigurations):
 
     def watermark(self, checkpoint: int) -> int | None:
         """Return the event time, in epoch milliseconds, up to which the output of a remembered checkpoint is complete.
-        Every window that ends then or earlier is closed.
 
-        It is the lowest watermark of the queries that have event time and are not at their end. It is MAX_WATERMARK if
-        all of them are at their end. It is None if such a query has no watermark yet, if the job has no event time, or
-        if the checkpoint is not remembered.
+        Every window that ends by then is closed. The value is the lowest watermark of the unfinished queries with event
+        time, and MAX_WATERMARK if all of them are at their end. It is None if such a query has no watermark yet, if the
+        job has no event time, or if the checkpoint is not remembered.
 
-        A checkpoint is one cut through all queries. So every query has read all that its producers published before the
+        A checkpoint is one cut through all queries, so every query has read all that its producers published before the
         cut.
         """
         done = self.checkpoints.get(checkpoint)
@@ -191,8 +184,7 @@ class JobState(Reconfigurations):
         return {vertex: rows for vertex, rows in dropped.items() if rows}
 
     def with_timers(self) -> list[str]:
-        """Return the unfinished vertices whose state may wait for timers of processing time, by the recorded plan. A
-        drain discards such state."""
+        """Return the unfinished vertices whose state may wait for processing-time timers. A drain discards it."""
         recorded = self.definition
         vertices = {} if recorded is None else recorded.vertices
         ended = {subtask.vertex for subtask in self.end_of_data}
@@ -214,8 +206,8 @@ class JobState(Reconfigurations):
         """Return the event times that the rows of inputs have shown, by vertex and source, up to a remembered
         checkpoint.
 
-        The default is the last completed checkpoint. Only queries that keep state report event times. An input from
-        another query has the name of that query.
+        The default is the last completed one. Only queries that keep state report event times. An input from another
+        query has the name of that query.
         """
         done = self.checkpoints.get(self.last_completed if checkpoint is None else checkpoint)
         producers = {edge.uid: edge.producer for edge in self.graph().edges}
@@ -231,10 +223,7 @@ class JobState(Reconfigurations):
         return sum(time.unfit for times in self.times(checkpoint).values() for time in times.values())
 
     def watermarks(self) -> dict[str, int]:
-        """Return the watermark of each query that has one, by vertex, in epoch milliseconds.
-
-        A query that is at its end is left out.
-        """
+        """Return the watermark of each unfinished query that has one, by vertex, in epoch milliseconds."""
         done = self.checkpoints.get(self.last_completed)
         marks = (
             [
@@ -267,11 +256,7 @@ class JobState(Reconfigurations):
 
     @property
     def is_held(self) -> bool:
-        """Whether a driver has claimed the job and has not reported an end. Such a driver answers requests, at the
-        latest when it is RUNNING.
-
-        The job has no status until the driver of its first run has journaled one.
-        """
+        """Whether a driver has claimed the job and has not reported an end. It answers requests once it is RUNNING."""
         return self.epoch > 0 if self.status is None else self.status.is_alive
 
     def graph(self) -> JobGraph:
@@ -285,17 +270,16 @@ class JobState(Reconfigurations):
         return {} if self.plan is None else self.plan.hosts
 
     def with_colocated(self, subtasks: Iterable[SubtaskId]) -> tuple[SubtaskId, ...]:
-        """Return ``subtasks`` and the subtasks that a rescale has placed with them. Added subtasks that must not begin
-        yet are left out."""
+        """Return ``subtasks`` and those placed with them by a rescale, except subtasks that must not begin yet."""
         given, waiting = tuple(subtasks), () if self.plan is None else self.plan.waiting
         guests = [guest for guest, host in sorted(self.hosts.items()) if host in given and guest not in given]
         return (*given, *(guest for guest in guests if guest not in waiting))
 
     def resolve(self, name: str) -> tuple[SubtaskId, ...]:
-        """Return the subtasks that a process runs if it is started for ``name``.
+        """Return the subtasks that a process runs if it is started for ``name`` (:meth:`JobGraph.named`).
 
-        They are the subtasks that ``name`` means (:meth:`JobGraph.named`), and those that a rescale has placed with
-        them. Added subtasks that must not begin yet are left out. A job without a plan has none.
+        Subtasks that a rescale has placed with them are included, unless they must not begin yet. A job without a plan
+        has none.
         """
         if self.plan is None:
             return ()
@@ -304,13 +288,11 @@ class JobState(Reconfigurations):
         )
 
     def assignable(self) -> tuple[SubtaskId, ...]:
-        """Return the subtasks that need a process of their own: all except those that a rescale has placed with another
-        one."""
+        """Return the subtasks that need their own process: all that a rescale has not placed with another one."""
         return tuple(subtask for subtask in self.graph().subtasks if subtask not in self.hosts)
 
     def unfinished_assignable(self) -> tuple[SubtaskId, ...]:
-        """Return the subtasks of :meth:`assignable` that still need their process: they, or subtasks placed with them,
-        are not finished."""
+        """Return the subtasks of :meth:`assignable` that are unfinished or host an unfinished subtask."""
         return tuple(
             subtask for subtask in self.assignable() if not self.finished.issuperset(self.with_colocated((subtask,)))
         )

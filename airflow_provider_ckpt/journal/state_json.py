@@ -1,10 +1,8 @@
-"""The JSON document of a JobState, kept in the StateSnapshot of a compaction.
+"""The JSON document of a JobState, and the event of a compaction that holds it.
 
-The document follows from the declarations of the state's parts. The form of a value follows from its type
+The document follows from the declarations of the state's parts, and the form of a value from its type
 (``model.json_form``). An event in the state has the same form as in the journal. To add a field, declare it next to the
 events that change it, and nowhere else.
-
-The event that holds the whole state, written by a compaction.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ class _Key:
 
 
 def state_to_json(state: JobState) -> dict[str, Any]:
-    """Return the state as a document with format and version. The journal's damage is not part of it."""
+    """Return the state as a document with format and version, without the journal's damage."""
     values = ((key, getattr(state, key.name)) for key in _KEYS)
     return {
         "format": PREFIX + _KIND,
@@ -86,7 +84,6 @@ def _keys() -> Iterator[_Key]:
 
 
 def _remembered(hint: Any) -> type[JournalEvent] | None:
-    """Return the kind of event that a field holds; None if it holds no events."""
     kinds = (hint, *typing.get_args(hint))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, JournalEvent)), None)
 
@@ -129,8 +126,7 @@ _KEYS = tuple(_keys())
 
 @dataclass(frozen=True)
 class StateSnapshot(JournalEvent):
-    """The state of the job after all earlier events. A compaction writes it as the only event of an entry, and moves
-    the head of the journal to that entry."""
+    """The state of the job after all earlier events. A compaction writes it as the only event of the head entry."""
 
     state: JobState = field(metadata=own_form(state_to_json, state_from_json))
     at: Instant

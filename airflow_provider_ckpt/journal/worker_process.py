@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.storage.processes import boot_id, pid_namespace, process_started
 
 _KILL_TIMEOUT = 30.0
-"""Seconds to wait for a killed process to end, because a process that hangs in the kernel may stay for ever."""
+"""Seconds to wait for a killed process to end, because it may hang in the kernel for ever."""
 
 
 def identify(application_id: str | None = None) -> Worker:
@@ -28,18 +28,12 @@ def identify(application_id: str | None = None) -> Worker:
 
 
 def identify_shared() -> Worker:
-    """Return the identity of a process that also does other work, and must not be killed by a later driver.
-
-    It has no start time, so no driver can judge whether it lives, and only the fence holds it.
-    """
+    """Return the identity of a process that no later driver may kill: without a start time, only the fence stops it."""
     return replace(identify(), started=None)
 
 
 def is_alive(worker: Worker) -> bool | None:
-    """Return whether the worker's process lives; None if this host cannot judge it.
-
-    A host cannot judge a process of another host, boot or container, or a process that it cannot see.
-    """
+    """Return whether the worker's process lives; None if this host cannot see it (another host, boot or container)."""
     if worker.host != socket.gethostname() or worker.boot_id != boot_id():
         return None
     if worker.pid is None or worker.started is None:
@@ -64,13 +58,8 @@ def end_worker(
     """Wait ``grace`` seconds for a fenced worker to leave by itself, then kill it.
 
     Call this after the claim and before any Spark folder is touched. The result is "gone", "left", "killed" or
-    "unreachable". "unreachable" means that only the fence holds the worker. Its process is on another host, belongs to
-    another user, is no driver of this job, or does not end.
-
-    Args:
-        worker: Process that the journal names. The entry may be forged.
-        grace: Seconds to wait.
-        clock: Function that returns seconds and never goes back.
+    "unreachable". "unreachable" means that only the fence stops the worker. Its process is on another host, belongs to
+    another user, is no driver of this job, or does not end. The journal's entry for ``worker`` may be forged.
     """
     alive = is_alive(worker)
     if alive is None:

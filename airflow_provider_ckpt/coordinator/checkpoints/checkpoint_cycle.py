@@ -33,7 +33,7 @@ RETRY_PAUSE = 1.0
 
 @dataclass(frozen=True)
 class Completed:
-    """A completed checkpoint, with the subtasks whose ends of data lie before its barriers."""
+    """A completed checkpoint, with the subtasks whose ends of data precede its barriers."""
 
     checkpoint: int
     kind: CheckpointKind
@@ -43,8 +43,7 @@ class Completed:
 class CheckpointCycle:
     """The checkpoints of a job, of which at most one is pending. Effects are appended to ``out`` in order.
 
-    An acknowledgement of any other checkpoint is refused. A newer checkpoint cannot exist, and an older one is
-    completed or aborted.
+    An acknowledgement of a checkpoint that is not pending is refused.
     """
 
     def __init__(
@@ -69,10 +68,7 @@ class CheckpointCycle:
         self._uncovered: set[End] = set()
         self._interval_from: float | None = None
         self._published_at: dict[SubtaskId, float] = {}
-        """Subtask -> time of its last published batch of a live source that no checkpoint covers.
-
-        Only uncovered batches bring the next checkpoint forward.
-        """
+        """Subtask -> time of its last published batch of a live source that no checkpoint covers."""
         self._ended_at: float | None = None
         self._aborted_at: float | None = None
         self.failures = FailureTracker(options.tolerable_failed)
@@ -86,10 +82,7 @@ class CheckpointCycle:
         self._interval_from = now
 
     def note_published(self, subtask: SubtaskId, now: float) -> None:
-        """Note that a subtask has published a batch of a live source.
-
-        Only its last batch counts, because only a batch shortly before the regular time brings the checkpoint forward.
-        """
+        """Note that a subtask has published a batch of a live source. Only its last batch counts."""
         self._published_at[subtask] = now
 
     def request_for(self, end: End) -> None:
@@ -98,7 +91,7 @@ class CheckpointCycle:
 
     @property
     def is_wanted(self) -> bool:
-        """Return whether an end of data or of a source lies after the last completed checkpoint."""
+        """Return whether an end of data or of a source came after the last completed checkpoint."""
         return bool(self._uncovered)
 
     def due(self, savepoint: bool) -> float | None:
@@ -115,18 +108,13 @@ class CheckpointCycle:
         return None
 
     def _regular_trigger(self, start: float) -> float:
-        """Return one interval after the previous trigger, or an earlier time if new rows of a live source wait
-        for it.
-        """
+        """Return one interval after the previous trigger, or an earlier time for rows of live sources."""
         regular = start + self._options.interval
         published = max(self._published_at.values(), default=None)
         return regular if published is None or published < regular - self._options.max_early else published
 
     def refusal(self) -> CheckpointFailureReason | None:
-        """Return why no checkpoint can be triggered now, regardless of the time.
-
-        Such a checkpoint is skipped and not counted.
-        """
+        """Return why no checkpoint can be triggered now, apart from the time."""
         if self.pending is not None:
             return CheckpointFailureReason.TOO_MANY_CHECKPOINT_REQUESTS
         if self._pauses.current:
@@ -166,10 +154,10 @@ class CheckpointCycle:
     # -- acknowledge
 
     def acknowledged(self, subtask: SubtaskId, snapshot: Snapshot, now: float) -> Completed | None:
-        """Record the acknowledgement of a subtask and complete the checkpoint if it was the last one.
+        """Record the acknowledgement of a subtask. Complete the checkpoint if it was the last one.
 
-        Raises CutViolatedError if the checkpoint is no consistent cut. It is still pending then, and the caller aborts
-        it.
+        Raises CutViolatedError if the checkpoint is no consistent cut. The checkpoint is still pending, and the caller
+        aborts it.
         """
         assert self.pending is not None
         self.pending.acknowledge(subtask, snapshot)
@@ -179,8 +167,8 @@ class CheckpointCycle:
     def finished(self, subtask: SubtaskId, now: float) -> Completed | None:
         """Record that a subtask closed.
 
-        If it appended no barrier, it counts as finished in the pending checkpoint. The subtasks that would have
-        received the barrier from it are triggered instead (R20).
+        If the subtask appended no barrier, it counts as finished in the pending checkpoint. Its consumers get no
+        barrier from it, so they are triggered instead (R20).
 
         Raises CutViolatedError if the checkpoint is no consistent cut.
         """
@@ -225,12 +213,8 @@ class CheckpointCycle:
     def abort(self, reason: CheckpointFailureReason, now: float, *, for_stop: bool = False) -> PendingCheckpoint | None:
         """Abort the pending checkpoint, if there is one, and return it.
 
-        No subtask is notified. The barriers stay in the logs, and readers pass them (R10). The savepoint of a stop is
-        not counted as a failure of the job's checkpoints.
-
-        Args:
-            for_stop: the checkpoint is aborted because a stop that waited for it has timed out. It is not counted
-                either.
+        Subtasks are not notified. The barriers stay in the logs, and readers pass them (R10). The abort does not count
+        as a failure if the checkpoint is a savepoint, or if a stop that waited for it has timed out (``for_stop``).
         """
         pending = self.pending
         if pending is None:

@@ -1,4 +1,4 @@
-"""The subtasks that may close: at once without sinks, with sinks after the release of their final checkpoint (R16)."""
+"""The subtasks that may close. A subtask with sinks waits for the release of its final checkpoint (R16)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 class FinalCheckpoints:
     """The subtasks at their end of data, and the final checkpoint of each.
 
-    The final checkpoint of a subtask is the first completed one whose barrier follows its end of data. Such a
-    checkpoint was triggered after the end was known, or the subtask's snapshot is marked ``finished``. No special ids
-    are needed. Any later checkpoint will do as well, because it is released after the first.
+    The final checkpoint of a subtask is the first completed one whose barrier follows its end of data. It was triggered
+    after the end was known, or the subtask's snapshot is marked ``finished``. Any later checkpoint also suffices,
+    because checkpoints are released in order.
     """
 
     def __init__(self, graph: RunningGraph, restored: RestoredState) -> None:
@@ -26,7 +26,7 @@ class FinalCheckpoints:
         }
 
     def at_end_of_data(self, subtask: SubtaskId, is_new: bool) -> bool:
-        """Record that the subtask has reached its end of data. Return True if a checkpoint must be taken for it."""
+        """Record that the subtask has reached its end of data. Return whether a checkpoint must be taken for it."""
         vertex = self._graph.now.vertex(subtask.vertex)
         if not vertex.sinks:
             self._waiting[subtask] = 0

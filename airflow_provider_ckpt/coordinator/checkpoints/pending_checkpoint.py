@@ -1,4 +1,4 @@
-"""A checkpoint between its trigger and its completion, the check of its cut, and the event that completes it."""
+"""A pending checkpoint, the check of its cut, and the event that completes it."""
 
 from __future__ import annotations
 
@@ -78,10 +78,7 @@ class PendingCheckpoint:
         self._acknowledged[subtask] = snapshot
 
     def finish(self, subtask: SubtaskId) -> None:
-        """Record that the subtask closed without a barrier of this checkpoint.
-
-        It is finished in this checkpoint (R20).
-        """
+        """Record that the subtask closed without a barrier of this checkpoint. It counts as finished in it (R20)."""
         del self._remaining[subtask]
         self._finished[subtask] = None
 
@@ -104,8 +101,7 @@ def completed_event(
     """Return the event that commits ``pending``, and the snapshots in it.
 
     Every subtask has a snapshot. A subtask that finished without a barrier gets its last known one, marked ``finished``
-    and ``finished_on_restore``. A restore does not start such a subtask, because the end of its log counts and not the
-    position.
+    and ``finished_on_restore``. A restore does not start such a subtask.
 
     Args:
         pending: the checkpoint, acknowledged by all subtasks.
@@ -154,10 +150,7 @@ def _state(finished: int, vertex: JobVertex) -> OperatorState:
 
 
 class CutCheck:
-    """The comparison of each consumer's input positions with its producers' positions at their barriers (R19).
-
-    ``Snapshot.inputs`` is keyed as :class:`Channel` describes. The cost is one look-up per entry of a snapshot.
-    """
+    """The check that no consumer has read beyond its producers' barriers (R19): one look-up per entry of a snapshot."""
 
     def __init__(self, graph: RunningGraph) -> None:
         self._graph = graph
@@ -167,7 +160,7 @@ class CutCheck:
     def check(self, pending: PendingCheckpoint) -> None:
         """Check on every edge that the consumer's position is not above the producer's.
 
-        A producer that is finished in this checkpoint publishes nothing more, so it limits no consumer.
+        A producer that is finished in this checkpoint publishes nothing more, so its consumers are not checked.
 
         Raises CutViolatedError if a consumer has read too far.
         """

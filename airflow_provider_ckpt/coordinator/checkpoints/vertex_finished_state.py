@@ -20,10 +20,7 @@ class VertexFinishedState(Enum):
 
 
 def operator_state(uid: str, operators: Mapping[str, str]) -> VertexFinishedState:
-    """Return the state of an operator in a checkpoint's ``operators``.
-
-    An operator that is not in the checkpoint is running.
-    """
+    """Return the state of an operator in a checkpoint's ``operators``. An operator without an entry is running."""
     return VertexFinishedState(operators.get(uid, RUNNING))
 
 
@@ -34,24 +31,21 @@ def check_restore(
     *,
     allow_non_restored_state: bool = False,
 ) -> None:
-    """Check that ``graph`` may resume from a checkpoint.
+    """Check that ``graph`` may resume from a checkpoint of another graph.
 
-    Call it before the job starts from a checkpoint of another graph.
+    New operators may be added downstream of finished ones, because they get the whole output, but not upstream of them.
+    The parallelism may change. An unchanged graph always passes. IllegalGraphChangeError is raised unless these rules
+    hold:
 
-    New operators may be added downstream of finished ones (they see the whole output) but not upstream of them, and the
-    parallelism may change. An unchanged graph always passes. The rules:
-
-    1. All operators that are chained in one vertex have the same state, else IllegalGraphChangeError. The bounded
-       sources of a vertex are not counted, because an inline source ends and is dropped before its vertex.
-    2. Every direct predecessor of a finished vertex is finished, else IllegalGraphChangeError.
+    1. All operators that are chained in one vertex have the same state. The bounded sources of a vertex are not
+       counted, because an inline source ends and is dropped before its vertex.
+    2. Every direct predecessor of a finished vertex is finished.
     3. Every predecessor of a partially finished vertex is finished if the exchange is all-to-all, and at least
-       partially finished if it is pointwise, else IllegalGraphChangeError. Of two edges from one predecessor the
-       all-to-all one counts.
-    4. An operator with an entry in the checkpoint, finished or not, is still in the graph, unless
-       ``allow_non_restored_state``; else IllegalGraphChangeError.
+       partially finished if it is pointwise. Of two edges from one predecessor the all-to-all one counts.
+    4. An operator with an entry in the checkpoint is still in the graph, unless ``allow_non_restored_state``.
 
-    In rules 2 and 3 a predecessor at its end of data counts as finished, because it produces nothing more. In Flink it
-    is finished. Here it also waits for the release of its sinks, while a consumer without sinks is finished already.
+    In rules 2 and 3 a predecessor at its end of data counts as finished, because it produces nothing more. It may still
+    wait for the release of its sinks, while a consumer without sinks has finished already.
 
     Args:
         allow_non_restored_state: drop the state of operators that are no longer in the graph.
@@ -97,7 +91,6 @@ def _vertex_state(vertex: JobVertex, operators: Mapping[str, str]) -> VertexFini
 
 
 def _ended_vertices(subtasks: Mapping[SubtaskId, Snapshot]) -> dict[str, VertexFinishedState]:
-    """Return the vertices of which all or some subtasks are at their end of data."""
     ended = {subtask.vertex for subtask, snapshot in subtasks.items() if snapshot.finished}
     unfinished = {subtask.vertex for subtask, snapshot in subtasks.items() if not snapshot.finished}
     state = VertexFinishedState

@@ -9,9 +9,8 @@ from typing import Literal
 class CheckpointFailureReason(Enum):
     """Flink's reasons, as far as they can occur here, with Flink's split into counted and not counted ones.
 
-    Failures of the job count, effects of the schedule do not (``CheckpointFailureManager``). With the first three
-    reasons, no checkpoint is taken, and a stop that waits for one reports the reason. With the others, the checkpoint
-    already had an id.
+    Failures of the job count, effects of the schedule do not. With the first three reasons no checkpoint is taken, and
+    a stop that waits for one reports the reason. With the others the checkpoint already had an id.
     """
 
     NOT_ALL_REQUIRED_TASKS_RUNNING = ("not all subtasks that must acknowledge are running", False)
@@ -33,15 +32,12 @@ class CheckpointFailureReason(Enum):
 
 
 DeclineReason = Literal["IO_EXCEPTION"]
-"""The names of the reasons for which a subtask declines a barrier: the storage did not accept it.
-
-Flink's CHECKPOINT_DECLINED stands for an unknown reason. It is left out because no subtask here would report it.
-"""
+"""The reason for which a subtask declines a barrier: the storage did not accept it."""
 IO_EXCEPTION: DeclineReason = "IO_EXCEPTION"
 
 
 class FailureTracker:
-    """The counted failures in a row. Each checkpoint counts once, and a newer completed checkpoint clears the count."""
+    """The counted failures in a row. Each checkpoint counts once. A newer completed checkpoint clears the count."""
 
     def __init__(self, tolerable: int) -> None:
         self._tolerable = tolerable

@@ -1,7 +1,7 @@
 """The commands that the JobMaster sends to subtasks.
 
-A command names its epoch, subtask and attempt, and is dropped if they are not current (R22). It has a JSON form
-(``coordinator.protocol.wire``). Its first fields are the task's id: ``FinishSubtask(*task_id)``.
+A command names its epoch, subtask and attempt, and is dropped if they are not current (R22). Its JSON form is in
+``coordinator.protocol.wire``. Its first fields are the task's id: ``FinishSubtask(*task_id)``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 @dataclass(frozen=True)
 class DeploySubtask:
-    """Command to start the subtask with ``plan``.
-
-    The subtask answers with SubtaskRunning, or with SubtaskAtEndOfData if its log has the end of data.
-    """
+    """Command to start the subtask with ``plan``. The answer is SubtaskRunning or SubtaskAtEndOfData."""
 
     epoch: int
     subtask: SubtaskId
@@ -28,10 +25,7 @@ class DeploySubtask:
 
 @dataclass(frozen=True)
 class TriggerBarrier:
-    """Command to append barrier (epoch, checkpoint), for a subtask of the plan's trigger list.
-
-    The subtasks downstream receive the barrier through the result partitions.
-    """
+    """Command to append barrier (epoch, checkpoint). Subtasks downstream read it from the result partitions."""
 
     epoch: int
     subtask: SubtaskId
@@ -41,10 +35,7 @@ class TriggerBarrier:
 
 @dataclass(frozen=True)
 class PauseSubtask:
-    """Command to pause between two micro-batches. The subtask answers with SubtaskPaused.
-
-    A subtask that is already ending does not answer. It reports its end of data instead.
-    """
+    """Command to pause between two micro-batches. The answer is SubtaskPaused, or SubtaskAtEndOfData."""
 
     epoch: int
     subtask: SubtaskId
@@ -57,7 +48,7 @@ class PrepareReconfiguration:
     """Command to build and try the query of ``plan`` while the current one runs. The trial must have no visible effect.
 
     The subtask answers with ReconfigurationPrepared or ReconfigurationUnfit, which repeat ``trial``. The name of a
-    trial is unique across all JobMasters and has no hyphen. The change takes place only if a pause and a resume follow.
+    trial is unique across all JobMasters and has no hyphen. The change takes effect only after a pause and a resume.
     """
 
     epoch: int
@@ -69,10 +60,7 @@ class PrepareReconfiguration:
 
 @dataclass(frozen=True)
 class ResumeSubtask:
-    """Command to resume with ``plan``, because the journal has the change for which the subtask is paused.
-
-    The subtask answers with SubtaskRunning.
-    """
+    """Command to resume with ``plan``. The journal has the change by then. The subtask answers with SubtaskRunning."""
 
     epoch: int
     subtask: SubtaskId
@@ -82,9 +70,8 @@ class ResumeSubtask:
 
 @dataclass(frozen=True)
 class DrainSubtask:
-    """Command to read what the unbounded sources of this subtask have now, and then to end them (mode drain).
-
-    If ``at_once`` is set, the sources end without further reading.
+    """Command to end the unbounded sources of this subtask: now (``at_once``), or after they have read what
+    is there.
     """
 
     epoch: int
@@ -95,10 +82,7 @@ class DrainSubtask:
 
 @dataclass(frozen=True)
 class FinishSubtask:
-    """Command to close the subtask.
-
-    If it has sinks, its final checkpoint is released. The subtask answers with SubtaskDone.
-    """
+    """Command to close the subtask after the release of its final checkpoint. The answer is SubtaskDone."""
 
     epoch: int
     subtask: SubtaskId
@@ -109,7 +93,7 @@ class FinishSubtask:
 class AssignSplits:
     """Command to read more splits, in this order. The subtask answers with SplitsCompleted, for one or several of them.
 
-    If ``is_last`` is set, no more splits will come. The subtask ends when it has read all assigned splits.
+    If ``is_last`` is set, the subtask ends when it has read all assigned splits.
     """
 
     epoch: int
@@ -121,10 +105,9 @@ class AssignSplits:
 
 @dataclass(frozen=True)
 class RestartSubtask:
-    """Command to stop the rest of ``attempt`` and to begin the next attempt ``delay`` seconds later.
+    """Command to the process that creates tasks: stop ``attempt`` and begin the next attempt ``delay`` seconds later.
 
-    It goes to the process that creates tasks. The next attempt answers with SubtaskOpened or SubtaskFailed. ``plan`` is
-    what the subtask must run.
+    The next attempt runs ``plan``, and answers with SubtaskOpened or SubtaskFailed.
     """
 
     epoch: int

@@ -1,7 +1,6 @@
 """The effects that the coordinator requests from the JobMaster.
 
-Effects are carried out in order. Each waits for the success of the one before it. A failed journal append stops the
-job.
+Effects are carried out in order, each after the success of the one before. A failed journal append stops the job.
 """
 
 from __future__ import annotations
@@ -23,10 +22,7 @@ class Append:
 
 @dataclass(frozen=True)
 class NotifyCompleted:
-    """Effect: delete data that only older checkpoints need, because the journal has the completion of this one.
-
-    Tasks are not notified. They hold nothing back for the checkpoint, and releases have effects of their own.
-    """
+    """Effect: delete data that only older checkpoints need, because this checkpoint is in the journal as completed."""
 
     checkpoint: int
 
@@ -35,8 +31,7 @@ class NotifyCompleted:
 class Release:
     """Effect: release everything staged for ``sink`` up to the checkpoint's positions.
 
-    The answer is ReleaseDone, ReleaseFailed or ReleaseHeld. Releases of one sink are strictly ascending, one at a time
-    (R9).
+    The answer is ReleaseDone, ReleaseFailed or ReleaseHeld. Releases of one sink ascend, one at a time (R9).
     """
 
     checkpoint: int
@@ -52,10 +47,8 @@ class TryUpgrade:
 
 @dataclass(frozen=True)
 class EndJob:
-    """Effect: stop all queries and leave.
-
-    ``upgrade`` is the request for which the job resumes at once as another version, which answers it. The end is not
-    reported then.
+    """Effect: stop all queries and leave. The job resumes at once as another version if the request
+    ``upgrade`` is set.
     """
 
     status: RunEnd
@@ -65,7 +58,7 @@ class EndJob:
 
 @dataclass(frozen=True)
 class Notice:
-    """Effect: log a message that is in no event. ``traceback`` is of the user's own code, if that code failed."""
+    """Effect: log a message that is in no event. ``traceback`` is of the user's code, if that code failed."""
 
     message: str
     is_warning: bool = False

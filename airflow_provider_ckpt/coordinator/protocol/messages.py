@@ -48,7 +48,7 @@ class UpgradeTried:
 
 @dataclass(frozen=True)
 class RunAbandoned:
-    """Message from the supervisor of the workers: a subtask will not get a worker, so waiting for it is useless."""
+    """Message from the supervisor of the workers: a subtask will not get a worker."""
 
     cause: str
 

@@ -12,20 +12,15 @@ from airflow_provider_ckpt.job.options.run_options import BY_NAME, RunOptions
 from airflow_provider_ckpt.model.job_status import RuntimeMode
 
 MAX_UNRELEASED = 16
-"""No new checkpoint is taken while this many completed checkpoints wait for their release in every sink.
-
-A job that releases nothing slows down. A single slow sink of several, or a sink that a gate holds, does not slow the
-job.
-"""
+"""No new checkpoint is taken while this many completed checkpoints wait for their release in every sink."""
 
 EARLY_FRACTION = 0.5
 """The fraction of the interval by which a checkpoint may come early."""
 MAX_EARLY = 1.0
-"""Upper limit in seconds for this time, because each checkpoint is a commit in every sink."""
+"""Most seconds by which a checkpoint may come early, because each checkpoint is a commit in every sink."""
 
 
 def _run_option(name: str) -> Any:
-    """Return a field that takes its default and its valid values from the run option ``name``."""
     return field(default=BY_NAME[name].default, metadata={"option": BY_NAME[name]})
 
 
@@ -37,25 +32,19 @@ class CheckpointOptions:
     """
 
     interval: float = _run_option("checkpoint_interval")
-    """Time between two triggers, or a little less: see :attr:`max_early`. A missed trigger is not made up for."""
+    """Time between two triggers, or a little less (:attr:`max_early`). A missed trigger is not made up for."""
     min_pause: float = _run_option("min_pause")
     """Time from the end of a checkpoint to the next trigger. A savepoint does not wait for it."""
     timeout: float = _run_option("checkpoint_timeout")
-    """A checkpoint that is not acknowledged within this time is aborted.
-
-    A stop without a savepoint by then has failed.
-    """
+    """A checkpoint that is not acknowledged within this time is aborted. A stop without a savepoint by then fails."""
     tolerable_failed: int = _run_option("tolerable_failed_checkpoints")
-    """Number of counted failures in a row that are tolerated.
-
-    One more ends the run as RESTARTING. For the savepoints of a stop, one more fails the stop.
-    """
+    """Counted failures in a row that are tolerated. One more ends the run as RESTARTING, or fails the stop."""
     restart_attempts: int = _run_option("restart_attempts")
     """Number of restarts in a row after failures of a subtask. One more failure ends the run."""
     restart_delay: float = _run_option("restart_delay")
     """The first pause before a restart."""
     sink_timeout: float = _run_option("sink_timeout")
-    """The run fails if a sink's target accepts nothing for longer than this, though it may accept rows later."""
+    """The run fails if a sink's target accepts nothing for longer than this."""
     mode: RuntimeMode = "streaming"
     """Streaming or batch. Batch mode has only one checkpoint, when every subtask is at its end of data."""
 
@@ -74,10 +63,7 @@ class CheckpointOptions:
 
     @property
     def max_early(self) -> float:
-        """Return how many seconds early a checkpoint may come after a micro-batch of a live source.
-
-        The output of that micro-batch is then released with this checkpoint and not an interval later.
-        """
+        """Return how many seconds early a checkpoint may come, so that a batch of a live source is released with it."""
         return min(self.interval * EARLY_FRACTION, MAX_EARLY)
 
     @property
@@ -86,7 +72,6 @@ class CheckpointOptions:
 
 
 def _declared() -> Iterator[tuple[str, Option]]:
-    """Yield each field's name with the run option that declares it."""
     return (
         (declared.name, declared.metadata["option"])
         for declared in fields(CheckpointOptions)

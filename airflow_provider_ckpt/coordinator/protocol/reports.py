@@ -1,7 +1,7 @@
 """The reports that subtasks send to the JobMaster, most of them for the coordinator.
 
-A report names its epoch, subtask and attempt, and is dropped if they are not current (R22). It has a JSON form
-(``coordinator.protocol.wire``). Its first fields are the task's id: ``SubtaskDone(*task_id)``.
+A report names its epoch, subtask and attempt, and is dropped if they are not current (R22). Its JSON form is in
+``coordinator.protocol.wire``. Its first fields are the task's id: ``SubtaskDone(*task_id)``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SubtaskOpened:
     """Report that ``attempt``, the subtask's next attempt in this epoch, has opened its log.
 
     The previous attempt is fenced, so its later reports do not count. The answer is DeploySubtask. The first attempts
-    of an epoch do not send this report, because the coordinator knows them.
+    of an epoch do not send this report.
     """
 
     epoch: int
@@ -32,7 +32,7 @@ class SubtaskOpened:
 
 @dataclass(frozen=True)
 class SubtaskRunning:
-    """Report that the subtask's query runs (again) under plan number ``plan``. The subtask can take barriers."""
+    """Report that the subtask's query runs under plan number ``plan``. The subtask can take barriers."""
 
     epoch: int
     subtask: SubtaskId
@@ -60,10 +60,7 @@ class SubtaskDone:
 
 @dataclass(frozen=True)
 class SubtaskFailed:
-    """Report that the subtask failed.
-
-    ``cause`` is the error as text. ``error`` and ``traceback`` are of the user's own code, if that failed.
-    """
+    """Report that the subtask failed. ``error`` and ``traceback`` are of the user's code, if that code failed."""
 
     epoch: int
     subtask: SubtaskId
@@ -73,20 +70,20 @@ class SubtaskFailed:
     error: str | None = None
     traceback: str | None = None
     driver_is_lost: bool = False
-    """Every task of this driver lacks something that it needs (Spark's JVM), so no next attempt there can succeed."""
+    """Every task of this driver lacks what it needs (Spark's JVM), so no next attempt there can succeed."""
     worker_is_lost: bool = False
-    """The worker is gone, and the subtask itself has not failed. Another worker must begin the next attempt."""
+    """The worker is gone, but the subtask itself has not failed. Another worker must begin the next attempt."""
     result_is_lost: bool = False
     """The subtask's input is gone, so no next attempt can succeed. The next run produces the input again."""
     stack_trace: str = ""
-    """The stack trace of the whole exception as Python prints it. It is logged if this failure is the first one."""
+    """The stack trace of the whole exception. It is logged if this failure is the first one."""
 
 
 @dataclass(frozen=True)
 class SubtaskFenced:
     """Report that the subtask found a later attempt in its log (``by``), or a later epoch in the journal (None).
 
-    The driver must stop, unless ``by`` is the next attempt of the same epoch. The report is for the JobMaster, not for
+    The driver must stop, unless ``by`` is the next attempt of the same epoch. The JobMaster handles this report, not
     the coordinator.
     """
 
@@ -101,8 +98,8 @@ class SubtaskFenced:
 class DataAvailable:
     """Report that the subtask's log has a new entry, so that ``consumers`` must read it.
 
-    The report is for the JobMaster, which notifies the consumers, and not for the coordinator. A report from an attempt
-    that is over does no harm.
+    The JobMaster notifies the consumers; the coordinator does not get the report. A report of an earlier attempt does
+    no harm.
     """
 
     epoch: int
@@ -133,7 +130,7 @@ class BarrierDeclined:
 
 @dataclass(frozen=True)
 class SourceAtEnd:
-    """Report that published batches cover an inline bounded source of a vertex, or an ended input edge, to its end."""
+    """Report that published batches cover a source of a vertex (inline bounded source or input edge) to its end."""
 
     epoch: int
     subtask: SubtaskId
@@ -146,10 +143,7 @@ class SourceAtEnd:
 
 @dataclass(frozen=True)
 class SubtaskPaused:
-    """Report that the query is paused, as PauseSubtask requested.
-
-    Spark's newest offsets and its newest commit are both of ``batch_id``, which is -1 if there is no batch.
-    """
+    """Report that the query is paused after batch ``batch_id`` (-1: no batch), as PauseSubtask requested."""
 
     epoch: int
     subtask: SubtaskId
@@ -160,8 +154,7 @@ class SubtaskPaused:
 
 @dataclass(frozen=True)
 class ReconfigurationPrepared:
-    """Report that the query of ``trial`` was built and tried, and can replace the running one, as far as a trial can
-    show.
+    """Report that the query of ``trial`` was built and tried, and can probably replace the running one.
 
     ``digests`` holds by operator the digest of the files from which its function was read.
     """
@@ -188,8 +181,8 @@ class ReconfigurationUnfit:
 class SplitsCompleted:
     """Report that the subtask's log has the entry that completes the splits, at ``position``.
 
-    It precedes the acknowledgement of any barrier after that entry. ``together`` is the number of splits that the
-    subtask now reads together, and determines how many it is assigned ahead.
+    The report precedes the acknowledgement of any barrier after that entry. ``together`` is the number of splits that
+    the subtask now reads together. The coordinator assigns more splits ahead if it is high.
     """
 
     epoch: int
@@ -202,10 +195,9 @@ class SplitsCompleted:
 
 @dataclass(frozen=True)
 class SplitsReturned:
-    """Report that the subtask has not begun these splits, and reads them only if they are assigned to it again.
+    """Report that the subtask has not begun these splits. It reads them only if they are assigned to it again.
 
-    It was assigned many because the splits were small, and then found large ones. ``together`` is the number of splits
-    that it now reads together.
+    ``together`` is the number of splits that it now reads together.
     """
 
     epoch: int
@@ -217,10 +209,7 @@ class SplitsReturned:
 
 @dataclass(frozen=True)
 class QueryMeasured:
-    """Report of a committed micro-batch, or None if the query was idle for a while.
-
-    It is sent only if the job has controllers.
-    """
+    """Report of a committed micro-batch; None if the query was idle. It is sent only if the job has controllers."""
 
     epoch: int
     subtask: SubtaskId
@@ -232,7 +221,7 @@ class QueryMeasured:
 class BatchPublished:
     """Report that the subtask's log has a micro-batch of a live source. A checkpoint that is nearly due is taken now.
 
-    It is sent only to a JobMaster in the same process, because to another process it would be a write for each batch.
+    It is sent only to a JobMaster in the same process, because otherwise it would cost a write for each batch.
     """
 
     epoch: int
@@ -244,7 +233,7 @@ class BatchPublished:
 class ReadingBegun:
     """Report that the query has published its first batch, or has found nothing to read (``published`` is False).
 
-    It is for a JobMaster in the same process, which counts ``stop_after`` from here, and not for the coordinator.
+    A JobMaster in the same process counts ``stop_after`` from here. The coordinator does not get the report.
     """
 
     epoch: int
@@ -255,11 +244,8 @@ class ReadingBegun:
 
 @dataclass(frozen=True)
 class SourceLogGrown:
-    """Report that Spark's log of an input edge has grown to several times its size.
-
-    The next attempt begins without past entries.
-
-    It is sent with each tenth batch until then.
+    """Report with each tenth batch that Spark's log of an input edge has grown too large. The next attempt
+    shortens it.
     """
 
     epoch: int
@@ -288,7 +274,7 @@ class FilesChanged:
 
 @dataclass(frozen=True)
 class FileAwaited:
-    """Report that source ``uid`` has waited ``seconds`` for ``file``, because it is still being written.
+    """Report that source ``uid`` has waited ``seconds`` for ``file``, because the file is still being written.
 
     The first report comes after a usual wait. Each further report comes after twice as many seconds.
     """
@@ -303,7 +289,7 @@ class FileAwaited:
 
 @dataclass(frozen=True)
 class InputLeftUnread:
-    """Report that data is lost or left unread when the subtask reaches its end of data. ``what`` describes it."""
+    """Report that data is lost or unread at the subtask's end of data. ``what`` describes the data."""
 
     epoch: int
     subtask: SubtaskId
@@ -315,7 +301,7 @@ class InputLeftUnread:
 class SinkAwaited:
     """Report that the target of ``sink`` has not accepted the subtask's rows for ``seconds``, because of ``cause``.
 
-    The subtask waits and tries again. It sends this report after 1, 2, 4, 8, ... tries.
+    The subtask tries again. It sends this report after 1, 2, 4, 8, ... tries.
     """
 
     epoch: int

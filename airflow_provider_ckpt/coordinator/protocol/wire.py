@@ -1,8 +1,4 @@
-"""The JSON form of reports and commands, which a task and the JobMaster exchange.
-
-In one process the objects are passed without JSON. Tests convert each of them to JSON and back in whole jobs, so that a
-gateway between processes meets no surprises.
-"""
+"""The JSON form of reports and commands, which a task and the JobMaster exchange across processes."""
 
 from __future__ import annotations
 
@@ -27,7 +23,7 @@ def to_json(message: TaskReport | Command) -> dict[str, Any]:
 def from_json(body: Mapping[str, Any]) -> TaskReport | Command:
     """Return the report or command.
 
-    Raises UnknownMessageError for a type, or for fields, that this version does not know.
+    Raises UnknownMessageError for a type or fields that this version does not know.
     """
     try:
         return _MESSAGES.from_json(body)

@@ -16,10 +16,8 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 class EndedSources(PlanChanges[DropSource]):
     """The ends of sources.
 
-    A source has ended when every subtask of its vertex has read it to its end, or has ended itself.
-
-    A subtask's query leaves the source out during a pause. The first time, the journal records it before the query
-    resumes.
+    A source has ended when every subtask of its vertex has read it to its end, or has ended itself. A subtask pauses to
+    leave the source out of its query. The journal records it before the first such query resumes.
     """
 
     def __init__(
@@ -60,10 +58,7 @@ class EndedSources(PlanChanges[DropSource]):
         return self._new_ends(vertex)
 
     def subtask_ended(self, subtask: SubtaskId) -> list[tuple[str, int]]:
-        """Record that the query of a subtask has ended, so that it need not drop sources.
-
-        Return new ends like :meth:`report`.
-        """
+        """Record that the query of a subtask has ended, so that it drops no sources. Return new ends."""
         vertex = subtask.vertex
         self._ended_subtasks.setdefault(vertex, set()).add(subtask)
         self._waiting = {drop: None for drop in self._waiting if drop[0] != subtask}
@@ -110,7 +105,7 @@ class EndedSources(PlanChanges[DropSource]):
         return SourceDropped(vertex, uid, batch_id, now)
 
     def _note_left_out(self, subtask: SubtaskId) -> None:
-        """Note that a subtask leaves out all sources that its vertex has dropped before. It need not pause for them."""
+        """Note that the subtask need not pause for sources that its vertex has dropped."""
         vertex = subtask.vertex
         for key in [key for key in self._waiting if key[0] == subtask and (vertex, key[1]) in self._dropped]:
             self.note_requested(Pause(subtask, DropSource(key[1])))

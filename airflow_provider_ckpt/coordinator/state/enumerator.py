@@ -11,19 +11,13 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 AHEAD = 4
 """Most splits that a subtask has at a time, including the split that it reads.
 
-The subtask then need not wait for its next assignment, and one journal entry assigns several splits. A subtask that
-reads n small splits together may have n times as many.
+The subtask then need not wait for its next assignment, and one journal entry assigns several splits. The limit is n
+times as high for a subtask that reads n small splits together.
 """
 LOW = 1
-"""A subtask that has this many splits or fewer gets more.
-
-A subtask that reads several splits together keeps enough for two reads, because it may double their number.
-"""
+"""A subtask with this many splits or fewer gets more. The limit is two reads if it reads splits together."""
 _LEAST = 4
-"""A subtask gets at least one in ``_LEAST`` of the splits that it reads together, even if its fair share is smaller.
-
-The splits that a subtask reads together take only a few seconds.
-"""
+"""A subtask gets at least the ``_LEAST``-th part of the splits that it reads together, which take a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +29,9 @@ class RestoredSplits:
         takers: the subtasks that read the remaining splits.
         covered: places that the last completed checkpoint covers.
         published: place -> subtask and position of its entry, for splits in a live log.
-        assigned: places that are assigned to attempts which survived a change of the JobMaster. They are returned when
-            the next attempts begin, and not before (W13).
-        ended: subtasks whose logs have their ends, in the journal or not. They can be assigned nothing, and all that
-            they published is in ``published``.
+        assigned: places assigned to attempts that survived a change of the JobMaster. They are returned only when the
+            next attempts begin (W13).
+        ended: subtasks whose logs have their ends. They get no splits, and ``published`` has all that they published.
     """
 
     ids: Sequence[str]
@@ -51,10 +44,7 @@ class RestoredSplits:
 
 @dataclass(frozen=True)
 class Assignment:
-    """The splits that a subtask must read next.
-
-    ``splits`` holds places in the frozen list. If ``is_last`` is set, the subtask's attempt gets no further splits.
-    """
+    """The splits that a subtask must read next, as places in the frozen list. No others follow if ``is_last``."""
 
     subtask: SubtaskId
     splits: tuple[int, ...]
@@ -98,9 +88,8 @@ class SplitEnumerator:
         return subtask not in self._had_last
 
     def hold(self) -> None:
-        """Keep the readers of the source from ending until :meth:`reassign` or :meth:`unhold`.
-
-        New subtasks are about to begin. A consumer must not see the end of all current readers before that.
+        """Keep the readers of the source from ending before its new subtasks begin (:meth:`reassign` or
+        :meth:`unhold`).
         """
         self._is_held = True
 
@@ -113,10 +102,7 @@ class SplitEnumerator:
         self._takers, self._is_held = frozenset(takers), False
 
     def began(self, subtask: SubtaskId) -> None:
-        """Unassign the splits of the previous attempt, because a new attempt of the subtask runs.
-
-        It starts without splits.
-        """
+        """Unassign the splits of the previous attempt, because a new attempt of the subtask runs."""
         for number in self._assigned.pop(subtask, {}):
             heapq.heappush(self._unassigned, number)
         self._together.pop(subtask, None)
@@ -127,9 +113,8 @@ class SplitEnumerator:
         self._together[subtask] = max(1, count)
 
     def returned(self, subtask: SubtaskId, numbers: Iterable[int]) -> None:
-        """Take back splits that the subtask's attempt has not begun.
-
-        It reads them only if they are assigned to it again.
+        """Take back splits that the subtask's attempt has not begun. It reads them only if they are assigned to it
+        again.
         """
         for number in numbers:
             if number in self._assigned.get(subtask, {}):
@@ -145,13 +130,10 @@ class SplitEnumerator:
         return True
 
     def due(self, running: Iterable[SubtaskId]) -> list[Assignment]:
-        """Return the assignments to make now.
+        """Return the assignments to make now to the subtasks in ``running``.
 
-        Subtasks without splits come first. Near the end each gets only its share, so that none waits for the queue of
-        another.
-
-        Args:
-            running: the subtasks that can accept splits.
+        Subtasks without splits come first. Near the end each gets only its share, so that no subtask is idle while
+        another has a queue.
         """
         reading = [subtask for subtask in running if subtask not in self._had_last]
         needing = [subtask for subtask in reading if self._count(subtask) <= self._threshold(subtask)]
@@ -169,12 +151,8 @@ class SplitEnumerator:
     def _assign(self, subtask: SubtaskId, *, reader_runs: bool) -> Assignment:
         """Return the next assignment of a subtask.
 
-        A subtask that is not a taker ends only if a taker runs. A taker that does not run may have ended without its
-        report having arrived. A failed subtask may have to read its returned splits again. Otherwise no subtask might
-        be left to read them.
-
-        Args:
-            reader_runs: whether a taker runs and can be assigned the remaining splits.
+        A subtask that is not a taker may end only if a taker runs (``reader_runs``). A taker that does not run may have
+        ended already. If a failed subtask then returned splits, no subtask would be left to read them.
         """
         if subtask not in self._takers and reader_runs:
             if self._is_held or self._count(subtask) > AHEAD:  # some may be returned, even if unreported
@@ -198,12 +176,8 @@ class SplitEnumerator:
         return LOW if together == 1 else max(LOW, min(2 * together, self._fair_share()))
 
     def _fair_share(self) -> int:
-        """Return half of the number that each taker would get if all remaining splits were assigned now."""
         return len(self._unassigned) // (2 * max(1, len(self._takers)))
 
     def _may_return(self) -> bool:
-        """Return whether a subtask has so many splits that it may return some.
-
-        Subtasks without splits wait for these.
-        """
+        """Return whether a subtask has so many splits that it may return some to subtasks without splits."""
         return any(len(numbers) > AHEAD for numbers in self._assigned.values())

@@ -1,6 +1,6 @@
-"""Pauses: pause(subtask, reason) → paused(batch) → resume(subtask, plan k), one round at a time (R20).
+"""Pauses of subtasks, one round at a time (R20). No subtask of a round resumes before all of them are paused (R21).
 
-No subtask of a round resumes before all of them are paused (R21).
+The steps are pause(subtask, reason) → paused(batch) → resume(subtask, plan k).
 """
 
 from __future__ import annotations
@@ -29,10 +29,7 @@ class PlanChanges(ABC, Generic[R]):
 
     @abstractmethod
     def wanted(self) -> Sequence[Sequence[Pause[R]]]:
-        """Return the rounds that are wanted now, oldest first. It is called whenever a round could begin.
-
-        The subtasks of one round pause together, and none resumes before all are paused.
-        """
+        """Return the rounds that are wanted now, oldest first. The subtasks of one round pause together."""
 
     @abstractmethod
     def note_requested(self, pause: Pause[R]) -> None:
@@ -42,22 +39,20 @@ class PlanChanges(ABC, Generic[R]):
     def attempt_began(self, subtask: SubtaskId, unreached: Pause[R] | None) -> None:
         """Record that the next attempt of the subtask begins, with all changes so far.
 
-        ``unreached`` is the pause that was requested from the previous attempt and that it did not reach, or None.
+        ``unreached`` is the requested pause that the previous attempt did not reach, or None.
         """
 
     @abstractmethod
     def change(self, pause: Pause[R], batch_id: int, now: float) -> Event | None:
-        """Return the event that must be in the journal before the round resumes, or None if the journal has it already.
+        """Return the event that must be in the journal before the round resumes; None if the journal has it already.
 
-        It is called once for each subtask of a round, when all of them are paused.
-
-        Args:
-            batch_id: the last batch before the pause; -1 before the first batch.
+        The method is called once for each subtask of a round, when all of them are paused. ``batch_id`` is the last
+        batch before the pause; -1 before the first batch.
         """
 
     @abstractmethod
     def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
-        """Return ``plan`` with all changes for the subtask so far. Every kind of change is applied in turn."""
+        """Return ``plan`` with all changes of this kind for the subtask so far."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +90,7 @@ class Pauses:
 
     @property
     def current(self) -> tuple[Pause[Any], ...]:
-        """Return the pauses that have not ended: the subtask has not paused yet, is paused, or has not reported that it
-        resumed.
-        """
+        """Return the pauses of subtasks that have not reported that they resumed."""
         return () if self._round is None else tuple(self._round.pauses.values())
 
     def wanted(self) -> list[tuple[tuple[Pause[Any], ...], PlanChanges[Any]]]:
@@ -116,10 +109,7 @@ class Pauses:
         return Resume((), (subtask,)) if self._round.is_decided else self._decide_if_all(now)
 
     def abandon(self, by: PlanChanges[Any]) -> Resume:
-        """Abandon the change of the round, if it belongs to ``by``.
-
-        Paused subtasks resume without the change, and so does every subtask that pauses later.
-        """
+        """Abandon the change of the round, if it belongs to ``by``. The round's subtasks resume without it."""
         if self._round is None or self._round.by is not by or self._round.is_decided:
             return Resume()
         self._round.is_decided = True
@@ -140,20 +130,14 @@ class Pauses:
         return current is not None and subtask in current.pauses and subtask not in current.paused
 
     def plan(self, subtask: SubtaskId) -> VertexPlan:
-        """Return the plan that the subtask must run now.
-
-        Its number is 0 at the first deployment in the epoch and rises by one with each resume.
-        """
+        """Return the plan that the subtask must run now. Its number is 0 at first, and rises with each resume."""
         plan = VertexPlan(self._numbers.get(subtask, 0), ())
         for changes in self._changes:
             plan = changes.amended(plan, subtask)
         return plan
 
     def attempt_began(self, subtask: SubtaskId, now: float) -> Resume:
-        """Cancel the pause of the previous attempt, because the next attempt begins.
-
-        A pause that is still wanted is requested again.
-        """
+        """Cancel the pause of the previous attempt. The next attempt gets it again if it is still wanted."""
         current = self._round
         unreached = None
         if current is not None and not current.is_decided and subtask not in current.paused:
@@ -163,7 +147,7 @@ class Pauses:
         return self.end_pause(subtask, now)
 
     def end_pause(self, subtask: SubtaskId, now: float) -> Resume:
-        """Record that the subtask runs again, or has ended. The others of its round may have waited for it alone."""
+        """Record that the subtask runs again, or has ended. Its round may end with it."""
         current = self._round
         if current is None or subtask not in current.pauses:
             return Resume()

@@ -31,9 +31,9 @@ class ReconfigurationInProgress:
         request: the request, or None if a controller asked.
         change: vertex -> changed settings.
         affected: subtasks of these vertices.
-        timeout: seconds in which all subtasks must prepare their queries, and then again in which they must pause.
-        trial: name under which the subtasks try their queries. The number is not enough, because a change that the
-            previous JobMaster began and did not decide had the same number.
+        timeout: seconds for the preparation of all queries, and again for the pause of all subtasks.
+        trial: name under which the subtasks try their queries. An undecided change of the previous JobMaster may have
+            had the same number, but not this name.
         prepared: subtask -> when its new query was prepared.
         pause_requested: the subtasks were commanded to pause.
         paused: subtask -> when it paused.
@@ -70,10 +70,8 @@ class ReconfigurationInProgress:
 
     @property
     def deadline(self) -> float:
-        """Return when the next step must have happened.
-
-        Without a deadline, a batch that never ends would keep the paused subtasks and the job's checkpoints waiting for
-        ever.
+        """Return when the next step must have happened, so that a batch without an end does not block the job
+        for ever.
         """
         is_prepared = self.affected and len(self.prepared) == len(self.affected)
         return (max(self.prepared.values()) if is_prepared else self.begun) + self.timeout
@@ -96,19 +94,15 @@ class ReconfigurationInProgress:
 
 
 class ReconfigurationState(PlanChanges[Reconfigure]):
-    """The reconfigurations of the job, one at a time.
-
-    The affected subtasks pause together. None resumes before the change is in the journal, and then each resumes by
-    itself.
-    """
+    """The reconfigurations of the job, one at a time. The affected subtasks pause together, and resume one by one."""
 
     def __init__(
         self, subtasks: SubtaskTable, rescaling: RescaleState, settings: Settings, number: int, epoch: int
     ) -> None:
         """Create the state from earlier changes.
 
-        The next change has a new number even if earlier ones were abandoned, because an answer to an abandoned change
-        must not count for it.
+        The number of an abandoned change is not used again, because a late answer to it must not count for another
+        change.
 
         Args:
             rescaling: the part of the current change about sources with splits.
@@ -156,10 +150,8 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         self.current = None
 
     def prepared(self, subtask: SubtaskId, trial: str, digests: Mapping[str, str], now: float) -> None:
-        """Record that a subtask has prepared its new query.
-
-        Args:
-            digests: digests of the files that it read for the change. They become part of the change.
+        """Record that a subtask has prepared its new query. The change gets the ``digests`` of the files that
+        it read.
         """
         current = self.current
         if not self._is_of_current(subtask, trial) or current is None:
@@ -170,10 +162,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     @property
     def changes_nothing(self) -> bool:
-        """Return whether the prepared change has no effect.
-
-        This is known only when all subtasks are prepared, because an assigned function may be the current one.
-        """
+        """Return whether the prepared change has no effect: an assigned function may be the current one."""
         current = self.current
         if current is None or current.rescales or not self._all_prepared(current) or current.pause_requested:
             return False
@@ -183,7 +172,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     def inconsistent_file(self) -> str | None:
         """Return a version of the job that two operators have read with different contents, or None.
 
-        The file was edited while it was read, or workers have different files. This is known only when all subtasks are
+        The file was edited while it was read, or workers have different files. Call this when all subtasks are
         prepared.
         """
         current = self.current
@@ -198,7 +187,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         return None
 
     def is_current(self, subtask: SubtaskId, trial: str) -> bool:
-        """Return whether the subtask has still to report the result of its preparation."""
+        """Return whether the subtask has still to report the result of this trial."""
         current = self.current
         return current is not None and self._is_of_current(subtask, trial) and subtask not in current.prepared
 
@@ -217,11 +206,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         return replace(plan, settings=merged(self._settings, self.current.change).get(vertex))
 
     def awaits_next_attempt(self, subtask: SubtaskId) -> bool:
-        """Return whether the paused subtask must resume in its next attempt, because its state is repartitioned.
-
-        False once that attempt is requested, because it may have to pause for another reason before the other subtasks
-        run.
-        """
+        """Return whether the paused subtask still needs its next attempt, because its state is repartitioned."""
         current = self.current
         if current is None or current.decided is None or subtask not in current.affected:
             return False

@@ -1,11 +1,10 @@
 """State of the releases of completed checkpoints, with one queue for each sink (R9).
 
-Each queue releases one checkpoint at a time, in ascending order. Sinks are independent: a slow, failing or held sink
-delays no other.
+Each queue releases one checkpoint at a time, in ascending order. A slow, failing or held sink delays no other.
 
 A queue requests only the newest completed checkpoint that its sink lacks, because this release covers the earlier ones.
-If a driver died during a release, the sink completes that release as a part of the next one
-(:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant 4).
+It also completes a release during which a driver died (:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant
+4).
 """
 
 from __future__ import annotations
@@ -101,10 +100,7 @@ class ReleaseQueue:
         return self._requested
 
     def done(self, checkpoint: int) -> bool:
-        """Record that a release succeeded. Return False if the answer is a repetition.
-
-        The answer counts even if its try was already counted as failed.
-        """
+        """Record that a release succeeded, even if its try counted as failed. Return False for a repetition."""
         if checkpoint != self._requested or checkpoint <= self.released:
             return False
         self.released = checkpoint
@@ -131,22 +127,16 @@ class ReleaseQueue:
         return True
 
     def others_released(self) -> None:
-        """Record that the target of another sink has answered.
-
-        The run is then useful even if this sink's target does not answer.
-        """
+        """Record that another sink was released. The run is then useful even if this sink's target does not answer."""
         self._fruitless_since = None
 
 
 REMEMBERED = 100
-"""Most unreleased checkpoints that are remembered.
-
-A gate may be closed for weeks, and the release of a later checkpoint covers the earlier ones.
-"""
+"""Most unreleased checkpoints that are remembered, because a gate may be closed for weeks."""
 
 
 class ReleaseState:
-    """The releases of all sinks. ``sinks`` are their uids. ``timeout`` is explained in :class:`ReleaseQueue`."""
+    """The releases of all sinks, by uid. :class:`ReleaseQueue` explains ``timeout``."""
 
     def __init__(self, sinks: Iterable[str], restored: RestoredState, timeout: float) -> None:
         self.last_released = restored.last_released
@@ -173,9 +163,7 @@ class ReleaseState:
 
     @property
     def closed_gates(self) -> list[str]:
-        """Return the sinks whose gates hold back a completed checkpoint, in the sink itself or in others of its
-        transaction.
-        """
+        """Return the sinks whose completed checkpoints a gate holds back: their own, or one of their transaction."""
         held_queues = [queue for queue in self._queues.values() if queue.is_behind and queue.under_way is None]
         return sorted(
             {queue.held_by for queue in held_queues if queue.held_by is not None}
@@ -199,12 +187,9 @@ class ReleaseState:
         return min((sum(number > queue.released for number in self._completed) for queue in queues), default=0)
 
     def waits(self, *, for_failing: bool) -> bool:
-        """Return whether a release is outstanding, apart from releases that a gate holds.
+        """Return whether a release is outstanding. Sinks whose last try failed count with ``for_failing``.
 
-        A release in progress counts, because its gate may have opened.
-
-        Args:
-            for_failing: whether to count a sink whose last try failed.
+        Releases that a gate holds do not count. A release in progress counts, because its gate may have opened.
         """
         return any(
             queue.under_way is not None
@@ -238,9 +223,8 @@ class ReleaseState:
         return True
 
     def advance(self) -> tuple[int, dict[str, Mapping[str, int]]] | None:
-        """Return the newest checkpoint that every sink now has, and the counts of that checkpoint by sink.
-
-        Each checkpoint is returned at most once. Return None if there is no new one.
+        """Return the newest checkpoint that every sink now has, and its counts by sink, once. None if there is no new
+        one.
         """
         reached = min((queue.released for queue in self._queues.values()), default=max(self._completed, default=0))
         released = [number for number in self._completed if number <= reached]

@@ -1,7 +1,7 @@
 """Subtasks that resume in their next attempt without a failure, because Spark's log of their input has grown.
 
-The next attempt begins with a short log (R7). The log of the current attempt is never shortened in place. A successor
-may copy the folder of a fenced attempt that is still alive, and it relies on what the feed of that attempt names (R8).
+The next attempt begins with a short log (R7). The log of the current attempt is not shortened in place, because a
+successor may copy the folder of a fenced attempt that still lives, and relies on the feed of that attempt (R8).
 :class:`~..failover.Failover` begins the next attempts.
 """
 
@@ -18,8 +18,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 class ReplacementState(PlanChanges[RestartFromScratch]):
     """The planned restarts of subtasks, one at a time, each after a micro-batch.
 
-    A requested change comes first, because the current attempt prepares it. The journal records nothing. A subtask that
-    is not restarted continues, and reports its log again.
+    A requested change comes first, because the current attempt prepares it. The journal records nothing.
     """
 
     def __init__(self, reconfiguration: ReconfigurationState) -> None:

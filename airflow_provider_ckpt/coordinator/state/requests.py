@@ -1,11 +1,10 @@
 """Stop and drain requests: their progress, and the answers that are still open.
 
-Stop, drain and finish are three things (FLINK-21132). After a stop no source is finished, and the next run resumes from
-the savepoint. A drain ends the sources for good. A stop overrides a drain in progress: drained subtasks can only go to
-their end of data in the next run (R12), and the others resume. A drain during a stop is refused.
+After a stop no source is finished, and the next run resumes from the savepoint. A drain ends the sources for good
+(FLINK-21132). A stop overrides a drain in progress: drained subtasks reach their end of data in the next run (R12), and
+the others resume. A drain during a stop is refused.
 
-A request is answered twice: when it is accepted, and when its outcome is known (completed or failed). A refused request
-is answered once.
+A request is answered when it is accepted, and again when its outcome is known. A refused request is answered once.
 """
 
 from __future__ import annotations
@@ -19,10 +18,7 @@ from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS, RequestOutc
 
 
 def in_progress(upgrade: str) -> str:
-    """Return the reason for a refusal because of an upgrade.
-
-    It ends like the refusal of a second change, so that the client retries.
-    """
+    """Return why a request is refused during an upgrade. The client knows the end of this text, and retries."""
     return f"upgrade {upgrade} {IN_PROGRESS}"
 
 
@@ -33,7 +29,7 @@ class Stop:
     Attributes:
         deadline: when the savepoint must be complete.
         leaves: the job ends even if the stop fails.
-        failures: failures of the stop's own savepoints, which do not count against the job's checkpoints.
+        failures: failed savepoints of the stop, which do not count against the job's checkpoints.
         savepoint: the completed savepoint, None before.
     """
 
@@ -117,9 +113,8 @@ class Requests:
             self._open.pop(request, None)
 
     def close(self, kind: str | None) -> list[tuple[str, str]]:
-        """Return (request, kind) of the requests that wait for their last answer: of one kind, or all of them.
-
-        Each is returned once.
+        """Return (request, kind) of each request that waits for its last answer, once: of one kind, or all if it is
+        None.
         """
         closed = [(request, open_kind) for request, open_kind in self._open.items() if kind in (open_kind, None)]
         for request, _ in closed:

@@ -49,8 +49,8 @@ class RescaleInProgress:
 class RescaleState(PlanChanges[Rescale]):
     """The rescalings of the job, one at a time.
 
-    A subtask that is deployed or resumed after the decision gets the new plan. Running subtasks pause for it, one after
-    the other.
+    A subtask that is deployed or resumed after the decision gets the new plan. Each running subtask pauses for it in
+    turn.
 
     Args:
         hosts: see :class:`PlanRecorded`.
@@ -76,9 +76,7 @@ class RescaleState(PlanChanges[Rescale]):
         self.current: RescaleInProgress | None = None
         added = {host.vertex for host in self._hosts} if has_workers and not is_batch else set()
         self._unsettled = {uid: {*self._readers_of(uid)} for uid in added}
-        """Source that was rescaled under workers -> its consumers that have not reported to this JobMaster that they
-        run.
-        """
+        """Source that was rescaled under workers -> its consumers that have not reported that they run."""
 
     def decide(self, reader_counts: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
         """Decide a rescaling. The caller writes it into the journal before any subtask is notified.
@@ -100,18 +98,12 @@ class RescaleState(PlanChanges[Rescale]):
         return change
 
     def readers(self, uid: str) -> list[SubtaskId]:
-        """Return the subtasks of the source that can be assigned splits.
-
-        A subtask whose log has its end is left out.
-        """
+        """Return the subtasks of the source that can be assigned splits: their logs have no end."""
         names = self._graph.now.vertex(uid).subtasks
         return [name for name in names if not self._subtasks.has_ended(name) and self._splits.may_read(name)]
 
     def is_known(self) -> bool:
-        """Return whether all consumers of the source read the new subtasks.
-
-        A consumer that has ended need not, because it had read the source to its end.
-        """
+        """Return whether all consumers of the source that have not ended read the new subtasks."""
         change = self.current
         return change is not None and not any(not self._subtasks.has_ended(consumer) for consumer in change.unaware)
 
@@ -124,7 +116,7 @@ class RescaleState(PlanChanges[Rescale]):
         """Choose for each new subtask the host subtask in whose process it runs.
 
         The host still reads the source (``readers``), so its worker is alive. Hosts with the fewest guests come first.
-        A host is never a guest itself, because workers are asked to run hosts only.
+        A guest is never a host, because workers are started for hosts only.
         """
         placed: dict[SubtaskId, SubtaskId] = {}
         for subtask in new:
@@ -173,7 +165,7 @@ class RescaleState(PlanChanges[Rescale]):
             self.current.unaware.pop(pause.subtask, None)
 
     def attempt_began(self, subtask: SubtaskId, unreached: Pause[Rescale] | None) -> None:
-        """Note that the subtask's next attempt is deployed with the current plan, so that it need not pause."""
+        """Note that the subtask's next attempt has the current plan, so that the subtask need not pause."""
         if self.current is not None:
             self.current.unaware.pop(subtask, None)
 

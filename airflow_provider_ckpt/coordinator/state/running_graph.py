@@ -1,7 +1,4 @@
-"""The graph that a job currently runs.
-
-It may change while the job runs, so its users read it each time they need it.
-"""
+"""The graph that a job currently runs. It may change, so its users read it each time they need it."""
 
 from __future__ import annotations
 
@@ -12,10 +9,8 @@ from airflow_provider_ckpt.model.graph import JobGraph
 
 @dataclass
 class RunningGraph:
-    """The current graph.
-
-    A change that is in the journal but has not begun is not in this graph. The affected subtasks have paused for it
-    first (R21).
+    """The current graph. It lacks changes that are in the journal but have not begun, because subtasks pause first
+    (R21).
     """
 
     now: JobGraph

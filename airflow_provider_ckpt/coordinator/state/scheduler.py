@@ -18,8 +18,8 @@ class Scheduler:
 
     BATCH: a subtask is deployed when all subtasks that it reads from are at their end of data (R23) and a slot is free.
     Subtasks upstream come first. There are ``slots`` slots, or as many as the largest source with splits has subtasks,
-    because these read in parallel. A subtask decides itself whether its result of an earlier epoch is still valid. It
-    is deployed, finds the end in its log, and reports it at once.
+    because these read in parallel. A subtask with a valid result of an earlier epoch is deployed, too. It finds the end
+    in its log, and reports it at once.
     """
 
     def __init__(self, graph: RunningGraph, subtasks: SubtaskTable, *, batch: bool, slots: int = 1) -> None:
@@ -41,10 +41,7 @@ class Scheduler:
         }
 
     def due(self) -> list[SubtaskId]:
-        """Return the subtasks to deploy now, in topological order.
-
-        The caller must set their status, or they are returned again.
-        """
+        """Return the subtasks to deploy now, in topological order. The caller must change their status."""
         free = self._all_slots() - self._subtasks.count(SubtaskStatus.STARTING, SubtaskStatus.RUNNING)
         chosen: list[SubtaskId] = []
         for vertex in self._graph.now.vertices:
@@ -58,10 +55,7 @@ class Scheduler:
         return max(self._slots, *widths, 0) if self._batch else math.inf
 
     def requeue(self, subtask: SubtaskId) -> None:
-        """Queue the subtask for deployment again.
-
-        Its status must be CREATED. The subtasks of a vertex keep their order.
-        """
+        """Queue the subtask for deployment again, in the order of its vertex. Its status must be CREATED."""
         waiting = self._waiting[subtask.vertex]
         if subtask not in waiting:
             waiting.append(subtask)
@@ -77,10 +71,8 @@ class Scheduler:
         return ready if free >= len(ready) else ready[: int(free)]
 
     def _may_be_read(self, edge: JobEdge) -> bool:
-        """Return False if the edge keeps every subtask of the consumer from starting.
-
-        In BATCH mode an all-to-all edge does so until its whole producer has ended. A pointwise edge is checked for
-        each subtask (``_is_complete``).
+        """Return False if the edge blocks every subtask of the consumer: in BATCH mode, an all-to-all edge with a
+        running producer.
         """
         if not self._batch or edge.exchange == "pointwise":
             return True

@@ -23,24 +23,18 @@ class _SplitSource:
 
 
 class SplitSources:
-    """All sources with splits of a job.
-
-    One log entry publishes a split. The split belongs to the first checkpoint whose barrier follows that entry (R14).
-    """
+    """All sources with splits. A split belongs to the first checkpoint whose barrier follows its log entry (R14)."""
 
     def __init__(self, restored: Mapping[str, RestoredSplits]) -> None:
         self._sources = {uid: _SplitSource(uid, splits) for uid, splits in restored.items()}
         self._opened: set[SubtaskId] = set()
-        """Subtasks whose new attempt has not reported yet which splits the previous one had published."""
+        """Subtasks whose new attempt has not reported yet which splits the previous attempt had published."""
 
     def __len__(self) -> int:
         return len(self._sources)
 
     def is_open(self, uid: str) -> bool:
-        """Return whether some splits of the source are unassigned.
-
-        False for a source that had ended before this epoch.
-        """
+        """Return whether some splits of the source are unassigned. False if it had ended before this epoch."""
         source = self._sources.get(uid)
         return source is not None and source.enumerator.unassigned > 0
 
@@ -50,10 +44,7 @@ class SplitSources:
         return 0 if source is None else source.enumerator.unassigned + source.enumerator.assigned
 
     def progress(self, uid: str) -> tuple[int, int, int]:
-        """Return the numbers of all, done and unassigned splits.
-
-        All are 0 for a source that had ended before this epoch.
-        """
+        """Return the numbers of all, done and unassigned splits; 0 if the source had ended before this epoch."""
         source = self._sources.get(uid)
         if source is None:
             return 0, 0, 0
@@ -70,10 +61,7 @@ class SplitSources:
         return source is not None and source.enumerator.may_read(subtask)
 
     def hold(self, uid: str) -> None:
-        """Keep all readers of the source from ending until :meth:`reassign` or :meth:`unhold`.
-
-        Do nothing if the source has ended.
-        """
+        """Keep all readers of the source from ending until :meth:`reassign` or :meth:`unhold`, if it has not ended."""
         if (source := self._sources.get(uid)) is not None:
             source.enumerator.hold()
 
@@ -89,17 +77,13 @@ class SplitSources:
     def opened(self, subtask: SubtaskId) -> None:
         """Record that a new attempt has opened the log of a subtask, of any vertex.
 
-        The attempt reports the published splits of its log before it reports that it runs. No split is unassigned
-        before that, because a split may have been published but not reported.
+        The attempt first reports the splits that its log shows as published. No split is unassigned before that.
         """
         if self._source(subtask) is not None:
             self._opened.add(subtask)
 
     def began(self, subtask: SubtaskId) -> None:
-        """Record that the subtask runs, or is at its end.
-
-        If its attempt is new, the unpublished splits of the previous one are unassigned.
-        """
+        """Record that the subtask runs, or is at its end. A new attempt frees the previous one's unpublished splits."""
         if subtask in self._opened and (source := self._source(subtask)) is not None:
             self._opened.discard(subtask)
             source.enumerator.began(subtask)
@@ -110,7 +94,7 @@ class SplitSources:
             source.enumerator.reads_together(subtask, count)
 
     def completed(self, subtask: SubtaskId, splits: Iterable[str], position: int, now: float) -> SplitsDone | None:
-        """Record published splits and return the event to journal. None if all are known, or are not of this source."""
+        """Record published splits. Return the event to journal; None if all are known, or are not of this source."""
         source = self._source(subtask)
         if source is None:
             return None
@@ -125,9 +109,8 @@ class SplitSources:
             source.enumerator.returned(subtask, [source.places[name] for name in splits if name in source.places])
 
     def due(self, running: Iterable[SubtaskId]) -> list[tuple[Assignment, tuple[str, ...]]]:
-        """Return the assignments to make now, each with the ids of its splits.
-
-        ``running`` holds the running subtasks of all vertices.
+        """Return the assignments to make now, with the ids of their splits. ``running`` holds subtasks of any
+        vertex.
         """
         assignments = []
         by_source: dict[str, list[SubtaskId]] = {}
@@ -144,10 +127,7 @@ class SplitSources:
         return SplitsAssigned(source, assignment.subtask, attempt, ranges(assignment.splits), now)
 
     def cover(self, checkpoint: int, snapshots: Mapping[SubtaskId, Snapshot]) -> Iterator[SplitsCovered]:
-        """Yield the events about splits that a checkpoint with these snapshots covers.
-
-        They must be in one journal entry with the completion of the checkpoint.
-        """
+        """Yield the events about splits that a checkpoint covers, for the journal entry of its completion."""
         for uid, source in self._sources.items():
             covered = [
                 number

@@ -27,7 +27,7 @@ class SubtaskStatus(Enum):
     AT_END_OF_DATA = "at end of data"
     """Waits for its final checkpoint. It takes barriers, so it counts as running (R15)."""
     FINISHING = "finishing"
-    """Told to close. It may still take a barrier."""
+    """Commanded to close. It may still take a barrier."""
     FINISHED = "finished"
 
 
@@ -76,11 +76,11 @@ class RestoredState:
 
 
 class SubtaskTable:
-    """The status and the attempt of every subtask. Questions about all subtasks are answered without a loop over them.
+    """The status and the attempt of every subtask. Questions about all subtasks need no loop over them.
 
     Args:
         attempts: unfinished subtask -> its attempt, the only one whose reports count (R22).
-        has_workers: True if the attempts have not begun. Workers begin the attempts that follow the given ones.
+        has_workers: True if workers begin the attempts that follow the given ones.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ def new_nonce() -> str:
 def first_attempts(epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, AttemptId]:
     """Return the first attempt of each subtask in ``epoch``.
 
-    Each gets a nonce of its own, because sinks tell staged output of two subtasks apart by the attempt's name alone.
+    Each has its own nonce, because sinks identify the staged output of a subtask only by the attempt's name.
     """
     names, nonces = list(subtasks), set[str]()
     while len(nonces) < len(names):
@@ -26,10 +26,9 @@ def first_attempts(epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId,
 
 
 def continues_at(log: SubtaskLog, *, batch: bool, by_split: bool) -> int | None:
-    """Return the log position from which the next attempt of a subtask continues; None continues after all published
-    entries.
+    """Return the log position from which the next attempt of a subtask continues; None for after all published entries.
 
-    A batch attempt without its end of data is void as a whole (R23). A source with splits is an exception, because each
-    split counts by itself.
+    A batch attempt without its end of data is void as a whole (R23). Each split of a source with splits counts by
+    itself.
     """
     return 0 if batch and not by_split and log.state.end_of_data is None else None

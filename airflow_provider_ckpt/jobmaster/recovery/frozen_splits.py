@@ -15,8 +15,7 @@ VERSION = 1
 
 
 def freeze_splits(storage: Storage, path: str, uid: str, splits: Iterable[Split]) -> tuple[Split, ...]:
-    """Write the list if there is none, and return the list that counts. If another attempt froze it first, that list
-    wins."""
+    """Write the list if there is none. Return the list that counts: the first one that any attempt wrote."""
     candidate = tuple(splits)
     values = [{"id": split.id, "value": split.value} for split in candidate]
     document = encode_document(KIND, VERSION, uid=uid, splits=values)

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 def check_journal(storage: Storage, state: JobState) -> None:
-    """Refuse a damaged journal, and an empty one if files of the job's vertices exist: the job is not new then.
+    """Refuse a damaged journal, and an empty one if files of the job's vertices exist, because the job is then not new.
 
     Raises CorruptJournalError.
     """
@@ -45,11 +45,10 @@ def check_whole(state: JobState, logs: Mapping[SubtaskId, LogReader]) -> None:
 
 
 def check_read(graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
-    """Refuse a log that ends before the position up to which a consumer has read it. Call it before anything is
-    written, because the numbers of the lost entries are free.
+    """Refuse a log that ends before the position up to which a consumer has read it.
 
-    Args:
-        logs: Loaded logs of all subtasks.
+    Call this before anything is written, because new entries would take the numbers of the lost ones. ``logs`` are
+    loaded.
 
     Raises SubtaskLogLostError.
     """
@@ -72,8 +71,7 @@ def check_read(graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
 
 
 def check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
-    """Refuse a finished subtask whose log is open again. The coordinator never deploys a finished subtask, so its log
-    would never end.
+    """Refuse a finished subtask whose log is open again. The coordinator never deploys it, so its log would never end.
 
     Raises SubtaskLogLostError.
     """
@@ -84,7 +82,7 @@ def check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
 
 
 def reopened(log: str, subtask: SubtaskId) -> SubtaskLogLostError:
-    """Return the error for a log without an end, of a subtask that is at its end in the journal."""
+    """Return the error for a log without an end, of a subtask that has ended in the journal."""
     return SubtaskLogLostError(
         "{log} has no end, and the journal has {subtask} at its end, or finished: entries were removed; bring them "
         "back from a backup, or run the job under another id",
@@ -94,11 +92,6 @@ def reopened(log: str, subtask: SubtaskId) -> SubtaskLogLostError:
 
 
 def is_outdated(log: LogReader, since: int) -> bool:
-    """Return whether nothing in the log counts: its vertex was dropped, or left out at a restart from scratch, and is
-    back now.
-
-    Args:
-        since: First epoch whose entries count for the vertex.
-    """
+    """Return whether no entry in the log counts, because those of its vertex count from epoch ``since`` on."""
     epochs = [record.epoch for _, record in log.records() if isinstance(record, Open)]
     return bool(epochs) and max(epochs) < since

@@ -30,12 +30,11 @@ def open_logs(
 ) -> dict[SubtaskId, AttemptId]:
     """Open every log, which fences all earlier attempts. Return the attempt of each subtask that is not finished.
 
-    A log may have an end that the journal lacks, because the previous driver died before it wrote that. The tail of the
-    log decides (R11), so such a subtask is journaled as finished. From here on only the returned attempts, and later
-    ones, append to the logs.
+    A log may have an end that the journal lacks, because the previous driver died too early. The tail of the log
+    decides (R11), so such a subtask is journaled as finished. From here on only the returned attempts, and later ones,
+    append to the logs.
 
     Args:
-        mode: The job's mode, "batch" or "streaming".
         restore: Point to go back to; None to continue after all published entries.
         resets: Subtasks whose results are gone.
 
@@ -70,11 +69,10 @@ def open_logs(
 
 
 def void_removed_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
-    """Void the logs of subtasks that a source with splits had before a restart from scratch, or before it was dropped,
-    and no longer has.
+    """Void the logs of subtasks that a source with splits had before it was dropped or restarted, and no longer has.
 
     A rescale may bring such a subtask back, and other tasks read its log before it starts. Its old entries must not
-    count then, because those splits are read again (R21).
+    count then, because their splits are read again (R21).
     """
     state = journal.state
     for vertex in state.graph().vertices:
@@ -92,7 +90,6 @@ def void_removed_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> No
 
 
 def _removed_subtasks(storage: Storage, state: JobState, vertex: JobVertex) -> list[SubtaskId]:
-    """Return the subtasks that have a folder but are not in the graph."""
     names = storage.list(subtask_path(state.job_id, vertex.uid, 0).rpartition("/")[0])
     numbers = sorted(int(name) for name in names if name.isdecimal())
     return [SubtaskId.of(vertex.uid, number) for number in numbers if number >= vertex.parallelism]

@@ -1,9 +1,8 @@
-"""The results of operators with ``persist=True``: result partitions that outlive their job, as Flink's cluster
-partitions do (FLIP-67, PR 8687).
+"""The results of operators with ``persist=True``: result partitions that outlive their job (FLIP-67, PR 8687).
 
-No data is moved or copied, and there is no separate list that could disagree. The journal entry with FINISHED makes the
-results persistent: the clean-up after it keeps all folders that the logs name. ``ckpt delete`` deletes them with the
-job.
+No data is moved or copied, and there is no list besides the logs. The journal entry with FINISHED makes the results
+persistent, because the clean-up after it keeps all folders that the logs name. ``ckpt delete`` deletes the results with
+the job.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ _WITHOUT_RESULTS = (JobStatus.DELETING, JobStatus.DELETED)
 
 @dataclass(frozen=True)
 class PersistedResult:
-    """The result of an operator of a FINISHED job, as Parquet files. It holds all rows that there were to read, also in
-    a drained job, because only unbounded sources end early.
+    """The result of an operator of a FINISHED job, as Parquet files. The result of a drained job is complete, too.
 
     Args:
         files: URIs of the files for Spark, ordered by subtask and then as published; empty without rows.
@@ -57,10 +55,10 @@ def persisted_operators(state: JobState) -> tuple[str, ...]:
 
 
 def read_persisted_result(storage: Storage, job_id: str, operator: str) -> PersistedResult:
-    """Return the persisted result of ``operator``. It reads the journal and the logs, and lists the files.
+    """Return the persisted result of ``operator``. Read the journal and the logs, and list the files.
 
-    Raises ResultNotPersistedError, NoSuchResultError, SubtaskLogLostError, CorruptJournalError, the storage's
-    errors, and PartitionFilesDamagedError if a file is gone or has another size.
+    Raises ResultNotPersistedError, NoSuchResultError, SubtaskLogLostError, CorruptJournalError, the storage's errors,
+    and PartitionFilesDamagedError if a file is gone or has another size.
     """
     state = Journal(storage, job_id).replay()
     check_journal(storage, state)
@@ -99,7 +97,7 @@ def persisted_folders(storage: Storage, state: JobState, vertex: JobVertex) -> I
     """Yield the partition of each subtask of ``vertex``, with its folders that hold persisted data. The job must be
     FINISHED.
 
-    Raises SubtaskLogLostError, and the storage's errors: an unreadable log does not mean that nothing is persisted.
+    Raises SubtaskLogLostError, and the storage's errors.
     """
     for subtask in vertex.subtasks:
         result = _SubtaskResult.of(storage, state, subtask)

@@ -1,21 +1,19 @@
 """The choice of subtasks that run again when a bounded job resumes, because results are lost (FLIP-383).
 
-In BATCH mode a subtask at its end of data does not run again after its driver is gone, because its result partition is
-in the storage. It runs again only if its result is needed and a part of it is gone. A result is needed in these cases:
+In BATCH mode a subtask at its end of data has its result partition in the storage. It runs again only if a part of the
+result is gone and the result is needed. A result is needed in these cases:
 
 * It must outlive the job (persist=True).
-* A subtask that is not at its end reads it. A consumer at its end has read all that it needed.
+* A subtask that is not at its end reads it.
 * A subtask that must run again reads it.
 
 Two things differ from Flink:
 
-* In Flink the workers hold the results, and the JobMaster waits for their answers. Here the storage holds them. So no
-  wait is necessary, and results outlive their workers.
+* The storage holds the results, not the workers. So the JobMaster need not wait for workers.
 * Flink also restarts the consumers of a subtask that runs again, because its rows may differ. Here the input of a
   bounded source is frozen. If a function gives other rows each time, its consumers may read two different results.
 
-:func:`lost_results` decides without storage or clock. :class:`Reconciler` reads the logs and lists the
-partitions.
+:func:`lost_results` decides without storage or clock. :class:`Reconciler` reads the logs and lists the partitions.
 """
 
 from __future__ import annotations
@@ -68,8 +66,8 @@ def lost_results(
 
     Args:
         ended: the subtasks at their end of data.
-        missing_entries: returns the positions of the entries in a subtask's log of which a file is gone. It is called
-            at most once for each subtask whose result is needed, and for no other.
+        missing_entries: returns the positions of a subtask's log entries with missing files. It is called at most once
+            for each subtask, and only if its result is needed.
     """
     rerun, lost = set(graph.subtasks) - set(ended), list[LostResult]()
     for vertex in reversed(graph.vertices):
@@ -87,10 +85,7 @@ def lost_results(
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The subtasks that must run again, by subtask (``resets``).
-
-    ``kept`` and ``splits_kept`` are for display only, because a driver that still lives may add to them.
-    """
+    """The subtasks that must run again, by subtask (``resets``). ``kept`` and ``splits_kept`` are for display only."""
 
     resets: Mapping[SubtaskId, Reset]
     kept: tuple[SubtaskId, ...] = field(default=(), compare=False)
@@ -109,27 +104,24 @@ class Reconciliation:
 
 
 class Reconciler:
-    """The reconciler of one job.
-
-    It keeps the logs that it has read, because a driver reconciles at least twice while it gets ready, and a job may
-    have a hundred thousand splits.
-    """
+    """The reconciler of one job. It keeps the logs that it has read, because a driver reconciles more than once."""
 
     def __init__(self, storage: Storage, job_id: str) -> None:
         self._storage, self._job_id = storage, job_id
         self._logs: dict[SubtaskId, TailingLogReader] = {}
 
     def reconcile(self, state: JobState) -> Reconciliation | None:
-        """Return which results are kept and which subtasks must run again. It reads the logs and lists the partitions
-        that still have readers, and writes nothing.
+        """Return which results are kept and which subtasks must run again. Nothing is written.
 
-        None means that there is nothing to resume, or that the job is in streaming mode. A lost result cannot be made
-        again in streaming mode, because checkpoints cover output made from it, and sinks may have released that output.
-        None is also returned once a checkpoint covers something. In batch mode that happens only when all subtasks are
-        at their ends, and then no result is needed. A vertex that was added later does not get its results.
+        None means that there is nothing to resume or nothing to make again:
 
-        Raises FrozenSplitsLostError, SubtaskLogLostError, and the storage's errors: a partition that cannot be
-        listed does not count as lost.
+        * In streaming mode a lost result cannot be made again, because checkpoints cover output made from it, and sinks
+          may have released that output.
+        * In batch mode a checkpoint covers something only when all subtasks are at their ends. Then no result is
+          needed.
+
+        Raises FrozenSplitsLostError, SubtaskLogLostError, and the storage's errors. A partition that cannot be listed
+        does not count as lost.
         """
         if not state.is_batch:
             return None
@@ -158,11 +150,9 @@ class Reconciler:
         return Reconciliation(resets, kept, _splits_kept(graph, logs, resets))
 
     def _resets_without_log(self, state: JobState, handled: set[SubtaskId]) -> dict[SubtaskId, Reset]:
-        """Return resets of subtasks that are at their ends in the journal but not in their logs, because log entries
-        are gone.
+        """Return resets of subtasks that have ended in the journal but not in their logs, because log entries are gone.
 
-        Raises SubtaskLogLostError for a finished subtask, and for a source with splits, because it is unknown which
-        splits it had read.
+        Raises SubtaskLogLostError if the subtask has finished or has splits, because its read splits are unknown.
         """
         resets = {}
         for subtask in [
@@ -177,7 +167,6 @@ class Reconciler:
         return resets
 
     def _valid_logs(self, state: JobState) -> dict[SubtaskId, TailingLogReader]:
-        """Return the logs whose entries still count."""
         valid = {}
         for subtask in state.graph().subtasks:
             if subtask not in self._logs:
@@ -190,8 +179,7 @@ class Reconciler:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Turn off garbage collection while the logs are read. Their records all stay in use, and searching them for cycles
-    again and again took a third of the time."""
+    """Turn off garbage collection while the logs are read, because collection took a third of the time."""
     is_on = gc.isenabled()
     gc.disable()
     try:

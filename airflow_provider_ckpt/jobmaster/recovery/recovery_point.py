@@ -30,8 +30,8 @@ class RecoveryPoint:
     """The point from which a run starts.
 
     Args:
-        restore: Point to which the job goes back first; None to resume from what is published. A new job resumes from
-            nothing.
+        restore: Point to which the job goes back first; None to resume from what is published (a new job: from
+            nothing).
         is_journaled: True if an earlier driver has journaled that restore and not completed it.
     """
 
@@ -49,12 +49,11 @@ def find_recovery_point(
     from_scratch: bool,
     requested: RestorePoint | None,
 ) -> RecoveryPoint:
-    """Return where the run starts. It reads only.
+    """Return where the run starts. Nothing is written.
 
-    Call it after the claim, because the previous driver may complete its restore until then.
+    Call this after the claim, because the previous driver may complete its restore until then.
 
     Args:
-        graph: Graph that this run uses.
         from_scratch: True if no checkpoint covers anything and the job's definition does not fit the recorded one.
         requested: Checked checkpoint that the user wants to go back to (:func:`~.restore.restore_point`).
     """
@@ -78,10 +77,10 @@ def interrupted_restore(
     logs: Mapping[SubtaskId, SubtaskLog],
     mode: RuntimeMode,
 ) -> RestorePoint | None:
-    """Return the target of the last restore, if the driver that began it has not completed it; else None.
+    """Return the target of the last restore if the driver that began it died before it had rewound all logs (R4); else
+    None.
 
-    Such a driver died after it had rewound some logs and not others (R4). No checkpoint has completed since. No query
-    was started before all logs of that time were rewound, so it is correct to rewind all of them once more.
+    No query was started since, so it is correct to rewind all logs once more.
     """
     from_scratch = state.restored_epoch == state.anew_epoch
     epoch, by_split = state.restored_epoch, {vertex.uid for vertex in graph.vertices if vertex.splits}
@@ -105,9 +104,9 @@ def _subtasks_to_rewind(
 ) -> list[SubtaskId]:
     """Return the subtasks whose logs a restore must rewind.
 
-    A log that was never opened belongs to a new vertex, and has nothing to rewind. At a restart from scratch, subtasks
-    with splits are left out, because opening their logs voids the old entries (``is_outdated``). An unopened log means
-    nothing there: a rescale may have brought the subtask back just before the driver died (R21).
+    A log that was never opened belongs to a new vertex, and has nothing to rewind. A restart from scratch leaves out
+    subtasks with splits, because opening their logs voids the old entries (``is_outdated``). A rescale may have added
+    such a subtask just before the driver died, so its log may be unopened (R21).
     """
     if from_scratch:
         return [subtask for subtask, log in logs.items() if log.state.opened and subtask.vertex not in by_split]

@@ -25,11 +25,8 @@ _NAME = re.compile(r"chk-(\d+)")
 class RestorePoint:
     """The point to which the job goes back. Everything that its completed checkpoint covers stays.
 
-    Args:
-        checkpoint: The checkpoint's number. For a restart from scratch it is the last checkpoint, which covers nothing,
-            or 0.
-        completed: The checkpoint; None for a restart from scratch. Nothing stays then, because nothing was ever
-            released.
+    For a restart from scratch ``completed`` is None, and ``checkpoint`` is the last checkpoint, which covers nothing,
+    or 0.
     """
 
     checkpoint: int
@@ -40,8 +37,7 @@ class RestorePoint:
         return self.completed is None
 
     def continues_at(self, subtask: SubtaskId) -> int:
-        """Return the log position to which the subtask goes back. Entries between it and the new attempt's ``open`` are
-        void (R4)."""
+        """Return the log position to which the subtask goes back. Entries up to the next ``open`` are void (R4)."""
         return 0 if self.completed is None else position(self.completed, subtask) + 1
 
 
@@ -51,10 +47,7 @@ def beginning(state: JobState) -> RestorePoint:
 
 
 def nothing_is_covered(state: JobState) -> bool:
-    """Return whether no checkpoint has completed, or the last one covers no batch. Nothing was released then.
-
-    A completed checkpoint may cover no batch because checkpoints are taken while a slow first batch runs.
-    """
+    """Return whether no checkpoint has completed, or the last one covers no batch. Nothing was released then."""
     last = state.checkpoints.get(state.last_completed)
     if last is None:
         return state.last_completed == 0
@@ -64,9 +57,8 @@ def nothing_is_covered(state: JobState) -> bool:
 def resumes(storage: Storage, job_id: str, restore: str, state: JobState) -> bool:
     """Return whether ``restore`` means to resume from what is published.
 
-    It does for "latest". It also does for the checkpoint that the job last went back to, if another one completed
-    since. A supervisor that repeats its command after a failure wants to resume, as a Flink job with high availability
-    does.
+    It does for "latest", and for the checkpoint that the job last went back to if another one completed since. A
+    supervisor that repeats its command after a failure wants to resume.
     """
     if restore == "latest":
         return True
@@ -78,8 +70,7 @@ def resumes(storage: Storage, job_id: str, restore: str, state: JobState) -> boo
 def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) -> RestorePoint | None:
     """Return the checkpoint to go back to; None to resume from what is published ("latest"), or to run a new job.
 
-    A checkpoint below the last completed one cannot be restored. Later output is released or will be, because completed
-    checkpoints are rolled forward before any restore (R9). The sinks cannot take it back.
+    A checkpoint below the last completed one cannot be restored, because later output is released or will be (R9).
 
     Raises RestoreRefusedError.
     """
@@ -118,8 +109,7 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
 
 
 def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored:
-    """Return the event of the restore. Sources that were dropped by the checkpoint's batches stay dropped, and the
-    others are read again."""
+    """Return the event of the restore. Sources stay dropped if the checkpoint's batches had dropped them."""
     dropped: dict[str, dict[str, int]] = {}
     subtasks = {} if point.completed is None else point.completed.subtasks
     for vertex, uids in state.dropped.items():
@@ -133,8 +123,8 @@ def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored
 def _was_dropped(uid: str, at: int, snapshots: list[Snapshot]) -> bool:
     """Return whether a source was already dropped at the checkpoint.
 
-    A vertex with several subtasks cannot be judged by ``at``, because each subtask numbers its own batches. There the
-    source was dropped if every subtask had read it to its end.
+    A vertex with several subtasks cannot be judged by ``at``, because each subtask numbers its own batches. Its source
+    was dropped if every subtask had read it to its end.
 
     Args:
         at: Batch of the first subtask after which it left out the source.
@@ -158,7 +148,6 @@ def _number(storage: Storage, job_id: str, restore: str) -> int | None:
 
 
 def _purged(storage: Storage, job_id: str, subtask: SubtaskId, snapshot: Snapshot | None) -> str | None:
-    """Return why the subtask cannot go back to the snapshot; None if it can."""
     if snapshot is None or snapshot.batch_id is None or snapshot.finished_on_restore:
         return None
     log = SubtaskLog(storage, subtask_log_path(job_id, subtask.vertex, subtask.number))

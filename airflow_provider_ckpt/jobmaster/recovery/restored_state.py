@@ -12,10 +12,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None) -> RestoredState:
-    """Return the state with which the coordinator starts.
-
-    Ends of data that only a log has are not included, because the runners report them.
-    """
+    """Return the state with which the coordinator starts. Runners report the ends of data that only a log has."""
     return RestoredState(
         last_triggered=state.last_triggered,
         last_completed=state.last_completed,
@@ -38,7 +35,6 @@ def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None
 
 
 def first_plan(state: JobState, subtask: SubtaskId) -> VertexPlan:
-    """Return the plan with which a subtask is first deployed in an epoch. The coordinator derives the same plan from
-    :func:`restored`."""
+    """Return a subtask's first plan in an epoch. The coordinator derives the same plan from :func:`restored`."""
     dropped = tuple(sorted(state.dropped.get(subtask.vertex, ())))
     return VertexPlan(0, dropped, settings=state.settings.get(subtask.vertex))

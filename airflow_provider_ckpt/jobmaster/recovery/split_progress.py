@@ -67,8 +67,8 @@ def readers_wanted(state: JobState, uid: str, declared: int) -> int:
 def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
     """Return how many subtasks the vertex of a source with splits has, if the job declares ``parallelism``.
 
-    An ended subtask never runs again (R11), and no log is removed. So a job that resumes with another parallelism keeps
-    its subtasks, and gets as many new ones as are missing. With the same parallelism the vertex stays as it is.
+    A job that resumes with another parallelism keeps its ended subtasks, which never run again (R11), and gets as many
+    new ones as are missing. With the same parallelism the vertex stays as it is.
     """
     definition = state.definition
     if definition is None:
@@ -86,10 +86,7 @@ def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
 def unread_splits(
     storage: Storage, job_id: str, state: JobState, logs: Mapping[SubtaskId, TailingLogReader]
 ) -> dict[str, RestoredSplits]:
-    """Return the unread splits of each source, by uid.
-
-    Splits that the previous JobMaster assigned stay with their attempts (W13).
-    """
+    """Return the unread splits of each source, by uid. Assigned splits stay with their attempts (W13)."""
     lists: dict[str, tuple[Split, ...]] = {}
     for vertex in state.graph().vertices:
         frozen = state.frozen.get(vertex.uid)

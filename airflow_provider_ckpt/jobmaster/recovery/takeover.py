@@ -21,7 +21,7 @@ GRACE = 10.0
 
 
 RECENT = 60.0
-"""Seconds after its last journal entry for which a driver that cannot be seen from here counts as alive."""
+"""Seconds after its last journal entry for which a driver on another host counts as alive."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,8 @@ def claim(
 ) -> TakenOver:
     """Claim the next epoch, then make sure that the previous driver is gone. Only here may a driver kill another one.
 
-    A driver marks itself before its claim, so that its successor recognises the process that the claim names. The
-    previous driver is the one whose epoch the claim ended. It may have come after this driver began to get ready.
-
-    Args:
-        attempt: The caller's name for this try, for the journal.
+    A driver marks itself before its claim, so that its successor recognises the process. The previous driver is the one
+    whose epoch the claim ended. It may have started after this driver. ``attempt`` names this try in the journal.
     """
     now, only = time.time(), releases_only
     mark(worker, journal.root, journal.job_id)
@@ -70,10 +67,7 @@ def refuse_living_driver(state: JobState, now: float, root: str) -> None:
 
     A driver on this host is looked up by its process. A driver elsewhere counts as alive if it wrote to the journal in
     the last :data:`RECENT` seconds. The process that prepared a job for workers does not count, because it leaves.
-
-    Args:
-        now: Epoch seconds by the clock of this host.
-        root: URI of the root, for display.
+    ``now`` is in epoch seconds by the clock of this host.
 
     Raises JobRunsError if another driver has the job and lives.
     """
@@ -101,11 +95,7 @@ def refuse_living_driver(state: JobState, now: float, root: str) -> None:
 
 
 def _wait(now: float, last: float) -> str:
-    """Return a sentence on how long an unseen driver still counts as alive.
-
-    Args:
-        last: Time of its last sign of life.
-    """
+    """Return a sentence on how long a driver on another host still counts as alive after its last sign of life."""
     seconds = math.floor(last + RECENT - now) + 1
     return (
         f". If that driver is gone, run this again in {seconds} s: a driver on another host counts as alive until "

@@ -1,8 +1,7 @@
 """Releases of a checkpoint's output in a sink, and in the sinks of the same transaction (R9).
 
-Each sink's release is requested alone. The first request of a transaction releases all of its sinks.
-
-The rows of each handle are counted once, even if the answer to a release was lost.
+Each sink's release is requested alone. The first request of a transaction releases all of its sinks. The rows of each
+handle are counted once, even if the answer to a release was lost.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from airflow_provider_ckpt.subtasklog.records import Batch
 
 Counts = Mapping[str, int]
 EARLIER_ROWS = "earlier_rows"
-"""Key of the rows that an earlier call had already released, as the sink reports. They are included in ``rows``."""
+"""Key of the rows that an earlier call had already released. They are included in ``rows``."""
 ReleaseProgress = Mapping[str, SinkProgress]
 """Sink uid → progress of its releases."""
 _NOTHING = SinkProgress()
@@ -55,8 +54,9 @@ class SinkReleases:
         self._groups = {members: TransactionGroup() for members in policies.transactions.values()}
 
     def carry_out(self, uid: str, completed: CheckpointCompleted, progress: ReleaseProgress) -> dict[str, int]:
-        """Release the output staged between the sink's last released checkpoint and ``completed``. Return the sink's
-        counts, including rows whose count was lost before (:class:`ReleaseCounts`).
+        """Release the output staged between the sink's last released checkpoint and ``completed``.
+
+        Return the sink's counts, including rows whose count was lost before (:class:`ReleaseCounts`).
 
         Raises GateClosed, and the errors of the sink and the gate.
         """
@@ -73,7 +73,6 @@ class SinkReleases:
     def _release_all(
         self, uid: str, completed: CheckpointCompleted, progress: ReleaseProgress
     ) -> dict[str, dict[str, int]]:
-        """Release in all sinks of the transaction, once the gate of each is open."""
         members = self._policies.transactions[uid]
         participants = [
             ReleaseParticipant(self._sinks[member], self._handles_past_gate(member, completed, progress))
@@ -163,8 +162,7 @@ def position(completed: CheckpointCompleted, subtask: SubtaskId) -> int:
 
 
 class TransactionGroup:
-    """The joint releases of one transaction in one run. Each sink's request returns each of its counts once, even if
-    the call for another sink has released it."""
+    """The joint releases of one transaction in one run. Each sink's request returns each of its counts once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -172,12 +170,8 @@ class TransactionGroup:
         self._uncollected: dict[str, dict[int, Counts]] = {}
 
     def carry_out(self, uid: str, checkpoint: int, release: Callable[[], Mapping[str, Counts]]) -> dict[str, int]:
-        """Release the transaction up to ``checkpoint``, unless that is done. Return the counts of ``uid`` that no call
-        has returned.
-
-        Args:
-            release: Function that releases all sinks of the transaction, and returns counts by uid. Its errors are
-                raised.
+        """Release the transaction with ``release``, unless that is done. Return the counts of ``uid`` not returned
+        before.
         """
         with self._lock:  # a concurrent call would only wait in the database
             if self._reached.get(uid, 0) < checkpoint:
@@ -190,22 +184,19 @@ class TransactionGroup:
 class ReleaseCounts:
     """The row counts of the sinks of one run.
 
-    If the answer to a release was lost, in this run or an earlier one, the sink skips those rows in the next call and
-    does not count them again. The next call still gets their handles, because the journal does not know of the release.
-    So their rows are counted from the handles of that call.
+    If the answer to a release was lost, the sink skips those rows in the next call and does not count them. That call
+    still gets their handles, because the journal does not know of the release. So their rows are counted from the
+    handles.
     """
 
     def __init__(self) -> None:
         self._counted: dict[str, set[str]] = {}
 
     def of(self, uid: str, handles: Iterable[Handle], counts: Counts) -> dict[str, int]:
-        """Return the counts of one release, including rows that no answer has counted before.
+        """Return the counts of one release of ``handles``, including rows that no answer has counted before.
 
         Checkpoints of one sink ascend, and so do the first handles of its calls. A handle that is missing from one call
         never comes again.
-
-        Args:
-            handles: All handles of the call, which are released now.
         """
         rows = {str(handle["id"]): handle.get("rows") for handle in handles}
         counted = self._counted.get(uid, set())
@@ -218,12 +209,9 @@ class ReleaseCounts:
 
 
 def summed_counts(checkpoint: int, by_checkpoint: Mapping[int, Counts]) -> dict[str, int]:
-    """Add up the counts of several releases of one sink, as the counts of ``checkpoint``.
+    """Add up the counts of several releases of one sink, as the counts of ``checkpoint``, the newest one.
 
     Rows that were released as an earlier checkpoint are also counted under EARLIER_ROWS.
-
-    Args:
-        checkpoint: The newest of the checkpoints.
     """
     names = dict.fromkeys(["rows", *(name for counts in by_checkpoint.values() for name in counts)])
     total = {name: sum(counts.get(name, 0) for counts in by_checkpoint.values()) for name in names}

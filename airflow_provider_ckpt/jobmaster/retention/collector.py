@@ -1,7 +1,7 @@
 """Deletion of leftovers of fenced attempts (R5), and of all folders that a FINISHED job no longer needs.
 
-The leftovers are staged output, and partition data that was never published. The attempts come from the job's
-own logs, because only their leftovers in a sink's target belong to this job.
+The leftovers are staged output, and partition data that was never published. The job's own logs name the attempts,
+because another job may stage in the same target.
 """
 
 from __future__ import annotations
@@ -54,13 +54,10 @@ def collect_garbage(
     """Delete leftovers of fenced attempts that no live log entry names. Return how many were found.
 
     A piece that cannot be deleted is logged and stays. In the targets of sinks only staged output of this job's
-    attempts is deleted, because a job of the same id under another root may stage in the same target.
+    attempts is deleted, because a job of the same id under another root may stage there.
 
-    Call it when every log has been opened and every Spark folder is complete. A driver that claims the job after the
-    fence check resumes from those logs and folders. So it cannot publish any of the deleted pieces.
-
-    Args:
-        check_fenced: The journal's fence check. It raises if a later epoch was claimed.
+    Call this when every log has been opened and every Spark folder is complete. A driver that claims the job after
+    ``check_fenced`` resumes from those logs and folders, so it cannot publish a deleted piece.
     """
     living = LivingAttempts(epoch, {attempt for log in logs.values() for attempt in fenced(log.records())})
     others = _attempts_to_spare(storage, job_id, logs, living) if sinks else AttemptsExcept(())
@@ -86,7 +83,6 @@ def collect_garbage(
 def _attempts_to_spare(
     storage: Storage, job_id: str, logs: Mapping[SubtaskId, SubtaskLog], living: LivingAttempts
 ) -> AttemptsExcept:
-    """Return all attempts except those of this job that are over."""
     opened = [record.attempt for log in logs.values() for _, record in log.records() if isinstance(record, Open)]
     earlier = opened_attempts(storage, job_id, {log.path for log in logs.values()})
     return AttemptsExcept(name for name in map(str, (*opened, *earlier)) if name not in living)
@@ -140,8 +136,7 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
     """Delete the partitions, Spark folders and staged leftovers of a FINISHED job, because it is never started again.
 
     The journal, the logs and the metadata of checkpoints stay as a record. Results that the job keeps for other jobs
-    stay, too. Any process may call this, and repeat it, because it reads the journal first: it deletes nothing if the
-    job is not FINISHED (R16).
+    stay, too. Any process may call this repeatedly. Nothing is deleted if the journal's job is not FINISHED (R16).
     """
     state = Journal(storage, job_id).replay()
     if state.status is not JobStatus.FINISHED:
@@ -167,8 +162,8 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
 
 
 def deleted_files(storage: Storage, state: JobState) -> Iterator[str]:
-    """Yield the folders that a FINISHED job no longer needs, including folders of vertices and subtasks from before a
-    restart from scratch.
+    """Yield the folders that a FINISHED job no longer needs, also of vertices and subtasks before a restart from
+    scratch.
 
     Raises the errors of :func:`persisted_folders`, before any folder of that partition is yielded.
     """
@@ -190,14 +185,11 @@ def deleted_files(storage: Storage, state: JobState) -> Iterator[str]:
 
 
 def opened_attempts(storage: Storage, job_id: str, exclude: Collection[str] = ()) -> Iterator[AttemptId]:
-    """Yield the attempts of every subtask that the job ever had. Sinks need all of them, because another vertex may
-    have fed a sink before.
+    """Yield the attempts of every subtask that the job ever had, because another vertex may have fed a sink before.
 
-    An attempt opens its log before it stages, and no ``open`` record is deleted before the job is. So no attempt of
-    this job with leftovers is missing. Of a damaged log the attempts before the damage are returned.
-
-    Args:
-        exclude: Paths of logs to leave out.
+    No attempt with leftovers is missing, because an attempt opens its log before it stages, and the log keeps each
+    ``open`` record. Of a damaged log the attempts before the damage are returned. ``exclude`` holds paths of logs to
+    leave out.
     """
     vertices = vertices_path(job_id)
     for vertex in storage.list(vertices):

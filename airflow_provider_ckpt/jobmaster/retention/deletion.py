@@ -3,18 +3,17 @@
 A deletion removes everything that the job has under the root, and its staged output. It never deletes released output.
 
 1. Claim the journal without running the job, so that an earlier driver can no longer write. The terms are checked
-   against the same state that the claim follows.
+   against the state before the claim.
 2. ``DeletionBegun`` is the commit point. Before it nothing is deleted, and a driver that claims the job resumes it.
    After it every driver and every release is refused, and only another deletion can claim the job.
-3. Delete the staged output in the targets of the sinks, and everything in the job's folder except the journal. The
-   order does not matter, because no process reads these files any longer. The journal still names the sinks and the
-   attempts that staged.
+3. Delete the staged output in the targets of the sinks, and everything in the job's folder except the journal, in any
+   order. The journal still names the sinks and the attempts that staged.
 4. ``JobDeleted`` states that nothing is left. The journal is then truncated to a snapshot of the few facts that remain,
    which stays for ever.
 
-If a deletion dies or is overtaken by another one, the next deletion completes it. An overtaken deletion may continue at
-any time: no process writes under this id again, so it can delete nothing that is needed. The claims stay in the journal
-as always, so a driver that wakes up after any time finds its number taken (R3).
+If a deletion dies or is overtaken by another one, the next deletion completes it. An overtaken deletion may continue,
+because no process writes under this id again. The claims stay in the journal, so a driver that wakes up at any time
+finds its number taken (R3).
 """
 
 from __future__ import annotations
@@ -66,8 +65,7 @@ class DeletionTerms:
     persisted: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse values that are not booleans, because the text "false" from a template would count as true and accept
-        a loss.
+        """Refuse values that are not booleans, because the text "false" from a template would count as true.
 
         Raises BadOptionError.
         """
@@ -77,8 +75,7 @@ class DeletionTerms:
     def check(self, state: JobState, root: str) -> None:
         """Refuse the deletion of a job that these terms do not cover. A deletion that has begun is not checked again.
 
-        Args:
-            root: URI of the root, for error messages.
+        ``root`` is for error messages.
 
         Raises JobNotDeletedError.
         """
@@ -157,12 +154,7 @@ class DeletedJob:
 
 
 class JobDeletion:
-    """One deletion of a job. Call :meth:`run` once.
-
-    Args:
-        terms: Losses that the user accepts.
-        sinks_of: Function that returns the reachable sinks of the job. It is called before anything is written.
-    """
+    """One deletion of a job. Call :meth:`run` once. ``sinks_of`` is called before anything is written."""
 
     def __init__(self, storage: Storage, job_id: str, terms: DeletionTerms, sinks_of: SinksOf) -> None:
         self._storage, self._job_id = storage, job_id
@@ -172,10 +164,9 @@ class JobDeletion:
         self._home = job_path(job_id)
 
     def run(self) -> DeletedJob:
-        """Delete the job, or complete an earlier deletion.
+        """Delete the job, or complete an earlier deletion. After an error the deletion may be repeated.
 
-        Raises JobNotDeletedError, CorruptJournalError, FencedError,
-        StagedOutputLeftError and the storage's errors. The deletion may be repeated after each of them.
+        Raises JobNotDeletedError, CorruptJournalError, FencedError, StagedOutputLeftError and the storage's errors.
         """
         journal = Journal(self._storage, self._job_id)
         state = journal.refresh()
@@ -220,15 +211,14 @@ class JobDeletion:
         return [name for name in self._storage.list(self._home) if name in PARTS]
 
     def _delete_part(self, name: str) -> list[int]:
-        """Delete one folder of the job. Return the size in bytes of each file that it held."""
+        """Delete one folder of the job. Return the sizes of its files in bytes."""
         part = f"{self._home}/{name}"
         sizes = [size for _, size in self._storage.files(part)]
         self._storage.delete_tree(part)
         return sizes
 
     def _delete_staged(self, state: JobState) -> dict[str, int]:
-        """Delete the staged output of this job's attempts only, because a job of the same id under another root may
-        stage in the same target."""
+        """Delete the staged output of this job's attempts only, because another job may stage in the same target."""
         others = AttemptsExcept(() if state.deletion is None else state.deletion.attempts)
         staged, failed = {}, dict[str, Exception]()
         for uid, sink in self._sinks.items():
@@ -248,8 +238,7 @@ class JobDeletion:
 
 
 def _attempt(state: JobState) -> str:
-    """Return the deletion's attempt name. It begins with the driver's attempt, by which an Airflow task recognises its
-    own job."""
+    """Return the deletion's attempt name. Airflow tasks recognise their own job by its first part."""
     return f"{(state.attempt or '').removesuffix(_DELETE)}{_DELETE}"
 
 

@@ -1,5 +1,4 @@
-"""The answer of ``ckpt gc``: files and staged output of jobs under a root that are no longer needed, each with the
-reason."""
+"""The answer of ``ckpt gc``: files and staged output of jobs that are no longer needed, each with the reason."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ class Reason(str, Enum):
     DELETED = "deleted"
     """The job is DELETED, and a driver that had slept wrote this afterwards."""
     ATTEMPT = "attempt"
-    """An attempt that is over left this, and neither a log entry nor a prepared batch names it."""
+    """An attempt that is over left this. No log entry and no prepared batch names it."""
     FEED = "feed"
     """Feed of an earlier attempt of the consumer. The current attempt has its own copy (R8)."""
     OPERATOR = "operator"
@@ -34,10 +33,9 @@ class Reason(str, Enum):
     CHECKPOINT = "checkpoint"
     """The portable copy of a checkpoint that the journal no longer remembers."""
     FROZEN = "frozen"
-    """The frozen list of a source from before the job, or the source, was restarted from scratch (R11)."""
+    """The frozen list of a source from before a restart of the job, or of the source, from scratch (R11)."""
     TEMPORARY = "temporary"
-    """A killed writer left this. If this host cannot tell whether the writer still lives, the file is at least an hour
-    old."""
+    """A killed writer left this. If this host cannot judge the writer, the file is at least an hour old."""
 
     __str__ = str.__str__
 
@@ -65,11 +63,11 @@ class JobGarbage:
     """Status of the job; None if it has none or its journal cannot be read."""
     epoch: int = 0
     garbage: tuple[Garbage, ...] = ()
-    """Garbage that a deletion would remove. In the result of a deletion: garbage that was removed."""
+    """Garbage that a deletion would remove, or has removed."""
     skipped: str | None = None
-    """Why the garbage is not deleted now, or not all of it: the job may be running, for example."""
+    """Why the garbage is not deleted now, or not all of it: for example, the job may be running."""
     problem: str | None = None
-    """An error while the job was read, listed or deleted. Nothing more of the job is deleted after it."""
+    """An error while the job was read, listed or deleted. It ends the job's deletion."""
     left: tuple[str, ...] = ()
     """Parts that were not checked, with the reasons."""
 

@@ -1,9 +1,8 @@
 """Deletion of garbage that a search has found, after a second search.
 
-It makes no claim. A claim would end a driver that this host cannot see, and each claim would stay in the journal for
-ever (R3). A claim is not necessary either, because a driver that comes at any moment needs nothing of what
-:mod:`.garbage_search` returns. The second search, and the check of the journal before each deletion, keep out of the
-way of a driver that has claimed the job and collects by itself.
+It makes no claim, because a claim would end a driver that this host cannot see, and would stay in the journal for ever
+(R3). No claim is necessary, because a new driver needs nothing of what :mod:`.garbage_search` returns. The second
+search, and a check of the journal before each deletion, avoid a conflict with a driver that has claimed the job.
 """
 
 from __future__ import annotations
@@ -24,12 +23,7 @@ _TAKEN = "it was claimed in epoch {epoch} during the search: its new driver coll
 
 
 class GarbageRemoval:
-    """One removal. Call :meth:`run` once.
-
-    Args:
-        shown: Garbage that the user was shown.
-        sinks_of: Function that returns the reachable sinks of the job.
-    """
+    """The removal of the garbage that the user was shown. Call :meth:`run` once."""
 
     def __init__(self, storage: Storage, shown: JobGarbage, sinks_of: SinksOf) -> None:
         self._storage, self._shown, self._sinks_of = storage, shown, sinks_of

@@ -2,15 +2,14 @@
 
 The result depends on the job's state:
 
-* FINISHED: everything that the clean-up at the end of the job deletes (:func:`~.collector.clean_up`). No driver ever
-  runs the job again.
+* FINISHED: everything that the clean-up at the end of the job deletes (:func:`~.collector.clean_up`).
 * DELETED: everything in the job's folder except the journal.
 * Not running: leftovers of attempts that are over (:mod:`.orphaned_output`), and files of a past epoch, generation or
   checkpoint (:func:`superseded_files`).
-* Running, or perhaps running: nothing. A driver collects by itself when it takes the job over.
+* Perhaps running: nothing. A driver collects by itself when it takes the job over.
 
-Epochs, generations and checkpoints only grow. So a driver that claims the job after its journal was read has higher
-numbers, and needs no file of a past number.
+Epochs, generations and checkpoints only grow. So a driver that claims the job after its journal was read needs no file
+of a past number.
 """
 
 from __future__ import annotations
@@ -54,11 +53,8 @@ _FROZEN = re.compile(r"(\w+?)(?:\.(\d{4,}))?\.json", re.ASCII)
 def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage:
     """Return the garbage of a job. Unreadable data raises an error, because it does not count as absent.
 
-    Args:
-        sinks_of: Function that returns the reachable sinks of the job.
-
-    Raises CorruptJournalError, CorruptLogError, SubtaskLogLostError, PreparedLostError, the
-    sinks' errors and the storage's errors.
+    Raises CorruptJournalError, CorruptLogError, SubtaskLogLostError, PreparedLostError, the sinks' errors and the
+    storage's errors.
     """
     state = Journal(storage, job_id).replay()
     check_journal(storage, state)
@@ -84,7 +80,7 @@ def find_garbage(storage: Storage, job_id: str, sinks_of: SinksOf) -> JobGarbage
 
 
 def why_running(state: JobState) -> str | None:
-    """Return why the job must be assumed to be running; None if no process runs it."""
+    """Return why the job may be running; None if no process runs it."""
     alive = is_alive(state.worker)
     if alive:
         return "its driver lives"
@@ -108,11 +104,7 @@ def _unlistable_sinks(state: JobState, sinks: Mapping[str, BoundSink]) -> list[s
 
 
 def superseded_files(storage: Storage, state: JobState) -> Iterator[Garbage]:
-    """Yield the files of past epochs, generations and checkpoints.
-
-    Args:
-        state: State of the journal, read before this function lists anything.
-    """
+    """Yield the files of past epochs, generations and checkpoints. Read ``state`` from the journal before the call."""
     # a deployment spans several epochs of JobMasters, and a driver that was upgraded spans several, too
     job_id, first_epoch = state.job_id, state.deployment or state.driver_since or state.epoch
     for name in requests_before(storage, job_id, first_epoch):
@@ -143,8 +135,8 @@ def _numbered_folder(storage: Storage, path: str, reason: Reason) -> Iterator[Ga
 def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
     """Yield frozen lists of past generations.
 
-    The name of a list has the epoch from which its source counts (``JobState.since``); 0 for the first one. If an
-    operator is dropped and comes back, its list has the epoch of the driver that added it again.
+    The name of a list has the epoch from which its source counts (``JobState.since``); 0 for the first one. An operator
+    that was dropped and comes back has the epoch of the driver that added it again.
     """
     folder = f"{job_path(state.job_id)}/frozen"
     named = {f"{state.job_id}/{frozen.path}" for frozen in state.frozen.values()}

@@ -25,10 +25,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class IdleJobGarbage:
-    """The files of a job that is not running. The constructor reads every subtask.
-
-    Args:
-        sinks: Sinks of the job that can be reached.
+    """The files of a job that is not running. The constructor reads every subtask. ``sinks`` are the reachable ones.
 
     Raises SubtaskLogLostError, and the errors of :func:`~.orphaned_output.read_subtask_files`.
     """
@@ -78,10 +75,7 @@ class IdleJobGarbage:
         yield from staged_orphans(self._sinks, over, named_handles)
 
     def _left_by_finished(self, subtask_files: SubtaskFiles) -> Iterator[Garbage]:
-        """Yield files that a finished subtask no longer needs, by the last completed checkpoint (R7).
-
-        A job in batch mode keeps its results until it has FINISHED.
-        """
+        """Yield files that a finished subtask no longer needs (R7). In batch mode its result stays."""
         if self._is_batch or not self._is_finished(subtask_files.subtask):
             return
         consumers = [consumer for consumer, _ in readers(self._graph, subtask_files.subtask)]
@@ -106,7 +100,6 @@ class IdleJobGarbage:
         yield from old_feeds(subtask_files, path, (newest[0].epoch, newest[0].number))
 
     def _removed_subtasks(self) -> Iterator[SubtaskId]:
-        """Yield the subtasks that have a folder but are not in the graph."""
         vertices, current = vertices_path(self._state.job_id), set(self._graph.subtasks)
         for vertex in self._storage.list(vertices):
             for number in self._storage.list(f"{vertices}/{vertex}"):
@@ -118,8 +111,7 @@ class IdleJobGarbage:
                     yield SubtaskId.of(vertex, int(number))
 
     def _is_abandoned(self, subtask_files: SubtaskFiles) -> bool:
-        """Return whether nothing of the subtask counts by the journal. Only an operator that starts from scratch can
-        take its place."""
+        """Return whether nothing of the subtask counts by the journal."""
         uid, epochs = subtask_files.subtask.vertex, [attempt.epoch for attempt in subtask_files.opened]
         if uid not in self._graph.operators and uid in self._state.abandoned:
             return True

@@ -1,22 +1,20 @@
 """Search for leftovers of attempts that are over: staged output in sinks, and files of a subtask (R5).
 
-Each leftover is identified by the attempt in its name.
-
-The search needs no claim. A driver may claim the job at any moment, and never needs anything that the search returns:
+Each leftover is identified by the attempt in its name. The search needs no claim. A driver may claim the job at any
+moment, and never needs anything that the search returns:
 
 1. Every later attempt continues from the newest attempt that has opened the log and has a complete Spark folder (R8).
-   So all attempts before it in the log are over. No paused attempt can return to them, because its appends are refused
-   (R3), and no future attempt can either. If the newest attempt has no complete folder, a later attempt continues from
-   an earlier one, and then no attempt is over.
-2. Staged output of an earlier attempt can still be published if Spark had committed it (R1). Its prepared record says
-   so, and was written before the folder was complete. So the search reads the records after it has found the folder,
-   and the log once more after the records. A task deletes the record after it has appended the entry, so one of
-   the two shows the names.
+   So all attempts before it in the log are over, and a paused one cannot append (R3). If the newest attempt has no
+   complete folder, a later attempt continues from an earlier one, and then no attempt is over.
+2. Staged output of an earlier attempt can still be published if Spark had committed it (R1). Its prepared record was
+   written before the folder was complete. So the search reads the records after it has found the folder, and the log
+   once more after the records. A task deletes the record after it has appended the entry, so the record or the log
+   names the output.
 3. A void or truncated entry never counts again (R3, R4).
 4. Every name contains its attempt, and no two attempts have the same name (R5). So future output has other names.
 
-In batch mode, and for a source with splits, there are no Spark folders and no prepared records. There an attempt is
-over if the log shows a later one.
+Batch mode and sources with splits have no Spark folders and no prepared records. There an attempt is over if the log
+shows a later one.
 """
 
 from __future__ import annotations
@@ -40,14 +38,10 @@ from airflow_provider_ckpt.subtasklog.records import Batch, Open
 
 
 def staged_orphans(sinks: Mapping[str, BoundSink], over: Collection[str], named: Collection[str]) -> Iterator[Garbage]:
-    """Yield the staged output of attempts that are over, except live handles.
+    """Yield the staged output of attempts that are over, except handles in ``named``, which may still be released.
 
-    Staged output of attempts that this job does not know stays, because a job of the same id under another root may
-    stage in the same target.
-
-    Args:
-        over: Attempts of this job that are over.
-        named: Ids of handles that may still be released.
+    Staged output of unknown attempts stays, because a job of the same id under another root may stage in the same
+    target.
     """
     for uid, sink in sinks.items():
         for name, sizes in sorted((sink.staged() or {}).items()):
@@ -90,11 +84,7 @@ class SubtaskFiles:
 
     @property
     def publishable(self) -> tuple[Prepared, ...]:
-        """The prepared batches that may still be published.
-
-        A later attempt publishes only the prepared batch that follows the last published one. So a lower or equal batch
-        number of an attempt that is over can no longer be published.
-        """
+        """The prepared batches that may still be published: those above the last published batch."""
         last = self.state.last_batch
         last_published = -1 if last is None else last.batch_id
         return tuple(
@@ -119,8 +109,7 @@ class SubtaskFiles:
 def read_subtask_files(storage: Storage, job_id: str, subtask: SubtaskId, *, has_folder: bool) -> SubtaskFiles:
     """Read the files and records of a subtask, in the order that the module's docstring requires.
 
-    Args:
-        has_folder: True if the subtask runs a Spark query, whose attempts continue from Spark folders.
+    With ``has_folder`` the subtask runs a Spark query, whose attempts continue from Spark folders.
 
     Raises CorruptLogError, PreparedLostError, and the storage's errors.
     """
@@ -142,8 +131,7 @@ def _last_open(records: list[Numbered]) -> AttemptId | None:
 
 
 def orphans(subtask_files: SubtaskFiles) -> Iterator[Garbage]:
-    """Yield the leftovers of a subtask that is in the job's graph. Feeds belong to their consumer: see
-    :func:`old_feeds`."""
+    """Yield the leftovers of a subtask in the job's graph, except feeds (:func:`old_feeds`)."""
     over, named = subtask_files.over, subtask_files.named_folders
     publisher = last_publisher(subtask_files.records)
     kept_attempts = {batch.attempt for batch in subtask_files.publishable}
@@ -162,12 +150,9 @@ def orphans(subtask_files: SubtaskFiles) -> Iterator[Garbage]:
 
 
 def old_feeds(producer: SubtaskFiles, path: str, before: Order) -> Iterator[Garbage]:
-    """Yield the feeds of a consumer's earlier attempts.
+    """Yield the feeds in ``path`` of a consumer's attempts before ``before``, the newest one, which is complete.
 
-    Args:
-        path: Path of the edge's feeds, relative to the producer's folder.
-        before: The consumer's newest attempt, which is complete. Every later attempt continues its feed, once that
-            exists.
+    Every later attempt continues the feed of the newest one.
     """
     feeds = [
         unit for unit in _units(producer.files) if unit.feed is not None and unit.path.startswith(f"{path}/feeds/")
@@ -179,11 +164,9 @@ def old_feeds(producer: SubtaskFiles, path: str, before: Order) -> Iterator[Garb
 
 
 def abandoned(subtask_files: SubtaskFiles, epoch: int) -> Iterator[Garbage]:
-    """Yield all files of a subtask whose entries no longer count, regardless of its log.
+    """Yield all files of a subtask whose entries no longer count, up to the ``epoch`` of the state.
 
-    Args:
-        epoch: Epoch of the state from which this follows. If the operator comes back, it does so in a later epoch, and
-            needs none of these files.
+    An operator that comes back in a later epoch needs none of these files.
     """
     for unit in _units_until(subtask_files.files, subtask_files.opened, epoch):
         yield unit.garbage(subtask_files.home, Reason.OPERATOR)
@@ -194,12 +177,9 @@ def left_by_finished(
 ) -> Iterator[Garbage]:
     """Yield files that a finished subtask no longer needs: its Spark folders, prepared records and copies.
 
-    The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7).
-
-    Args:
-        epoch: Epoch of the state from which this follows. If the operator is removed and comes back, it does so in a
-            later epoch.
-        is_read: True if every reader has finished, too. Then the partition's data and feeds are also yielded.
+    The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7). Files
+    after ``epoch`` are left out, because an operator that is removed may come back. With ``is_read`` every reader has
+    finished, so the partition's data and feeds are yielded, too.
     """
     for unit in _units_until(files, opened, epoch):
         if is_read or not unit.path.startswith("partition/"):
@@ -216,10 +196,7 @@ def _units_until(files: Sizes, opened: Iterable[AttemptId], epoch: int) -> Itera
 
 @dataclass(frozen=True)
 class _Unit:
-    """Files of one attempt that are deleted as a whole.
-
-    ``feed`` is set for a feed: epoch and number of the consumer's attempt, because the name of a feed has no nonce.
-    """
+    """Files of one attempt that are deleted as a whole. A ``feed`` has epoch and number of its consumer's attempt."""
 
     path: str
     attempt: AttemptId | None
@@ -272,5 +249,4 @@ def _attempt_unit(parts: list[str], attempt: AttemptId | None, *, is_folder: boo
 
 
 def _staging_attempt(name: str) -> AttemptId | None:
-    """Return the attempt in a name ``<attempt>-<batch>-<nonce>``; None if there is none."""
     return AttemptId.find(attempt_of(name) or "")

@@ -18,11 +18,9 @@ from airflow_provider_ckpt.subtasklog.records import Batch
 
 @dataclass(frozen=True)
 class PartitionWithMetrics:
-    """The published part of a subtask's result partition that still exists.
+    """The published part of a subtask's result partition that still exists. ``bytes`` is the size of its files.
 
-    Args:
-        bytes: Size of the files in storage.
-        splits: Number of published splits; None if the subtask reads none.
+    ``splits`` is the number of published splits; None if the subtask reads none.
     """
 
     subtask: SubtaskId
@@ -34,10 +32,9 @@ class PartitionWithMetrics:
 
 
 def partitions_with_metrics(storage: Storage, state: JobState) -> tuple[PartitionWithMetrics, ...]:
-    """Return the partitions whose files all exist, in the order of the graph. Of a FINISHED job only persisted
-    partitions are returned.
+    """Return the partitions whose files all exist, in the order of the graph; of a FINISHED job only persisted ones.
 
-    It reads the logs of the subtasks, and lists their partitions.
+    The function reads the subtasks' logs and lists their partitions.
 
     Raises the storage's errors.
     """

@@ -1,7 +1,7 @@
 """Housekeeping after a checkpoint: write its portable copy, and delete data that is no longer needed (R3, R6, R7).
 
-It runs in a thread of its own. Data files are deleted before the log entries that name them. If the storage is slower
-than the checkpoints, only the newest checkpoint is handled, because its housekeeping includes that of the skipped ones.
+It runs in its own thread. Data files are deleted before the log entries that name them. If the storage is slower than
+the checkpoints, only the newest checkpoint is handled, which includes the skipped ones.
 """
 
 from __future__ import annotations
@@ -46,16 +46,11 @@ log = logging.getLogger(__name__)
 KIND = "checkpoint"
 VERSION = 1
 TRUNCATE_AT = 16
-"""Entries of a subtask's log that are no longer needed and are worth a truncation. An idle or ended log needs twice as
-many.
-
-Log entries count, not checkpoints of this run, so a job of many short runs is truncated as often.
-"""
+"""Log entries that are no longer needed and are worth a truncation. An idle or ended log needs twice as many."""
 PURGE_AT = 8
 """Batches in a Spark folder that are worth a purge. Each has about six files."""
 WORTH_A_SNAPSHOT = 64
-"""Journal entries that are worth a snapshot in a job with one vertex. Fewer entries are replayed as fast as a snapshot.
-"""
+"""Journal entries that are worth a snapshot in a job with one vertex. A replay of fewer entries is as fast."""
 
 
 class Retention:
@@ -64,10 +59,10 @@ class Retention:
     Args:
         graph: Function that returns the graph that the job runs now.
         logs: Readers of all subtasks' logs. Only the subtask's task writes to its log.
-        retained: Number of completed checkpoints for which everything is kept that a restore needs.
+        retained: Number of completed checkpoints that can be restored.
         final_only: Sinks that release with the final checkpoint only.
-        snapshot_min_pause: Least seconds between journal snapshots of a job in batch mode, which takes no checkpoints
-            before its end. None for streaming mode: there a checkpoint compacts the journal as soon as it is worth it.
+        snapshot_min_pause: Least seconds between journal snapshots in batch mode, which takes no checkpoints before the
+            end. None for streaming mode: there a checkpoint compacts the journal.
     """
 
     def __init__(
@@ -90,12 +85,11 @@ class Retention:
         self._deleted_below: dict[SubtaskId, int] = {}
         """Subtask → log position below which all data is deleted."""
         self._last_progress: dict[SubtaskId, int] = {}
-        """Subtask → how far it, and the readers that hold its log, were at the last truncation by this JobMaster."""
+        """Subtask → its position, and those of its log's readers, at the last truncation by this JobMaster."""
         self._heads: dict[SubtaskId, int] = {}
         """Subtask → log position at which this JobMaster has truncated it."""
         self._cleared: dict[SubtaskId, bool] = {}
-        """Finished subtasks that have nothing left but the log. If the value is False, data that still has readers is
-        also left."""
+        """Finished subtasks with nothing left but the log. False: data that still has readers is also left."""
         self._purged: dict[SubtaskId, int] = {}
         """Subtask → batch before which its Spark folder is purged."""
         self._removal = Removal(storage)
@@ -117,10 +111,8 @@ class Retention:
             self._thread.submit(self._handle_waiting)
 
     def snapshot_if_due(self, now: float) -> None:
-        """Write a snapshot of the journal if it is due. Call this regularly.
-
-        Args:
-            now: Seconds that never go back.
+        """Write a snapshot of the journal if it is due. Call this regularly. ``now`` is in seconds that never
+        go back.
         """
         if self._min_pause is None or now < self._next_snapshot or self._journal.uncompacted < WORTH_A_SNAPSHOT:
             return
@@ -163,10 +155,7 @@ class Retention:
             log.warning("housekeeping after checkpoint %d failed: %s", number, error)
 
     def _run_step(self, number: int, step: Callable[[], None]) -> bool:
-        """Run ``step``. Return False if it failed.
-
-        Raises OvertakenError.
-        """
+        """Run ``step``. Return False if it failed. Raises OvertakenError."""
         try:
             step()
         except OvertakenError:
@@ -207,8 +196,7 @@ class Retention:
         del self._without_copy[completed.checkpoint]
 
     def _delete_old(self, oldest: int) -> None:
-        """Delete the copies of checkpoints below ``oldest``. Spare as many of them as newer checkpoints still lack a
-        copy."""
+        """Delete the copies of checkpoints below ``oldest``, except one for each newer checkpoint without a copy."""
         names = self._storage.list(f"{job_path(self._job_id)}/checkpoints")
         numbers = sorted(int(digits) for name in names if (digits := name.removeprefix("chk-")).isdecimal())
         old = [number for number in numbers if number < oldest]
@@ -219,7 +207,7 @@ class Retention:
                 self._removal.delete(checkpoint_path(self._job_id, number))
 
     def _with_copies(self, numbers: list[int]) -> list[int]:
-        """Return the checkpoints of ``numbers`` whose copy was written. A write that failed may leave a folder."""
+        """Return the checkpoints of ``numbers`` with a written copy. A failed write may leave a folder."""
         files = {path for path, _ in self._storage.files(f"{job_path(self._job_id)}/checkpoints")}
         return [number for number in numbers if f"chk-{number}/_metadata" in files]
 
@@ -237,7 +225,7 @@ class Retention:
         """Truncate the subtask's log if enough entries are no longer needed.
 
         Args:
-            retained: Position of the subtask in the oldest retained checkpoint. Newer checkpoints have no lower one.
+            retained: Position of the subtask in the oldest retained checkpoint, which is the lowest.
             consumers: Positions of its consumers in the retained checkpoints.
         """
         unreleased = self._unreleased_from(subtask)
@@ -258,8 +246,8 @@ class Retention:
     def _purge(self, subtask: SubtaskId, retained: list[CheckpointCompleted]) -> None:
         """Purge the subtask's Spark folder of batches before the lowest batch of the retained checkpoints.
 
-        The lowest batch need not be that of the oldest checkpoint, because a dropped operator that comes back begins at
-        0. Sources with splits run no Spark query, and have no Spark folder.
+        The oldest checkpoint may not have the lowest batch, because a dropped operator that comes back begins at 0.
+        Sources with splits have no Spark folder.
         """
         vertex = self._graph().vertex(subtask.vertex)
         snapshots = [checkpoint.subtasks[subtask] for checkpoint in retained if subtask in checkpoint.subtasks]
@@ -280,7 +268,7 @@ class Retention:
         """Delete, once, files that a finished subtask no longer needs; its data too when all readers have finished
         (R7).
 
-        Each file name has its attempt, and the files are listed before the fence check. So no file of a later driver is
+        The files are listed before the fence check, and each name has its attempt. So no file of a later driver is
         deleted. The results of a job in batch mode stay until the job has FINISHED.
         """
         if self._is_batch or not _is_finished(subtask, retained):
@@ -304,7 +292,7 @@ class Retention:
         self._cleared[subtask] = is_read
 
     def _delete_data(self, subtask: SubtaskId, head: int) -> None:
-        """Delete, once, the data of entries below ``head``. The entries may be needed for longer than their data."""
+        """Delete, once, the data of entries below ``head``. The entries may stay longer."""
         self._journal.check_fenced()
         partition = partition_path(self._job_id, subtask.vertex, subtask.number)
         start = self._deleted_below.get(subtask, 0)
@@ -313,11 +301,7 @@ class Retention:
         self._deleted_below[subtask] = max(start, head)
 
     def _consumer_positions(self, subtask: SubtaskId, checkpoint: CheckpointCompleted) -> list[int]:
-        """Return how far each consumer has read the subtask's log at the checkpoint.
-
-        A finished consumer has read everything, but its snapshot only has the position of its last barrier. So it
-        counts as being at the end of the log.
-        """
+        """Return how far each consumer has read the log at the checkpoint. A finished consumer has read all of it."""
         positions = []
         for consumer, channel in readers(self._graph(), subtask):
             snapshot = checkpoint.subtasks.get(consumer)
@@ -343,15 +327,10 @@ class Retention:
 
 
 def worth_a_snapshot(graph: JobGraph) -> int:
-    """Return the number of journal entries that are worth a snapshot.
-
-    It grows with the vertices because each adds as much to the snapshot as the first. A snapshot of 20 vertices has 0.5
-    MB, and writers to the journal wait 50 ms for it.
-    """
+    """Return how many journal entries are worth a snapshot: more for more vertices (20 vertices: 0.5 MB)."""
     return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
 
 
 def _is_finished(subtask: SubtaskId, retained: list[CheckpointCompleted]) -> bool:
-    """Return whether no retained checkpoint starts the subtask again."""
     snapshots = [checkpoint.subtasks.get(subtask) for checkpoint in retained]
     return all(snapshot is not None and snapshot.finished_on_restore for snapshot in snapshots)
