@@ -1,4 +1,4 @@
-"""The state of a task whose driver runs on without it, and the trigger that waits for the driver."""
+"""The state of a task whose driver runs without the task, and the trigger that waits for the driver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient
 
 LEAST_STATUS_INTERVAL = 60.0
-"""Least seconds between two polls of the cluster. Each deferred task polls for itself, and there may be hundreds."""
+"""Least seconds between two polls of the cluster. Hundreds of deferred tasks may poll it independently."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ class Deferral:
         return EarlierDriver(pointer, verdict, cleared)
 
     def _journaled(self, client: JobClient, own_id: str) -> Submission | None:
-        """Return the submission of a driver that the pointer does not name, if a task of this name has submitted it.
+        """Return the submission of a driver that the pointer does not name. A task of this name must have submitted the
+        driver.
 
         The journal must show that the driver still has the job. The pointer may lack it for two reasons. Airflow
         deletes the task state store after 30 days, and an earlier try that was not deferrable wrote no submission.
@@ -93,8 +94,8 @@ class Deferral:
     def submitted(self, submission: Submission, application_id: str | None) -> Submission:
         """Return ``submission`` with the application id, after a spark-submit without an error.
 
-        Polls the cluster once. If the cluster knows the application, its later absence means that the driver is gone.
-        If it was never seen, the cluster may be the wrong one.
+        The method polls the cluster once. If the cluster knows the application now, its later absence means that the
+        driver has ended. If the cluster never knew the application, it may be the wrong cluster.
         """
         submission = replace(submission, application_id=application_id, is_submitted=True)
         report = self.cluster.status.report(submission)
@@ -106,7 +107,6 @@ class Deferral:
         """Return the trigger that waits for the driver of ``pointer``.
 
         Args:
-            pointer: Pointer with a submission.
             leaving: True if the driver must make room for another one.
         """
         submission = {} if pointer.submission is None else pointer.submission.to_json()
@@ -123,11 +123,7 @@ class Deferral:
 
 
 def ask_to_leave(pointer: Pointer, ckpt_conn_id: str | None, warn: Callable[..., None]) -> None:
-    """Ask the driver of a deferred task to leave, because the task no longer waits for it.
-
-    Args:
-        warn: Logs a failure.
-    """
+    """Ask the driver of a deferred task to leave. ``warn`` logs a failure."""
     if pointer.submission is None:
         return
     hook = CheckpointHook(ckpt_conn_id, root=pointer.root)

@@ -1,4 +1,4 @@
-"""The common base of a group's tasks, which run one job in one deployment of their Dag run."""
+"""The common base of a group's tasks."""
 
 from __future__ import annotations
 
@@ -36,15 +36,13 @@ if TYPE_CHECKING:
 
 
 class GroupTaskOperator(CheckpointedSparkJobOperator):
-    """Task of a group.
+    """Task of a group, which runs a part of the job in the deployment of its Dag run. ``part`` names it in the journal.
 
     Args:
         ckpt_group: Airflow's id of the group.
         poll: See :class:`Timing`.
         lost_after: See :class:`Timing`.
         silence: See :class:`Timing`.
-
-    The class attribute ``part`` names the task in the journal.
     """
 
     part = "task"
@@ -102,8 +100,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     def _timing(self, run: TaskRun) -> Timing:
         """Return the times of this run.
 
-        Raises:
-            InvalidInputError: a time that was possible when the Dag was read is too short for this root.
+        Raises InvalidInputError if a time that passed the check of the Dag is too short for this root.
         """
         return Timing.of(run.pointer.root).with_overrides(self._chosen)
 
@@ -124,10 +121,9 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     # ---- deferred
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Resume a deferred task. A wait that timed out asks no driver to leave, because the job and the next try
-        continue.
+        """Resume a deferred task. Airflow calls this method.
 
-        Airflow calls this.
+        A wait that timed out asks no driver to leave, because the job and the next try continue.
         """
         return SparkSubmitOperator.resume_execution(self, next_method, next_kwargs, context)
 
@@ -138,10 +134,10 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
 
         Args:
             part: Arguments that select the part.
-            application: What to add to the name of the Spark application.
+            application: Suffix for the name of the Spark application.
 
         Raises:
-            AirflowException: the driver failed. :meth:`TaskRun.failure` decides whether for good.
+            AirflowException: the driver failed. :meth:`TaskRun.failure` decides whether a retry can help.
         """
         self._part, self._application, self._hook = part, application, None
         try:
@@ -160,8 +156,8 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return AirflowException(f"Job {run.pointer.job_id}: this task was killed. A retry prepares the job again.")
 
     def on_kill(self) -> None:
-        """End the submitted driver. The job is not asked to stop, because the request would stop the deployment's next
-        driver."""
+        """End the submitted driver without a stop request, because the job's next driver would obey the request,
+        too."""
         if self._killed:
             return  # the signal comes twice: to this process, and to its supervisor, which passes it on
         self._killed = True

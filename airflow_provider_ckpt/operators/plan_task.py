@@ -27,7 +27,8 @@ class PlanTaskOperator(GroupTaskOperator):
     Returns (XCom) the names of the job's subtasks in a stable order. Subtasks that a rescale added to the worker of
     another subtask are left out.
 
-    A second run while the deployment of its Dag run lives does nothing, because preparing a job takes it over.
+    The task does nothing if the deployment of its Dag run still runs, because a new preparation would take the job
+    over.
     """
 
     part = "plan"
@@ -47,8 +48,7 @@ class PlanTaskOperator(GroupTaskOperator):
     def _needs_no_plan(self, run: TaskRun, state: JobState) -> bool:
         """Return whether the job needs no preparation.
 
-        Raises:
-            AirflowFailException: a retry finds that the job FAILED or that another Dag run or driver has it by now.
+        Raises AirflowFailException if a retry finds that the job FAILED or that another Dag run or driver has it.
         """
         status = self._group_run.status_for(state)
         if status is GroupStatus.FAILED and not self._is_cleared(state):
@@ -67,10 +67,9 @@ class PlanTaskOperator(GroupTaskOperator):
         return True
 
     def _is_cleared(self, state: JobState) -> bool:
-        """Return whether the task counts as cleared.
+        """Return whether the task counts as cleared. That includes a Dag run that was deleted and created again.
 
-        It also does in a Dag run that was deleted and created again. The job was run then, but there is no pointer to
-        it.
+        Such a Dag run has no pointer, although the job ran.
         """
         return self._was_cleared or (self._is_first and self._group_run.owns(state))
 

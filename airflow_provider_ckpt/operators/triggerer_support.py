@@ -1,5 +1,4 @@
-"""The choice where the JobMaster of a group runs: in the coordinating task, or in the triggerer, which has no job
-files."""
+"""The choice where the JobMaster of a group runs: in the coordinating task, or in the triggerer without job files."""
 
 from __future__ import annotations
 
@@ -21,11 +20,7 @@ if TYPE_CHECKING:
 def master_runner(
     options: RunOptions, location: Location, on_status: OnStatus, timing: Timing
 ) -> Callable[[OnMaster], ExitCode]:
-    """Return a function that loads the job of ``options.job`` here and runs its JobMaster.
-
-    Args:
-        on_status: Called with each status line.
-    """
+    """Return a function that loads the job of ``options.job`` here and runs its JobMaster."""
 
     def run(on_master: OnMaster) -> ExitCode:
         from airflow_provider_ckpt.job.loading.loading import load_job
@@ -64,7 +59,7 @@ class TriggererSupport:
 
 
 def find_triggerer_support(options: RunOptions, location: Location, state: JobState) -> TriggererSupport:
-    """Decide whether the triggerer can run the JobMaster of a job that is prepared. Loads the job here."""
+    """Decide whether the triggerer can run the JobMaster of a prepared job. Loads the job here."""
     from airflow_provider_ckpt.job.loading.loading import load_job
     from airflow_provider_ckpt.sinks.binding import output_folders
     from airflow_provider_ckpt.sinks.file.journaled_sinks import not_recorded, recorded_job

@@ -33,7 +33,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         self.coordinate = coordinate
         self.is_deferrable = deferrable
         self._final_states: Sequence[str] = GIVEN_UP
-        """States of ``coordinate`` in which no JobMaster will come."""
+        """States of ``coordinate`` in which no JobMaster will start."""
         self._holds_slot = False
         self._timeout_start: datetime | None = None
         """Begin of ``execution_timeout``. None: the begin of the try."""
@@ -45,7 +45,6 @@ class WaitingTaskOperator(GroupTaskOperator):
         """Take up the result of a wait, to continue the try in another process.
 
         Args:
-            result: Why the wait is over.
             since: Begin of ``execution_timeout`` when the task was deferred.
             ran_well: True if the worker had ended well before the wait.
         """
@@ -68,8 +67,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         self._defer(context, AwaitedMasterTrigger(**self._trigger_arguments(run), deployment=deployment, epoch=epoch))
 
     def _await_preparation(self, context: Context, run: TaskRun) -> NoReturn:
-        """Defer the task until the job is prepared again. A wait in its slot could keep the slot from the preparing
-        task."""
+        """Defer the task until the job is prepared again. A wait in the slot could keep it from the preparing task."""
         self.log.info(
             "Job %s must be prepared again: deferred until %r has done it; %s",
             run.pointer.job_id,
@@ -101,7 +99,6 @@ class WaitingTaskOperator(GroupTaskOperator):
         raise AssertionError("defer() raises")
 
     def _trigger_arguments(self, run: TaskRun) -> Mapping[str, Any]:
-        """Return the arguments that all triggers take."""
         return {
             "job_id": run.pointer.job_id,
             "coordinate": self.coordinate,
@@ -117,7 +114,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         raise AssertionError("defer() raises")
 
     def _time_left(self, context: Context) -> timedelta | None:
-        """Return the rest of ``execution_timeout``, because Airflow counts it from zero in each process of a try."""
+        """Return the rest of ``execution_timeout``, because Airflow counts from zero in each process of a try."""
         if self.execution_timeout is None:
             return None
         elapsed = datetime.now(timezone.utc) - (self._timeout_start or context["ti"].start_date)
