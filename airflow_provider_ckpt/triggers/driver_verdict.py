@@ -21,8 +21,8 @@ class DriverVerdict:
     """Judgement about a driver.
 
     Args:
-        outcome: ``failed`` means for good. ``retry`` means that another try may help. ``left`` means that the driver
-            made room as requested, so its job is submitted again.
+        outcome: ``failed`` is a failure for good. After ``retry`` another try may help. ``left`` is a driver that made
+            room as requested, so its job is submitted again.
         result: Where the job stands. None if that is not known.
     """
 
@@ -46,10 +46,9 @@ def judge(
     end.
 
     Args:
-        report: The cluster's answer, None if it was not asked. It must be older than ``state``, because an end that was
-            journaled in between would be missed otherwise.
-        was_asked_to_leave: True if the driver was asked to stop by a kill of its task, or to make room for another
-            driver.
+        report: The cluster's answer, None if it was not asked. It must be older than ``state``. Otherwise an end that
+            was journaled in between would be missed.
+        was_asked_to_leave: True if a kill of its task, or the need of another driver, asked the driver to leave.
     """
     shown = f"Job {state.job_id} is {state.status or 'not begun yet'}"
     if state.damage:
@@ -82,9 +81,9 @@ def is_overtaken(state: JobState, submission: Submission) -> bool:
 
 
 def must_poll_cluster(state: JobState, submission: Submission) -> bool:
-    """Return whether the cluster has to be polled at once.
+    """Return whether the cluster must be polled at once.
 
-    The driver is about to leave in these cases, and the cluster may start it once more.
+    It must be when the driver is about to leave, because the cluster may start the driver once more.
     """
     return is_overtaken(state, submission) or (is_over(state, submission) and state.status is JobStatus.RESTARTING)
 
@@ -130,7 +129,6 @@ def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: b
 
 
 def _job_result(state: JobState) -> dict[str, Any]:
-    """Return the job's state in the form of a task's result."""
     return {
         "job_id": state.job_id,
         "status": None if state.status is None else str(state.status),

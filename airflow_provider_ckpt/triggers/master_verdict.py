@@ -23,7 +23,7 @@ class MasterVerdict:
 
     Args:
         code: Name of an :class:`ExitCode`.
-        abandoned: Why the JobMaster had to give up the run. None if it did not.
+        abandoned: Why the JobMaster abandoned the run. None if it did not.
     """
 
     code: str
@@ -74,9 +74,8 @@ class MasterVerdict:
 
 
 class MasterRestartPolicy:
-    """Time limit for restarts of a failing JobMaster.
+    """Limit for restarts of a failing JobMaster: ``limit`` seconds without another completed checkpoint.
 
-    ``limit`` is the number of seconds without another completed checkpoint after which it is no longer restarted.
     Workers continue without a JobMaster for as long.
     """
 
@@ -86,9 +85,9 @@ class MasterRestartPolicy:
         self._completed = -1
 
     def may_restart(self, verdict: MasterVerdict, state: JobState | None) -> bool:
-        """Return whether to restart the JobMaster. A run that has ended, or was given up, is not restarted.
+        """Return whether to restart the JobMaster. ``state`` is None if the journal cannot be read.
 
-        ``state`` is the job's, None if it cannot be read.
+        A JobMaster of a run that ended or was abandoned is not restarted.
         """
         if verdict.exit_code is not ExitCode.FAILED or verdict.abandoned is not None:
             return False
