@@ -1,4 +1,4 @@
-"""``ckpt doctor``, which checks whether everything that a job needs is here and fits together."""
+"""``ckpt doctor``, which checks the programs, packages and settings that a job needs."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ OLDEST_AIRFLOW = (3, 3)
 
 @dataclass(frozen=True)
 class Finding:
-    """Result of one check. ``note``: fine for some uses. ``problem``: a job cannot run here, and the text names the
-    next step."""
+    """Result of one check. After a ``problem`` no job can run here. A ``note`` affects some uses only."""
 
     subject: str
     verdict: Verdict
@@ -189,7 +188,7 @@ def check_airflow() -> Finding:
 
 
 def try_root(args: argparse.Namespace) -> Finding:
-    """Check the root as a run does, then create one small object twice (R17). Leaves nothing behind in the storage."""
+    """Check the root as a run does, then create one small object twice (R17) and delete it."""
     try:
         storage = open_storage(arguments.location(args))
         check_root_of_run(storage)

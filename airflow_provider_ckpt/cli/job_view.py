@@ -30,10 +30,8 @@ def job_view(
 ) -> dict[str, Any]:
     """Return the job as the JSON object of ``ckpt show --json``.
 
-    Times are epoch seconds of the driver's clock. None means that there is no value, or that this host cannot know it.
-
-    Args:
-        partitions: The result partitions. None without ``--partitions``.
+    Times are epoch seconds of the driver's clock. None: there is no value, or this host cannot know it. ``partitions``
+    is None without ``--partitions``.
     """
     created = state.created
     return {
@@ -137,6 +135,6 @@ def _reconciled(event: JobReconciled) -> dict[str, Any]:
 
 
 def _outcome(state: JobState, request: str) -> str:
-    """Return the outcome of a request. ``accepted`` if the last answer is still to come or no longer in the journal."""
+    """Return the outcome of a request. ``accepted`` if the last answer is pending, or no longer in the journal."""
     outcome = state.outcomes.get(request)
     return "accepted" if outcome is None else str(outcome)

@@ -23,13 +23,11 @@ _WARNINGS = (LineKind.WARNING, LineKind.SUBTASK_RESTARTING, LineKind.ABORTED, Li
 
 
 class Log(Protocol):
-    """A logger, of Python or of Airflow."""
-
     def log(self, level: int, text: str, /, *args: Any) -> Any: ...
 
 
 class LineLevels:
-    """Levels of a driver's lines, for one line after the other."""
+    """Levels of a driver's lines, in their order."""
 
     def __init__(self) -> None:
         self._level = logging.INFO
