@@ -108,8 +108,7 @@ class DeletionRefusal(str, Enum):
 
 
 class DeletionRefusedError(CkptError):
-    """A deletion that was refused for ``reason``. After STAGED_OUTPUT_LEFT the deletion is incomplete and must be
-    repeated.
+    """A deletion that was refused for ``reason``. After STAGED_OUTPUT_LEFT it is incomplete and must be repeated.
 
     Each such error is an InvalidInputError or a TransientError, too. ``raise`` gives the reason as data.
     """
@@ -128,7 +127,7 @@ def is_classified(error: BaseException) -> bool:
 
 
 def kind_and_text(error: BaseException, text: str | None = None) -> str:
-    """Return the class and the text of an error: ``ValueError: no such thing``; only the class if the text is empty.
+    """Return the class and the text of an error: ``ValueError: no such thing``; only the class without a text.
 
     ``text`` stands for the error's own text.
     """

@@ -68,10 +68,7 @@ def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _value(text: str) -> Any:
-    """Return a value as JSON if it is an object, an array, true, false or null.
-
-    Everything else is text, digits included, because a key may consist of digits only.
-    """
+    """Return a value as JSON if it is an object, an array, true, false or null, else as text, digits included."""
     if text[:1] in ("{", "[") or text in ("true", "false", "null"):
         try:
             return json.loads(text)

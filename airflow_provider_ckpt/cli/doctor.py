@@ -102,10 +102,7 @@ def java_major(answer: str) -> int | None:
 
 
 def check_pyspark() -> Finding:
-    """Check that pyspark, pyspark-client and the files on disk agree.
-
-    The two packages own the same files. If their versions differ, the one installed last wins, file by file.
-    """
+    """Check that pyspark, pyspark-client and the files on disk agree, because the two packages own the same files."""
     full, client = installed_version("pyspark"), installed_version("pyspark-client")
     problem = spark_absent()
     if problem:
@@ -125,10 +122,7 @@ def check_pyspark() -> Finding:
 
 
 def spark_absent() -> str | None:
-    """Return why this Python cannot start Spark. None if it can.
-
-    SPARK_HOME wins over PySpark's own folder, as in Spark.
-    """
+    """Return why this Python cannot start Spark. None if it can. SPARK_HOME wins over PySpark's folder, as in Spark."""
     folder = pyspark_folder()
     if folder is None:
         return "pyspark is not importable"

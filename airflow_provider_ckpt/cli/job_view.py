@@ -28,10 +28,9 @@ _DRIVER = ("host", "pid", "application_id")
 def job_view(
     state: JobState, driver_alive: bool | None, partitions: Sequence[PartitionWithMetrics] | None = None
 ) -> dict[str, Any]:
-    """Return the job as the JSON object of ``ckpt show --json``.
+    """Return the job as the JSON object of ``ckpt show --json``. ``partitions`` is None without ``--partitions``.
 
-    Times are epoch seconds of the driver's clock. None: there is no value, or this host cannot know it. ``partitions``
-    is None without ``--partitions``.
+    Times are epoch seconds of the driver's clock. None: there is no value, or this host cannot know it.
     """
     created = state.created
     return {

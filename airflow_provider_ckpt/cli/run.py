@@ -116,9 +116,7 @@ def refuse_without_spark() -> None:
 
 
 def run_options(args: argparse.Namespace) -> RunOptions:
-    """Return the arguments as RunOptions.
-
-    Without --job-id the function loads the user's file for the Job's name. The driver loads the file once more.
+    """Return the arguments as RunOptions. Without --job-id this loads the user's file for the Job's name.
 
     Raises:
         InvalidInputError: a subclass, for a bad value.

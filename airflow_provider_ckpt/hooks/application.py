@@ -38,10 +38,8 @@ class ApplicationReport:
 
 @dataclass(frozen=True)
 class Submission:
-    """Submission of one driver, done or planned. It holds no secret.
-
-    The task state store gets it *before* the driver is submitted. The trigger gets it, too.
-    """
+    """Submission of one driver, done or planned, without secrets. The task state store gets it *before* the driver
+    starts."""
 
     cluster: str
     """``yarn`` or ``kubernetes``."""
@@ -65,8 +63,8 @@ class Submission:
     def is_forgettable(self) -> bool:
         """True if GONE means that the driver has ended.
 
-        That requires that this cluster has known the application, or that spark-submit never ended well. Otherwise the
-        process may ask the wrong cluster.
+        That is so if this cluster has known the application, or if spark-submit never ended well. Any other cluster may
+        be the wrong one.
         """
         return self.is_seen or not self.is_submitted
 

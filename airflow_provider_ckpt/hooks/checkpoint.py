@@ -47,8 +47,7 @@ _NAMED = 3
 class CheckpointHook(BaseHook):
     """Access to a checkpoint root.
 
-    Only ``stop``, ``drain``, ``rescale``, ``reconfigure``, ``upgrade``, ``delete``, ``collect_garbage(delete=True)``
-    and ``test_connection`` write.
+    Only requests, deletions and ``test_connection`` write.
 
     :param ckpt_conn_id: connection of type ``ckpt``: host = root URI, extra ``storage_options`` = a JSON object for
         fsspec, login and password = key and secret of S3.
@@ -323,8 +322,8 @@ class CheckpointHook(BaseHook):
     def test_connection(self) -> tuple[bool, str]:
         """Check whether the root can hold checkpoints (R17), and return the message of the *Test* button.
 
-        The message is one short line, because Airflow shows it for some seconds. It has no secrets, and not the
-        connection's id, which Airflow makes up for a test.
+        Airflow shows the message, one short line, for some seconds. It has no secrets, and not the connection's id,
+        which Airflow makes up for a test.
         """
         try:
             storage = self.storage()

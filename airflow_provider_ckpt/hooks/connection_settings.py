@@ -97,12 +97,8 @@ def settings(
 def _refuse_elsewhere(conn_id: str | None, own_root: Any, root: str) -> None:
     """Refuse a root that would send the connection's options, and so its secrets, to another store.
 
-    Any user who may trigger the Dag may choose ``root``, because it is a template. A bucket of S3 or Google is
-    requested at the endpoint that the options name. A disk gets no options.
-
-    Args:
-        own_root: Root of the connection, if it has one.
-        root: Root that the task was given.
+    Any user who may trigger the Dag may choose ``root``, because it is a template. The options name the endpoint for a
+    bucket of S3 or Google. A disk gets no options.
     """
     if store_of(root) == THIS_MACHINE:
         return
@@ -133,10 +129,7 @@ def _scheme(uri: str) -> str:
 
 
 def _is_unread(connection: ConnectionFields | None) -> bool:
-    """Return whether the connection's extra is no JSON.
-
-    Airflow replaces such an extra by an empty one, so the job would run without its endpoint.
-    """
+    """Return whether the connection's extra is no JSON. Airflow replaces it by an empty one, without the endpoint."""
     text = getattr(connection, "extra", None)
     try:
         json.loads(text or "{}")

@@ -33,10 +33,7 @@ class LineLevels:
         self._level = logging.INFO
 
     def of(self, line: str) -> int:
-        """Return the level that Spark gave the line.
-
-        A line of a stack trace has the level of the event before it. Any other line is INFO.
-        """
+        """Return the level that Spark gave the line. A stack trace has that of its event, any other line INFO."""
         match = _LOG4J.match(line)
         if match and match[1] in _LEVELS:
             self._level = _LEVELS[match[1]]

@@ -42,10 +42,7 @@ class FoundJob:
 
 @dataclass(frozen=True)
 class JobOfTask:
-    """Task that runs a job, for tasks and, in a thread, for triggers.
-
-    Each ``find`` is two requests to Airflow's API server.
-    """
+    """Task that runs a job, for tasks and triggers (in a thread). ``find`` sends two requests to Airflow's API."""
 
     dag_id: str
     run_id: str

@@ -1,6 +1,6 @@
 """Templated arguments of tasks, and their check for lost values.
 
-If an XCom or a param has no value, Airflow renders None, in a Dag that is not native as the text "None". A task that
+If an XCom or a param has no value, Airflow renders None, or the text "None" in a Dag that is not native. A task that
 used it would run another job or read another folder.
 """
 

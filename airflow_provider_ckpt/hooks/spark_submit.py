@@ -227,7 +227,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     def _note_driver(self, line: str) -> None:
         """Note the ids of a driver on Kubernetes, except in client mode.
 
-        In client mode the driver writes the line, and its data could name any pod. The hook deletes the noted pod.
+        In client mode the line is the driver's, so its data could name any pod for the hook to delete.
         """
         match = _DEPLOYED.search(line) if self._is_kubernetes and self.deploy_mode != "client" else None
         if match is not None:
@@ -244,8 +244,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
 
 def _die_with_parent() -> Callable[[], None]:
-    """Return a function for ``Popen(preexec_fn=…)`` that ends spark-submit with SIGTERM when the task process is
-    killed.
+    """Return a function for ``Popen(preexec_fn=…)`` that ends spark-submit with SIGTERM when the task process dies.
 
     The kernel sends the signal (PR_SET_PDEATHSIG), even after a SIGKILL. The signal reaches the JVM only. The Python
     driver ends when it is fenced (R8).

@@ -19,9 +19,7 @@ WITH_FALLBACK = tuple(name for name, option in ARGUMENTS.items() if option.templ
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
-    """Refuse values that no run could take, while Airflow parses the Dag.
-
-    Values that are known only at run time (a template, the result of another task) are not checked.
+    """Refuse values that no run could take, while Airflow parses the Dag. Values known only at run time pass.
 
     Raises:
         InvalidInputError: a subclass, for the first bad value.
@@ -45,12 +43,7 @@ def option_values(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_flink_options(options: Mapping[str, Any] | None, given: Mapping[str, Any]) -> None:
-    """Refuse a bad ``options`` argument while Airflow parses the Dag. See :func:`check_arguments`.
-
-    Args:
-        options: The argument. None and templates are not checked.
-        given: The other arguments of the operator, by name.
-    """
+    """Refuse a bad ``options`` argument, while Airflow parses the Dag. None and templates pass."""
     if options is not None and not is_rendered_later(options):
         flink_values(options, {} if is_rendered_later(given) else option_values(given))
 
@@ -58,7 +51,7 @@ def check_flink_options(options: Mapping[str, Any] | None, given: Mapping[str, A
 def check_timing(given: Mapping[str, Duration | None]) -> None:
     """Refuse times between polls that no group could use, while Airflow parses the Dag.
 
-    The default poll depends on the root, which is known at run time only. The check assumes a local root.
+    The check assumes a local root, because the root and its default poll are known at run time only.
 
     Raises:
         InvalidInputError: a value is no duration, or too short for the processes of the group.

@@ -41,10 +41,10 @@ _TEXTS = (
 
 
 def check_spark_arguments(given: Mapping[str, Any]) -> None:
-    """Refuse arguments for spark-submit that are no text, while Airflow parses the Dag.
+    """Refuse arguments for spark-submit that are no text, while Airflow parses the Dag. Values known only at run time
+    pass.
 
-    Without this check a list reaches the command line, and each try fails with an error of Python. A value that Airflow
-    resolves before the task runs passes.
+    Without this check a list would reach the command line, and each try would fail with an error of Python.
 
     Raises:
         InvalidTaskArgumentError: an argument is no text.
@@ -67,8 +67,7 @@ _NOT_DEFERRABLE = {
 class DeferrableSubmitOperator(SparkSubmitOperator):
     """Abstract operator that can defer its task while the driver runs.
 
-    The journal records how the driver ended. The task learns this from the trigger's event alone, because
-    ``dag.test()`` passes nothing else on.
+    The driver's end reaches the task in the trigger's event only, because ``dag.test()`` passes nothing else on.
     """
 
     ckpt_conn_id: str | None
@@ -91,10 +90,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         self._deferral: Deferral | None = None
 
     def execute_resumable(self, context: Context) -> None:
-        """Submit the driver and wait for it. A deferrable task only submits.
-
-        SparkSubmitOperator.execute calls this in cluster mode.
-        """
+        """Submit the driver. Wait for it unless the task is deferrable. The base class calls this in cluster mode."""
         if self._deferral is None:
             super().execute_resumable(context)
             return
@@ -137,8 +133,8 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     def _check_connection(self) -> None:
         """Refuse a bad Spark connection before anything is written.
 
-        The Spark provider would take a missing connection for YARN. Raises InvalidInputError if the connection does not
-        exist, and InvalidTaskArgumentError if a driver on this cluster would end with the task.
+        The Spark provider would take a missing connection for YARN. Raises InvalidInputError if it is missing, and
+        InvalidTaskArgumentError if a driver on this cluster would end with the task.
         """
         try:
             connection = BaseHook.get_connection(self._conn_id)
@@ -173,11 +169,9 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         )
 
     def _resume_driver(self, context: Context, deferral: Deferral) -> dict[str, Any] | None:
-        """Decide from an earlier try's driver whether this try has anything to submit. Return None if it must submit a
-        driver.
+        """Wait for the driver of an earlier try if it runs or may run. Return None if this try must submit a driver.
 
-        The method waits for the driver if the driver runs or may run. If the driver has ended and no user cleared the
-        task, the driver's end is the end of this task.
+        If that driver has ended and no user cleared the task, its end is the end of this task.
         """
         earlier = deferral.find_earlier_driver(context, self.root, self.job_id, self.retries or 0)
         if earlier is None:
@@ -243,10 +237,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
 
 
 def _refuse_early(given: dict[str, Any]) -> None:
-    """Refuse arguments that a deferred task cannot honour, while Airflow parses the Dag.
-
-    Such an argument needs a worker after the submission, or selects client mode.
-    """
+    """Refuse arguments that need a worker after the submission or select client mode, while the Dag is parsed."""
     for argument, problem in _NOT_DEFERRABLE.items():
         if given.get(argument):
             raise InvalidTaskArgumentError(argument=argument, value="…", problem=f"with deferrable=True {problem}")

@@ -27,12 +27,7 @@ LEAST_STATUS_INTERVAL = 60.0
 
 @dataclass(frozen=True)
 class EarlierDriver:
-    """The driver of an earlier try and its end, if any.
-
-    Args:
-        verdict: What the task must do about the driver.
-        is_cleared: True if a user cleared the task.
-    """
+    """The driver of an earlier try. ``verdict`` says what to do about it. ``is_cleared``: a user cleared the task."""
 
     pointer: Pointer
     verdict: DriverVerdict
@@ -76,11 +71,9 @@ class Deferral:
         return EarlierDriver(pointer, verdict, cleared)
 
     def _journaled(self, client: JobClient, own_id: str) -> Submission | None:
-        """Return the submission of a driver that the pointer does not name. A task of this name must have submitted the
-        driver.
+        """Return the submission of a driver that has the job and is from a task of this name, but not in the pointer.
 
-        The journal must show that the driver still has the job. The pointer may lack it for two reasons. Airflow
-        deletes the task state store after 30 days, and an earlier try that was not deferrable wrote no submission.
+        The pointer lacks it if Airflow deleted the task state store (after 30 days), or if the try was not deferrable.
         """
         state = client.look()
         application_id = state.worker.application_id
@@ -94,8 +87,8 @@ class Deferral:
     def submitted(self, submission: Submission, application_id: str | None) -> Submission:
         """Return ``submission`` with the application id, after a spark-submit without an error.
 
-        The method polls the cluster once. If the cluster knows the application now, its later absence means that the
-        driver has ended. If the cluster never knew the application, it may be the wrong cluster.
+        The method polls the cluster once. Only for a cluster that knew the application does its later absence mean an
+        end.
         """
         submission = replace(submission, application_id=application_id, is_submitted=True)
         report = self.cluster.status.report(submission)
@@ -104,11 +97,7 @@ class Deferral:
         return replace(submission, application_id=application_id or report.application_id, is_seen=True)
 
     def trigger(self, pointer: Pointer, *, leaving: bool = False) -> SparkApplicationTrigger:
-        """Return the trigger that waits for the driver of ``pointer``.
-
-        Args:
-            leaving: True if the driver must make room for another one.
-        """
+        """Return the trigger that waits for the driver of ``pointer``. ``leaving``: the driver must make room."""
         submission = {} if pointer.submission is None else pointer.submission.to_json()
         return SparkApplicationTrigger(
             job_id=pointer.job_id,

@@ -54,7 +54,7 @@ def _parameters(operator: type[BaseOperator]) -> set[str]:
 def check_for_tasks(given: Mapping[str, object]) -> None:
     """Refuse bad values of ``spark``, ``plan``, ``subtask``, ``coordinate`` and ``default_args``, given by name.
 
-    A value is bad if it is no mapping, or has an argument that the group sets.
+    Each must be a mapping without the arguments that the group sets.
     """
     for argument, value in given.items():
         if value is None:

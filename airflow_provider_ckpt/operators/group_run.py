@@ -21,8 +21,7 @@ _HASH = 32
 
 
 def default_job_id(dag_id: str, task_id: str, run_id: str, map_index: int = -1) -> str:
-    """Return ``<dag>.<task>.<run>``. Each character that a folder name may not have becomes ``~XX`` (UTF-8 in
-    hexadecimal).
+    """Return ``<dag>.<task>.<run>`` with ``~XX`` (UTF-8 in hexadecimal) for each character illegal in a folder name.
 
     Two tasks never share an id. A dot in the name of Dag or task becomes ``~2E``, so the first two dots of an id are
     the separators. A mapped task has ``~m<index>`` at the end. An id longer than 200 characters is cut and ends in
@@ -84,11 +83,8 @@ class GroupRun:
         return f"{self.name}~t{try_number}.{task}"
 
     def owns(self, state: JobState) -> bool:
-        """Return whether this group prepares or prepared the current deployment in this Dag run.
-
-        Also true if the last deployment was this group's and no other has followed. The name of the JobMaster does not
-        matter.
-        """
+        """Return whether the job's current or last deployment is this group's in this Dag run, or in its
+        preparation."""
         return (state.prepared_by or state.attempt or "").startswith(f"{self.name}~t")
 
     def status_for(self, state: JobState, subtasks: Iterable[SubtaskId] = ()) -> GroupStatus:
@@ -111,8 +107,8 @@ class GroupRun:
 def may_run_again(state: JobState) -> bool:
     """Return whether the next run may need a finished subtask again.
 
-    In batch mode it may, because a lost result is produced again, and a job without ``batch_recovery`` restarts from
-    scratch. In streaming mode checkpoints cover the effects of the result.
+    In batch mode it may, after a lost result or without ``batch_recovery``. In streaming mode checkpoints cover the
+    result.
     """
     return state.is_batch
 

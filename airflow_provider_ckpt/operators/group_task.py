@@ -36,13 +36,9 @@ if TYPE_CHECKING:
 
 
 class GroupTaskOperator(CheckpointedSparkJobOperator):
-    """Task of a group, which runs a part of the job in the deployment of its Dag run. ``part`` names it in the journal.
+    """Task of a group. It runs a part of the job in the deployment of its Dag run.
 
-    Args:
-        ckpt_group: Airflow's id of the group.
-        poll: See :class:`Timing`.
-        lost_after: See :class:`Timing`.
-        silence: See :class:`Timing`.
+    ``part`` names the part in the journal. :class:`Timing` describes ``poll``, ``lost_after`` and ``silence``.
     """
 
     part = "task"
@@ -98,10 +94,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return run
 
     def _timing(self, run: TaskRun) -> Timing:
-        """Return the times of this run.
-
-        Raises InvalidInputError if a time that passed the check of the Dag is too short for this root.
-        """
+        """Return the times of this run. Raises InvalidInputError if one is too short for this root."""
         return Timing.of(run.pointer.root).with_overrides(self._chosen)
 
     @staticmethod
@@ -121,20 +114,14 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     # ---- deferred
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Resume a deferred task. Airflow calls this method.
-
-        A wait that timed out asks no driver to leave, because the job and the next try continue.
-        """
+        """Resume a deferred task. A timeout asks no driver to leave, because the job and the next try continue."""
         return SparkSubmitOperator.resume_execution(self, next_method, next_kwargs, context)
 
     # ---- spark-submit
 
     def _submit(self, context: Context, run: TaskRun, *part: str, application: str = "") -> None:
-        """Run a part of the driver to its end.
-
-        Args:
-            part: Arguments that select the part.
-            application: Suffix for the name of the Spark application.
+        """Run the part of the driver that the arguments ``part`` select. ``application`` extends the Spark
+        application's name.
 
         Raises:
             AirflowException: the driver failed. :meth:`TaskRun.failure` decides whether a retry can help.
@@ -156,8 +143,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return AirflowException(f"Job {run.pointer.job_id}: this task was killed. A retry prepares the job again.")
 
     def on_kill(self) -> None:
-        """End the submitted driver without a stop request, because the job's next driver would obey the request,
-        too."""
+        """End the submitted driver. A stop request would also reach the job's next driver."""
         if self._killed:
             return  # the signal comes twice: to this process, and to its supervisor, which passes it on
         self._killed = True

@@ -139,7 +139,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         return load_job(resolve_job(self.job, job_folders(self)), self.job_params)
 
     def _job_id(self, context: Context) -> str | None:
-        """Return the id of the job. None if the job's task has not begun in this Dag run, or not since it was cleared.
+        """Return the job's id. None if its task has not begun in this Dag run, or not since it was cleared.
 
         Raises InvalidTaskArgumentError if the task of ``job_task_id`` runs no job.
         """

@@ -157,7 +157,7 @@ class JobChangeOperator(JobRequestOperator):
     """Base of the operators that change a running job.
 
     A job takes one change at a time. If another change is under way, this task waits for it and sends its request
-    again. By then the change may be in effect, so that the driver has nothing to do.
+    again.
     """
 
     def _answer(self, client: JobClient, request: JobRequest) -> JobAnswer:
@@ -263,11 +263,7 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
             self._change()
 
     def _change(self) -> Reconfiguration:
-        """Return the change that the arguments describe.
-
-        Raises InvalidTaskArgumentError if an argument is no mapping or no change is given, and a subclass of
-        InvalidInputError for a bad setting.
-        """
+        """Return the change that the arguments describe. Raises a subclass of InvalidInputError for a bad argument."""
         change = Reconfiguration()
         for uid, arguments in self._by_operator("assign_workload").items():
             change.assign_workload(uid, **as_numbers(_mapping("assign_workload", arguments, _SETTINGS)))
@@ -285,8 +281,7 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
         return _mapping(argument, getattr(self, argument), "give a mapping of operators")
 
     def _is_needless(self, client: JobClient) -> bool:
-        """Return whether the change is in effect. That is so in a retry whose earlier try timed out before the driver
-        answered.
+        """Return whether the change is in effect, because an earlier try that timed out requested it.
 
         The driver must decide about a change that names a file, because the file's contents may have changed.
         """

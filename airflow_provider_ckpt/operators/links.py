@@ -1,7 +1,6 @@
-"""The buttons of a task that runs a job. They lead to Spark's UI and to the folder of the job's output.
+"""The buttons of a task that runs a job: a link to Spark's UI, and one to the folder of the job's output.
 
-Airflow asks for a link only when the task is over. This module pushes each link as soon as the driver has reported it,
-so that a user can open it while the job runs.
+Airflow asks for a link only when the task is over. This module pushes each link as soon as the driver has reported it.
 """
 
 from __future__ import annotations
@@ -76,8 +75,7 @@ class LinkPusher:
         self._pushed: Mapping[str, str] = {}
 
     def update(self, pointer: Pointer) -> None:
-        """Push the changed links. A failure does not stop the job, because Airflow asks for the links again at the
-        end."""
+        """Push the changed links. A failure does not stop the job, because Airflow asks for the links at the end."""
         links = {button.xcom_key: link for button in LINKS if (link := button.of(pointer))}
         changed = {key: link for key, link in links.items() if self._pushed.get(key) != link}
         self._pushed = links

@@ -40,10 +40,7 @@ if TYPE_CHECKING:
 
 
 class WaitedMaster:
-    """JobMaster in another thread. The main thread only waits, so that it handles a signal at once.
-
-    ``run`` runs the JobMaster, see :class:`MasterHost`.
-    """
+    """JobMaster that ``run`` runs in another thread. The main thread only waits, so it handles a signal at once."""
 
     def __init__(self, run: Callable[[OnMaster], ExitCode]) -> None:
         self._news: queue.SimpleQueue[ExitCode | None] = queue.SimpleQueue()  # reentrant: a signal handler may put
@@ -277,7 +274,7 @@ class MasterTaskOperator(GroupTaskOperator):
     def _is_marked_by_user(self) -> bool:
         """Return whether a user marked the task failed or successful.
 
-        Another thread asks Airflow, because the signal may have interrupted a request of this thread.
+        Another thread asks Airflow, because the signal may have interrupted a request of this one.
         """
         states = answer_within(_ASK_TIMEOUT, self._siblings.states)
         return states is not None and states.get(self.task_id) in (*GIVEN_UP, "success")

@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 class PlanTaskOperator(GroupTaskOperator):
     """Task with a short Spark driver that prepares the job's deployment.
 
-    Returns (XCom) the names of the job's subtasks in a stable order. Subtasks that a rescale added to the worker of
-    another subtask are left out.
-
-    The task does nothing if the deployment of its Dag run still runs, because a new preparation would take the job
-    over.
+    Returns (XCom) the names of the job's subtasks in a stable order, without those that a rescale added to another
+    subtask's worker. The task does nothing while its Dag run's deployment runs, because it would take the job over.
     """
 
     part = "plan"
@@ -48,7 +45,7 @@ class PlanTaskOperator(GroupTaskOperator):
     def _needs_no_plan(self, run: TaskRun, state: JobState) -> bool:
         """Return whether the job needs no preparation.
 
-        Raises AirflowFailException if a retry finds that the job FAILED or that another Dag run or driver has it.
+        Raises AirflowFailException if a retry finds the job FAILED or with another Dag run or driver.
         """
         status = self._group_run.status_for(state)
         if status is GroupStatus.FAILED and not self._is_cleared(state):
@@ -67,10 +64,8 @@ class PlanTaskOperator(GroupTaskOperator):
         return True
 
     def _is_cleared(self, state: JobState) -> bool:
-        """Return whether the task counts as cleared. That includes a Dag run that was deleted and created again.
-
-        Such a Dag run has no pointer, although the job ran.
-        """
+        """Return whether the task counts as cleared. So does a task of a Dag run that was deleted and created again,
+        because its job ran and there is no pointer."""
         return self._was_cleared or (self._is_first and self._group_run.owns(state))
 
     def _adjusted(self, run: TaskRun, state: JobState) -> TaskRun:

@@ -128,8 +128,7 @@ class Pointer:
 
     @classmethod
     def from_json(cls, value: Any) -> Pointer | None:
-        """Return the pointer with the fields that a retry needs. None for any other value, which a user may have
-        edited."""
+        """Return the pointer with the fields that a retry needs. None for any other value, as users can edit it."""
         if not isinstance(value, Mapping):
             return None
         texts = [value.get("job_id"), value.get("root")]
@@ -228,8 +227,8 @@ def _new_or(new: Any, old: Any) -> Any:
 class PointerWriter:
     """Writer of the pointer in the task state store, for the thread that reads the driver's output.
 
-    A change that comes with every checkpoint is written at most every ``interval`` seconds, any other change at once. A
-    failed write is repeated with the next one, because a display must not stop the job.
+    It writes a change of each checkpoint at most every ``interval`` seconds, and any other change at once. It repeats a
+    failed write with the next one, because a display must not stop the job.
     """
 
     def __init__(

@@ -116,11 +116,7 @@ class ProgressRetryPolicy(RetryPolicy):
 
 @dataclass(frozen=True)
 class Failures:
-    """Record of failures in the task state store.
-
-    Args:
-        without_progress: Number of failures in a row without progress in between.
-    """
+    """Record of failures in the task state store. ``without_progress`` counts the latest row of failures."""
 
     job_id: str = ""
     progress: JobProgress = JobProgress(0, 0, 0)

@@ -214,8 +214,8 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
     def on_kill(self) -> None:
         """Ask the driver to stop, wherever it runs. Give it ``stop_grace`` for its savepoint, then end it.
 
-        Airflow calls this method in the main thread, during :meth:`execute`: when a user marks or clears the task, when
-        the worker is shut down, and after ``execution_timeout``.
+        Airflow calls this method in the main thread, during :meth:`execute`, after a user's mark or clear, at the
+        shutdown of the worker, and after ``execution_timeout``.
         """
         if self._killed:
             return  # the signal comes twice: to this process, and to its supervisor, which passes it on
@@ -264,10 +264,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         raise InvalidTaskArgumentError(argument="job_id", value=self.job_id, problem=problem)
 
     def _begin(self, context: Context) -> TaskRun:
-        """Find the job of this task, take over the progress of an earlier try, and write the pointer.
-
-        The method reads and writes the state store once.
-        """
+        """Find the job, take over the progress of an earlier try, and write the pointer. Uses the state store once."""
         store, ti = context["task_state_store"], context["ti"]
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         clear_number = context["dag_run"].clear_number

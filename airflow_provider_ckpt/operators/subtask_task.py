@@ -70,10 +70,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         ran_well: bool = False,
         **_: Any,
     ) -> Any:
-        """Continue the try when the wait is over. Airflow calls this method.
-
-        The method decides again what is left to do, because the job may have changed.
-        """
+        """Continue the try after the wait. The method decides again what to do, because the job may have changed."""
         result = WaitResult("its trigger ended without an event") if event is None else WaitResult.from_json(event)
         self._resume_after(result, since, ran_well=ran_well)
         return self._resume(context)
@@ -154,8 +151,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _prepared(self, context: Context, run: TaskRun) -> JobState:
         """Wait until this Dag run has a running deployment, or until nothing is left to do. Return the job's state.
 
-        After a failure of the run, a retry of the JobMaster's task prepares the job again. This task waits for it in
-        the triggerer, or in its slot if the journal cannot be read by the triggerer or, for the moment, here.
+        After a failed run, a retry of the JobMaster's task prepares the job again. This task waits for that in the
+        triggerer. If the triggerer cannot read the root, or if the journal cannot be read at the moment, the task waits
+        in its slot.
         """
         silence = self._timing(run).silence
         deadline = time.monotonic() + silence
@@ -211,10 +209,10 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         return self._group_run.status_for(state, self._subtasks(state))
 
     def _refuse_without_master(self, final_states: Sequence[str]) -> None:
-        """Fail for good if the JobMaster's task will not run, because no other task prepares the job or commits.
+        """Fail for good if the JobMaster's task is in one of ``final_states``, because no other task prepares the job
+        or commits.
 
-        ``final_states`` has the states in which that task will not run. They include success only if the journal can be
-        read, because a successful task may have run the job to its end.
+        The caller counts success only if it can read the journal, because the job may have ended successfully.
         """
         if self._killed:
             raise AirflowException(f"The task of {self.subtask} was killed while it waited")
@@ -227,8 +225,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _await_end_if_needed(self, context: Context, run: TaskRun, ran: JobState) -> JobState:
         """Return the job's state if nothing is left to do, else defer the task.
 
-        ``ran`` is the state in which the worker ran. The worker ended well, so its subtasks do not run again in that
-        deployment, even if the journal does not show their end yet.
+        The worker ended well in the state ``ran``. Its subtasks do not run again in that deployment, even if the
+        journal does not show their end yet.
         """
         state = self._try_read_state(run)
         if state is None or not self._is_over(run, state):
@@ -238,8 +236,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _retain(self, context: Context, run: TaskRun, state: JobState, deployment: int) -> None:
         """Defer the task until the job is over, or until a deployment after ``deployment`` needs the result again.
 
-        The method returns if the wait would block other tasks, or if the triggerer cannot read the job. If the result
-        is lost after that, a user must clear the group.
+        The method returns if the wait would block other tasks, or if the triggerer cannot read the job. A user must
+        then clear the group if the result is lost later.
         """
         if self._holds_slot:
             reason = "The triggerer cannot look at the job." if self.is_deferrable else "deferrable=False."
@@ -250,10 +248,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             self._await_the_end(run, self._subtasks(state), deployment)
 
     def _exceeds_task_limit(self, count: int, map_index: int | None) -> bool:
-        """Return whether Airflow's limit for this mapped task is below ``count`` instances at a time.
-
-        Airflow counts deferred instances, too, so the last instances would never begin.
-        """
+        """Return whether Airflow's limit for this mapped task is below ``count``. Deferred instances count, too."""
         limits = (self.max_active_tis_per_dag, self.max_active_tis_per_dagrun)
         is_mapped = map_index is not None and map_index >= 0
         return is_mapped and any(limit is not None and limit < count for limit in limits)
@@ -281,10 +276,10 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
 
 def _try_arguments(context: Context) -> tuple[str, ...]:
-    """Return arguments that identify this try, so that a worker of an earlier try that wakes up late is refused (W14).
+    """Return arguments by which a worker of an earlier try that wakes up late is recognised (W14).
 
-    They hold the time when the Dag run began, because a Dag run that was deleted and created again counts its tries
-    from 1. These times are only compared for equality.
+    They hold the time when the Dag run began, because a Dag run that was created again counts its tries from 1. These
+    times are only compared for equality.
     """
     ti = context["ti"]
     started_at = context["dag_run"].start_date
@@ -295,11 +290,10 @@ def _try_arguments(context: Context) -> tuple[str, ...]:
 
 
 class StandbyTaskOperator(SubtaskTaskOperator):
-    """Task with a running Spark that takes over the subtasks of a lost worker within seconds.
+    """Task with a running Spark that takes over the subtasks of a lost worker within seconds, without a new JVM.
 
-    A retry would have to start a JVM first. The standby keeps the subtasks until they finish, and the retry stands by
-    in its place. A standby takes no subtask that no worker has begun, because its own task begins it. The standby ends
-    with the last of all subtasks.
+    The standby keeps the subtasks until they finish, and their retry stands by in its place. It takes no subtask that
+    no worker has begun, because that subtask's own task begins it. The standby ends with the last of all subtasks.
     """
 
     part = "standby"

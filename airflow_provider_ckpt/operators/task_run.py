@@ -82,10 +82,9 @@ class TaskRun:
         return True
 
     def record_end(self, timeout: float) -> None:
-        """Wait until this try's driver journals its end, and write that into the pointer.
+        """Write the end that this try's driver journals into the pointer, if it comes within ``timeout`` seconds.
 
-        A killed task may have no time to read the driver's last line. Without an end within ``timeout`` seconds the
-        pointer stays.
+        A killed task may have no time to read the driver's last line.
         """
         pointer = self.pointer
         with suppress(CkptError):
@@ -95,10 +94,8 @@ class TaskRun:
                 self.writer.flush()
 
     def killed_error(self) -> AirflowException:
-        """Return the error of a task that Airflow killed, even if its driver had time for a savepoint.
-
-        A stop is no success here, because the shutdown of a worker must not end the job. A retry resumes it.
-        """
+        """Return the error of a task that Airflow killed. It is an error even after a savepoint, because the shutdown
+        of a worker must not end the job. A retry resumes the job."""
         end = (
             "its driver took a savepoint and left"
             if self.pointer.status is JobStatus.STOPPED
@@ -114,7 +111,7 @@ class TaskRun:
         """Return AirflowFailException if another try would end the same way, else AirflowException for a retry.
 
         Args:
-            submitted: The hook that ran spark-submit, or None if the task failed before.
+            submitted: Hook that ran spark-submit. None if the task failed before.
             killed: True if Airflow killed the task.
         """
         hook = submitted if isinstance(submitted, CheckpointedSparkSubmitHook) else None

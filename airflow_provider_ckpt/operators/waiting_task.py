@@ -44,9 +44,8 @@ class WaitingTaskOperator(GroupTaskOperator):
     def _resume_after(self, result: WaitResult, since: str | None, *, ran_well: bool) -> None:
         """Take up the result of a wait, to continue the try in another process.
 
-        Args:
-            since: Begin of ``execution_timeout`` when the task was deferred.
-            ran_well: True if the worker had ended well before the wait.
+        ``since`` is the begin of ``execution_timeout`` before the wait. ``ran_well``: the worker had ended well by
+        then.
         """
         self.log.info("The wait is over: %s", result.reason)
         self._holds_slot = result.is_blind
@@ -80,11 +79,9 @@ class WaitingTaskOperator(GroupTaskOperator):
         self._defer(context, trigger)
 
     def _await_the_end(self, run: TaskRun, subtasks: Sequence[str], deployment: int) -> NoReturn:
-        """Defer the task, without a timeout, until the job is over or needs the results again.
+        """Defer the task, without a timeout, until the job is over or needs the results of ``subtasks`` again.
 
-        Args:
-            subtasks: Subtasks that finished in ``deployment``.
-            deployment: Epoch of the deployment.
+        ``deployment`` is the epoch of the deployment in which they finished.
         """
         self.log.info(
             "%s has finished. Until job %s is over, its result may be lost and needed again: deferred; %s",

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 _CONFIRMING_POLLS = 3
-"""Number of polls in a row that must find a successful task whose subtask has not finished. One poll does not suffice,
-because Airflow and the journal are not read at the same moment."""
+"""Polls in a row that must find a successful task with an unfinished subtask. One poll does not suffice, because
+Airflow and the journal are not read at the same moment."""
 
 
 class AbandonedSubtasks:

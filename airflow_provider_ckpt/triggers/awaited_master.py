@@ -57,7 +57,7 @@ class MasterAvailable:
     """Wait for a JobMaster of a deployment.
 
     A JobMaster that was unreachable or paused continues under its epoch, and its beat grows. The first beat proves
-    nothing, because the JobMaster may have written it before the wait.
+    nothing, because it may be from before the wait.
     """
 
     def __init__(self, deployment: int, epoch: int) -> None:
@@ -95,10 +95,7 @@ class Preparation:
         self._attempt = attempt
 
     def judge(self, state: JobState, outbox: Outbox | None, coordinate: str | None) -> WaitResult | None:
-        """Return why the wait is over, or None to wait on. See :meth:`MasterAvailable.judge`.
-
-        A JobMaster's task that has succeeded will not prepare the job again.
-        """
+        """Return why the wait is over, or None to wait on. A successful task of the JobMaster prepares nothing more."""
         if state.deployment:
             return WaitResult(f"the job is prepared, in the deployment of epoch {state.deployment}")
         if not is_held_by_group(self._attempt, state):

@@ -27,13 +27,7 @@ Outcome = Literal["wait", "reached", "failed"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of one poll.
-
-    Args:
-        outcome: Whether to wait on.
-        message: Finding of the poll, in one line.
-        result: Result of the sensor (XCom).
-    """
+    """Outcome of one poll. ``message`` has its finding in one line. ``result`` is the sensor's (XCom)."""
 
     outcome: Outcome
     message: str
@@ -71,8 +65,7 @@ class CheckpointCondition:
     watermark: float | None = None
 
     def judge(self, state: JobState | None) -> Verdict:
-        """Return whether the condition holds. ``state`` is None while the job has no journal. It may still start
-        then."""
+        """Return whether the condition holds. ``state`` is None if the job has no journal, as before its start."""
         if state is not None and state.damage:
             return Verdict("failed", f"The journal of job {self.job_id} is damaged: {'; '.join(state.damage)}")
         if state is None or (state.status is None and not state.epoch):
@@ -138,8 +131,7 @@ class CheckpointCondition:
         return (completed for number, completed in state.checkpoints.items() if number <= self._newest(state))
 
     def _has_finished(self, state: JobState, uid: str) -> bool:
-        """Return whether an operator has finished: the job is FINISHED, or a checkpoint after the last restore shows
-        it."""
+        """Return whether an operator has finished, by the job's end or by a checkpoint after the last restore."""
         if uid not in state.finished_operators():
             return False
         if not self.released or (state.status is JobStatus.FINISHED and not state.has_unreleased):
@@ -173,8 +165,8 @@ class CheckpointCondition:
     def _is_out_of_reach(self, state: JobState) -> bool:
         """Return whether the job will not reach the condition by itself.
 
-        A FINISHED job has released all checkpoints, or a driver is about to release them, so completed checkpoints
-        count. A FAILED job has no driver that would release its completed checkpoints.
+        A FINISHED job counts its completed checkpoints, because they are or will be released. A FAILED job has no
+        driver that would release them.
         """
         if state.deletion is not None:  # a deleted job never runs again
             return True

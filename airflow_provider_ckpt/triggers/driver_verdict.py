@@ -42,8 +42,7 @@ def judge(
     *,
     was_asked_to_leave: bool = False,
 ) -> DriverVerdict:
-    """Judge a driver by the journal, the only authority for how a job ended. The cluster counts if the journal has no
-    end.
+    """Judge a driver by the journal, the only authority for a job's end. Without an end there, the cluster counts.
 
     Args:
         report: The cluster's answer, None if it was not asked. It must be older than ``state``. Otherwise an end that
@@ -81,10 +80,7 @@ def is_overtaken(state: JobState, submission: Submission) -> bool:
 
 
 def must_poll_cluster(state: JobState, submission: Submission) -> bool:
-    """Return whether the cluster must be polled at once.
-
-    It must be when the driver is about to leave, because the cluster may start the driver once more.
-    """
+    """Return whether to poll the cluster at once, because it may restart a driver that is about to leave."""
     return is_overtaken(state, submission) or (is_over(state, submission) and state.status is JobStatus.RESTARTING)
 
 
@@ -113,11 +109,7 @@ def _ended(
 
 
 def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: bool) -> DriverVerdict:
-    """Judge a driver that lost its job to another one.
-
-    A retry would take the job back from a driver that runs it. A driver that only released (`ckpt release`) does not
-    run it.
-    """
+    """Judge a driver that lost its job to another one. A retry would take the job back from a driver that runs it."""
     result, owner = _job_result(state), f"epoch {state.epoch}, attempt {state.attempt}"
     if was_asked_to_leave:
         return DriverVerdict("left", f"Job {state.job_id}: another driver has taken it over ({owner})", result)

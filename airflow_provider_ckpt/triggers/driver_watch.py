@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
 
 class DriverWatch:
-    """Watch over a driver in a cluster. It blocks, is for one thread at a time, and writes only in
-    :meth:`ask_to_leave`.
+    """Watch over a driver in a cluster, for one thread at a time. It blocks, and writes only in :meth:`ask_to_leave`.
 
     Args:
         every: Polls in a row without a new journal entry after which the cluster is asked.
-        leaving: True if the driver must make room. The watch asks it to leave as soon as it has the job. Any end is
-            ``left``.
+        leaving: True if the driver must make room. Once it has the job it is asked to, and any end is ``left``.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """The wait of a finished subtask in batch mode, without a worker slot and without spending a try.
 
-The task must not succeed while its result may be lost and needed again, because Airflow does not repeat a successful
-task. All waiting tasks of a group share the polls of its job in this triggerer. Hundreds of subtasks may wait, and each
-poll reads all new entries of the journal.
+Airflow does not repeat a successful task, so the task must not succeed while its result may be needed again. All
+waiting tasks of a group share the polls of its job, because hundreds may wait.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _SHARED: WeakValueDictionary[tuple[str | None, ...], GroupPolls] = WeakValueDict
 
 
 class FinishedSubtaskTrigger(GroupWaitTrigger):
-    """Trigger that waits until the results of finished subtasks are no longer needed, or must be produced again.
+    """Trigger that waits until the results of finished subtasks are obsolete or must be produced again.
 
     :class:`ResultRetention` describes the arguments.
     """
@@ -68,9 +67,9 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
 
 
 def shared_age(poll_interval: float) -> float:
-    """Return how many seconds old a poll of another trigger may be to be used.
+    """Return how old another trigger's poll may be to be used, in seconds.
 
-    With this age each poll gives a trigger something new. The poll is never older than the wait, which began SETTLING
+    With this age each poll gives a trigger something new, and none is from before the wait, which began SETTLING
     seconds before its first poll.
     """
     return min(poll_interval, SETTLING) / 2
@@ -117,10 +116,7 @@ class GroupPolls:
         self._answers = 0
 
     async def reading(self, age: float) -> Reading:
-        """Return a reading that began at most ``age`` seconds ago or is under way.
-
-        Raises the error of the poll. A failed poll is not repeated sooner, either.
-        """
+        """Return a reading that began at most ``age`` seconds ago or is under way. Raises the error of its poll."""
         if self._reading is None or (self._reading.done() and self._clock() - self._begun_at >= age):
             self._begun_at = self._clock()
             self._reading = asyncio.ensure_future(in_thread(self._read, root=self._root))
@@ -171,8 +167,7 @@ class ResultRetention:
     def _has_master_gone(self, reading: Reading) -> bool:
         """Return whether two answers of Airflow in a row show that the JobMaster's task has ended.
 
-        One answer does not suffice. A user may have just marked the task, which then stops the job, and a STOPPED job's
-        tasks succeed.
+        After one answer, the task of a user's mark may still stop the job, and the tasks of a STOPPED job succeed.
         """
         if reading.coordinate not in (*GIVEN_UP, "success"):
             self._gone_at_answer = None

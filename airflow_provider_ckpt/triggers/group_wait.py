@@ -76,10 +76,8 @@ class GroupWaitTrigger(BaseTrigger):
         return hook
 
     def _state_reader(self) -> Callable[[], str | None]:
-        """Return a function that asks Airflow for the state of the JobMaster's task.
-
-        It returns None under ``dag.test()``, which does not give the trigger its task instance.
-        """
+        """Return a function that asks Airflow for the state of the JobMaster's task. Under ``dag.test()`` it returns
+        None, because the trigger does not get its task instance there."""
         ti, coordinate = self.task_instance, self.coordinate
         if ti is None:
             return lambda: None

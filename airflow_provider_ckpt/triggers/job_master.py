@@ -268,8 +268,7 @@ class JobMasterTrigger(BaseTrigger):
     async def cleanup(self) -> None:
         """Abandon the JobMaster, unless it is stopping its job. Airflow calls this method after the end of :meth:`run`.
 
-        Airflow also calls it at the shutdown of the triggerer. The next triggerer then claims the job, as after a kill.
-        A stop takes no longer than a checkpoint may.
+        After a shutdown of the triggerer the next one claims the job. A stop takes no longer than a checkpoint may.
         """
         if self._host is not None and not self._is_stopping:
             self._host.abandon()

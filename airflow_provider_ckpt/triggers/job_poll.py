@@ -104,8 +104,7 @@ class JobPoll:
     def _with_task_state(self, verdict: Verdict, job: FoundJob, *, has_stopped: bool = False) -> Verdict:
         """Return the verdict with regard to the task that runs the job.
 
-        A task that Airflow retries resumes its STOPPED job. A task that succeeded does not, and the next Dag run may
-        even wait for this sensor.
+        A retry resumes a STOPPED job. A successful task does not, and the next Dag run may wait for this sensor.
         """
         if self.condition.wait_for_restart:
             return verdict
@@ -128,10 +127,7 @@ class JobPoll:
         return detector.polls * self._interval
 
     def _overdue(self, state: JobState, max_age: float) -> Verdict | None:
-        """Return the failure if no checkpoint completed for ``max_age`` seconds, else None.
-
-        Time is counted in polls, because the journal's times are those of the driver's host.
-        """
+        """Return the failure if no checkpoint completed for ``max_age`` seconds, counted in polls, else None."""
         if state.created is not None and state.created.mode == "batch":
             problem = "its only checkpoint comes at its end: leave max_checkpoint_age out"
             return Verdict("failed", f"Job {self.condition.job_id} runs in batch mode, and {problem}")

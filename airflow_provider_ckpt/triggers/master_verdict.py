@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MasterVerdict:
-    """End of a JobMaster.
-
-    Args:
-        code: Name of an :class:`ExitCode`.
-        abandoned: Why the JobMaster abandoned the run. None if it did not.
-    """
+    """End of a JobMaster. ``code`` names an :class:`ExitCode`. ``abandoned`` is why it abandoned the run, or None."""
 
     code: str
     kind: str
@@ -76,7 +71,7 @@ class MasterVerdict:
 class MasterRestartPolicy:
     """Limit for restarts of a failing JobMaster: ``limit`` seconds without another completed checkpoint.
 
-    Workers continue without a JobMaster for as long.
+    Workers continue for as long without a JobMaster.
     """
 
     def __init__(self, limit: float = SILENCE, clock: Callable[[], float] = time.monotonic) -> None:
@@ -85,10 +80,7 @@ class MasterRestartPolicy:
         self._completed = -1
 
     def may_restart(self, verdict: MasterVerdict, state: JobState | None) -> bool:
-        """Return whether to restart the JobMaster. ``state`` is None if the journal cannot be read.
-
-        A JobMaster of a run that ended or was abandoned is not restarted.
-        """
+        """Return whether to restart the JobMaster, because its run continues. ``state`` is None if it is unknown."""
         if verdict.exit_code is not ExitCode.FAILED or verdict.abandoned is not None:
             return False
         if state is not None and not state.deployment:

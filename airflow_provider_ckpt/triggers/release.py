@@ -243,10 +243,7 @@ class ReportedReleases:
         return progress if progress is not None and isinstance(progress.checkpoint, int) else None
 
     def for_job(self, state: JobState) -> ReportedReleases:
-        """Return the progress for the job in ``state``.
-
-        A new journal starts the progress over. A missing one does not, because its storage may be back in a moment.
-        """
+        """Return the progress for the job in ``state``. It starts over for a new journal, but not for a missing one."""
         created = _created(state)
         return self if created in (None, self.created) else ReportedReleases(created, 0)
 

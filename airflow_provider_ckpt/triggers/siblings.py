@@ -23,8 +23,8 @@ ASK_EVERY = 60.0
 class Siblings:
     """The tasks of a group in one Dag run.
 
-    Each question is a request to Airflow's API server. Without an answer of the server the result is empty and the
-    caller asks again later, because the job must not end for that.
+    Each question is a request to Airflow's API server. If the server does not answer, the result is empty and the
+    caller asks again later.
     """
 
     dag_id: str
@@ -56,8 +56,7 @@ def tasks_of_subtasks(mapped: str | None, subtasks: Sequence[str], tasks: Sequen
 
     Args:
         mapped: Id of the task that is mapped over ``subtasks``. None: ``tasks`` has an id for each.
-        subtasks: Names of subtasks or vertices.
-        tasks: Ids of their tasks in the same order.
+        tasks: Ids of the tasks of ``subtasks`` in the same order.
     """
     if mapped is None:
         return dict(zip(tasks, subtasks, strict=True))

@@ -100,7 +100,7 @@ class SparkApplicationTrigger(BaseTrigger):
         """Ask the driver to leave if the task is over.
 
         Airflow also calls this method when another triggerer took over or a user cleared the task. Then the driver must
-        continue. So the trigger first asks Airflow for the task's state.
+        continue, so the trigger asks Airflow for the task's state.
         """
         for remaining in reversed(range(_KILL_TRIES)):
             try:

@@ -70,9 +70,9 @@ def stall_limit(state: JobState, driver_alive: bool | None) -> float | None:
 
 
 def _last_interval(state: JobState) -> float:
-    """Return the shortest of the last three intervals between checkpoints, in seconds of the driver's clock.
+    """Return the shortest of the last three checkpoint intervals, as the others may contain a pause between two runs.
 
-    The longer ones may contain a pause between two runs.
+    The times are seconds of the driver's clock.
     """
     times = [state.checkpoints[number].triggered_at for number in sorted(state.checkpoints)[-4:]]
     gaps = [later - earlier for earlier, later in pairwise(times)]
