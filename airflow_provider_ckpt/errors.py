@@ -50,7 +50,7 @@ class TerminalError(CkptError):
 
 
 class OvertakenError(TerminalError):
-    """The loss of the job to a later driver. This driver must stop at once and write nothing more (exit code 4)."""
+    """Loss of the job to a later driver. This driver must stop at once, and neither write nor release (exit code 4)."""
 
 
 class InvalidInputError(TerminalError):
@@ -127,9 +127,7 @@ def is_classified(error: BaseException) -> bool:
 
 
 def kind_and_text(error: BaseException, text: str | None = None) -> str:
-    """Return the class and the text of an error: ``ValueError: no such thing``; only the class without a text.
-
-    ``text`` stands for the error's own text.
-    """
+    """Return the class and the text of an error: ``ValueError: no such thing``. An empty text is left out. ``text``
+    stands for the error's own text."""
     message = str(error) if text is None else text
     return f"{type(error).__name__}: {message}" if message.strip() else type(error).__name__

@@ -116,10 +116,9 @@ def refuse_without_spark() -> None:
 
 
 def run_options(args: argparse.Namespace) -> RunOptions:
-    """Return the arguments as RunOptions. Without --job-id this loads the user's file for the Job's name.
+    """Return the arguments as RunOptions. Raises a subclass of InvalidInputError for a bad value.
 
-    Raises:
-        InvalidInputError: a subclass, for a bad value.
+    Without --job-id the function loads the user's file for the Job's name. The driver loads the file once more.
     """
     given = {option.name: getattr(args, option.name) for option in FLAGS}
     for option in FLAGS:

@@ -26,9 +26,7 @@ class ApplicationState(str, Enum):
 class ApplicationReport:
     """Answer of a cluster about an application.
 
-    Args:
-        message: One line for users, without secrets.
-        application_id: Spark's id. None if the answer does not have it.
+    ``message`` is one line for users, without secrets. ``application_id`` is None if the answer lacks it.
     """
 
     state: ApplicationState
@@ -38,8 +36,7 @@ class ApplicationReport:
 
 @dataclass(frozen=True)
 class Submission:
-    """Submission of one driver, done or planned, without secrets. The task state store gets it *before* the driver
-    starts."""
+    """Submission of one driver, done or planned, without secrets. Airflow stores it *before* the driver starts."""
 
     cluster: str
     """``yarn`` or ``kubernetes``."""
@@ -63,8 +60,8 @@ class Submission:
     def is_forgettable(self) -> bool:
         """True if GONE means that the driver has ended.
 
-        That is so if this cluster has known the application, or if spark-submit never ended well. Any other cluster may
-        be the wrong one.
+        That is so if this cluster has known the application, or if spark-submit never ended well. Otherwise this may be
+        the wrong cluster.
         """
         return self.is_seen or not self.is_submitted
 

@@ -101,7 +101,7 @@ class DeferrableCluster:
         return cls(name, connection["namespace"], kerberos, status)
 
     def is_own_id(self, application_id: str) -> bool:
-        """Return whether the cluster gives such application ids. An earlier driver may have run elsewhere."""
+        """Return whether an application id has this cluster's form. An earlier driver may have run elsewhere."""
         return _IDS[self.name].fullmatch(application_id) is not None
 
     def submission(self, attempt: str, after_epoch: int) -> Submission:

@@ -49,7 +49,7 @@ class JobOfTask:
     task_id: str
 
     def find(self) -> FoundJob:
-        """Return the job id that the task's latest try has published. Raises InvalidTaskArgumentError if mapped."""
+        """Return the job id that the task's latest try published. Raises InvalidTaskArgumentError for a mapped task."""
         answer = RuntimeTaskInstance.get_task_states(dag_id=self.dag_id, task_ids=[self.task_id], run_ids=[self.run_id])
         states = answer.get(self.run_id, {})
         if states and self.task_id not in states:

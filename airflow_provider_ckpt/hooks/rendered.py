@@ -105,10 +105,7 @@ def is_rendered_later(value: object) -> bool:
 
 
 def check_given_job_id(job_id: object) -> None:
-    """Refuse a job id that cannot name a job, while Airflow parses the Dag. A template is not checked.
-
-    Raises:
-        InvalidJobIdError: the id cannot name a job.
-    """
+    """Refuse a job id that cannot name a job, while Airflow parses the Dag. A template passes. Raises
+    InvalidJobIdError."""
     if isinstance(job_id, str) and not is_rendered_later(job_id):
         check_job_id(job_id)

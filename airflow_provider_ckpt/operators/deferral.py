@@ -27,7 +27,7 @@ LEAST_STATUS_INTERVAL = 60.0
 
 @dataclass(frozen=True)
 class EarlierDriver:
-    """The driver of an earlier try. ``verdict`` says what to do about it. ``is_cleared``: a user cleared the task."""
+    """The driver of an earlier try. ``verdict`` decides about it. ``is_cleared``: a user cleared the task."""
 
     pointer: Pointer
     verdict: DriverVerdict
@@ -36,12 +36,8 @@ class EarlierDriver:
 
 @dataclass(frozen=True)
 class Deferral:
-    """The settings with which a task defers.
-
-    Args:
-        poll_interval: Seconds between two polls of the journal.
-        status_interval: Seconds between two polls of the cluster.
-    """
+    """Settings with which a task defers. The task polls the journal every ``poll_interval`` seconds, and the cluster
+    every ``status_interval`` seconds."""
 
     cluster: DeferrableCluster
     extra: Mapping[str, Any]
@@ -71,7 +67,8 @@ class Deferral:
         return EarlierDriver(pointer, verdict, cleared)
 
     def _journaled(self, client: JobClient, own_id: str) -> Submission | None:
-        """Return the submission of a driver that has the job and is from a task of this name, but not in the pointer.
+        """Return the submission of a driver that the pointer lacks. The driver has the job and is of a task of this
+        name.
 
         The pointer lacks it if Airflow deleted the task state store (after 30 days), or if the try was not deferrable.
         """
@@ -87,7 +84,7 @@ class Deferral:
     def submitted(self, submission: Submission, application_id: str | None) -> Submission:
         """Return ``submission`` with the application id, after a spark-submit without an error.
 
-        The method polls the cluster once. Only for a cluster that knew the application does its later absence mean an
+        The method polls the cluster once. If the cluster knows the application now, its later absence means a driver's
         end.
         """
         submission = replace(submission, application_id=application_id, is_submitted=True)

@@ -83,10 +83,9 @@ def check_standbys(standbys: object) -> None:
 
 
 def subtasks_with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any]]:
-    """Return the arguments of each subtask's task by the subtask's name.
+    """Return the arguments of each subtask's task, by subtask.
 
-    Raises:
-        InvalidTaskArgumentError: a name is bad, or two tasks would run the same subtask.
+    Raises InvalidTaskArgumentError if a name is bad, or if two tasks would run the same subtask.
     """
     if isinstance(subtasks, str) or not all(isinstance(name, str) and name.strip() for name in subtasks):
         problem = "give a list of subtasks (history/0) or vertices (history), or a mapping of them to their arguments"

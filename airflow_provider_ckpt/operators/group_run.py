@@ -83,12 +83,11 @@ class GroupRun:
         return f"{self.name}~t{try_number}.{task}"
 
     def owns(self, state: JobState) -> bool:
-        """Return whether the job's current or last deployment is this group's in this Dag run, or in its
-        preparation."""
+        """Return whether this group prepares the job in this Dag run, or prepared its current or last deployment."""
         return (state.prepared_by or state.attempt or "").startswith(f"{self.name}~t")
 
     def status_for(self, state: JobState, subtasks: Iterable[SubtaskId] = ()) -> GroupStatus:
-        """Return where the job stands for a task that runs ``subtasks``. It is empty for a task that runs none."""
+        """Return where the job stands for a task that runs ``subtasks``, which may be none."""
         if state.status is JobStatus.FINISHED:
             return GroupStatus.DONE
         if not self.owns(state):

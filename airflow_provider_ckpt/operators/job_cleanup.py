@@ -152,7 +152,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         return job.job_id
 
     def _runs_job(self, task_id: str) -> bool:
-        """Return whether a task runs a job. A task that a user marked successful runs one without a job id."""
+        """Return whether a task is for jobs. It has no job id if a user marked it successful before it began."""
         return not self.has_dag() or isinstance(self.dag.get_task(task_id), CheckpointedSparkJobOperator)  # type: ignore[no-untyped-call]
 
     def _log_deletion(self, deleted: DeletedJob) -> None:

@@ -25,7 +25,7 @@ from airflow_provider_ckpt.operators.subtask_task import StandbyTaskOperator, Su
 _SHOWN = ("tooltip", "doc_md", "ui_color", "ui_fgcolor", "group_display_name")
 _GROUPS = ("prefix_group_id", "parent_group", "dag", *_SHOWN)
 _RETRIES: Mapping[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=10)}
-"""Short pauses, because no checkpoint completes while a subtask waits for its next try. Airflow waits five minutes."""
+"""Short pauses, because no checkpoint completes while a subtask waits. Airflow's default is five minutes."""
 
 
 class CheckpointedSparkJobGroup(TaskGroup):
@@ -35,8 +35,8 @@ class CheckpointedSparkJobGroup(TaskGroup):
 
     * ``plan`` prepares the job and returns the names of its subtasks.
     * ``subtask`` is mapped over the names and runs one subtask in each instance. A retry restarts that subtask alone,
-      while the others continue. In batch mode the instance succeeds only with the job, because its lost result may be
-      needed until then.
+      while the others continue. In batch mode the instance succeeds only with the job, because a lost result must be
+      produced again until then.
     * ``coordinate`` runs the JobMaster and ends as the job does.
 
     All subtasks run at once, so a pool needs a slot for each of them and one for ``coordinate``. docs/airflow.md

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 PAUSE = 2.0
-"""Seconds before a change is requested again that the driver refused because another change was under way."""
+"""Seconds until the task repeats a request that the driver refused because another change was under way."""
 _SETTINGS = "give each operator a mapping of its settings by name"
 
 
@@ -204,7 +204,7 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
             self._number()
 
     def _number(self) -> int:
-        """Return ``parallelism`` as a number. Raises InvalidTaskArgumentError if it is none, or out of range."""
+        """Return ``parallelism`` as a number. Raises InvalidTaskArgumentError if it is not whole or out of range."""
         number = whole_number(str(self.parallelism))
         if number is None or isinstance(self.parallelism, bool) or problem_of("parallelism", number):
             problem = f"give a whole number from 1 to {LARGEST_NUMBER}, or a text of one"
@@ -305,8 +305,8 @@ class CheckpointedJobUpgradeOperator(JobChangeOperator):
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 
     :param job_id: the job. (templated)
-    :param job: reference of the version, a file or module where the driver runs. None: the reference with which the job
-        runs. Give the task that runs the job the same reference, for its later runs. (templated)
+    :param job: reference of the version, a file or module where the driver runs. None: read the job's current reference
+        again. Give the task that runs the job the same reference, for its later runs. (templated)
     :param allow_non_restored_state: allow a version without some of the job's operators.
     :param wait: False: send the request and do not wait.
     :param timeout: how long to wait, in seconds or as text ("10m").

@@ -229,7 +229,7 @@ class MasterTaskOperator(GroupTaskOperator):
         return report
 
     def _tasks(self) -> dict[str, str]:
-        """Return the subtask or vertex of each subtask task. A key is that of :meth:`Siblings.states`."""
+        """Return the subtask or vertex of each subtask's task, by the task's key in :meth:`Siblings.states`."""
         mapped = self.subtask_tasks if isinstance(self.subtask_tasks, str) else None
         listed = () if mapped is not None else tuple(self.subtask_tasks)
         return tasks_of_subtasks(mapped, tuple(self.subtasks), listed)

@@ -25,7 +25,8 @@ class PlanTaskOperator(GroupTaskOperator):
     """Task with a short Spark driver that prepares the job's deployment.
 
     Returns (XCom) the names of the job's subtasks in a stable order, without those that a rescale added to another
-    subtask's worker. The task does nothing while its Dag run's deployment runs, because it would take the job over.
+    subtask's worker. While its Dag run's deployment runs, the task does nothing, because a new preparation would take
+    the job over.
     """
 
     part = "plan"
@@ -64,8 +65,8 @@ class PlanTaskOperator(GroupTaskOperator):
         return True
 
     def _is_cleared(self, state: JobState) -> bool:
-        """Return whether the task counts as cleared. So does a task of a Dag run that was deleted and created again,
-        because its job ran and there is no pointer."""
+        """Return whether the task counts as cleared. A task without a pointer counts, too, if its Dag run was deleted
+        and created again after the job ran."""
         return self._was_cleared or (self._is_first and self._group_run.owns(state))
 
     def _adjusted(self, run: TaskRun, state: JobState) -> TaskRun:

@@ -116,7 +116,7 @@ class ProgressRetryPolicy(RetryPolicy):
 
 @dataclass(frozen=True)
 class Failures:
-    """Record of failures in the task state store. ``without_progress`` counts the latest row of failures."""
+    """Record of failures in the task state store. ``without_progress`` counts them since the last progress."""
 
     job_id: str = ""
     progress: JobProgress = JobProgress(0, 0, 0)

@@ -93,8 +93,8 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         worker that is shut down.
     :param name: name of the Spark application, the job id by default. (templated)
     :param deferrable: submit the driver and wait for its end in the triggerer. Airflow's ``[operators]
-        default_deferrable`` has no effect, because client mode refuses it. After ``execution_timeout`` the driver is
-        asked to leave with a savepoint.
+        default_deferrable`` has no effect, because client mode refuses a deferrable task. After ``execution_timeout``
+        the driver is asked to leave with a savepoint.
     :param poll_interval: time between two polls of the job's journal while the task is deferred. The cluster is polled
         every ``status_poll_interval`` seconds, 60 at least, while the journal does not grow.
     """

@@ -212,7 +212,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         """Fail for good if the JobMaster's task is in one of ``final_states``, because no other task prepares the job
         or commits.
 
-        The caller counts success only if it can read the journal, because the job may have ended successfully.
+        ``final_states`` include success only if the journal can be read, because a successful task may have run the job
+        to its end.
         """
         if self._killed:
             raise AirflowException(f"The task of {self.subtask} was killed while it waited")

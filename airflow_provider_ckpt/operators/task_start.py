@@ -84,8 +84,7 @@ class TaskStart:
     def pointer(self, new: Pointer) -> Pointer:
         """Return ``new`` with the progress that an earlier try reached.
 
-        Raises:
-            AirflowFailException: the job FAILED, or another driver has taken it over.
+        Raises AirflowFailException if the job FAILED, or if another driver has taken it over.
         """
         if not self.is_retry or self.state is None:
             return new

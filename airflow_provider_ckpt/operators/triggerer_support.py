@@ -49,9 +49,8 @@ _NOT_DESCRIBED = (
 class TriggererSupport:
     """Answer of :func:`find_triggerer_support`.
 
-    Args:
-        problem: Why the triggerer cannot run the JobMaster. None if it can.
-        outputs: Sink -> URI of its folder, for the folders that are known.
+    ``problem`` is why the triggerer cannot run the JobMaster, None if it can. ``outputs`` are the known folders of
+    sinks.
     """
 
     problem: str | None

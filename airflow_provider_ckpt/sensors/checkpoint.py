@@ -31,8 +31,8 @@ class CheckpointSensor(BaseSensorOperator):
     """Wait until a job has reached a condition and its sinks have released the checkpoint.
 
     The condition is ``checkpoint``, ``since``, ``finished``, ``watermark``, or several of them together. Without any,
-    the sensor waits for the end of the job (``checkpoint="final"``). The job is ``job_id``, or with ``job_task_id``
-    that of a task of this Dag run.
+    the sensor waits for the end of the job (``checkpoint="final"``). The job is ``job_id``, or the job of the task
+    ``job_task_id`` of this Dag run.
 
     The sensor also waits for a job that has not started, and while the storage does not answer. It fails at once,
     without retries, in these cases:

@@ -95,7 +95,7 @@ class Preparation:
         self._attempt = attempt
 
     def judge(self, state: JobState, outbox: Outbox | None, coordinate: str | None) -> WaitResult | None:
-        """Return why the wait is over, or None to wait on. A successful task of the JobMaster prepares nothing more."""
+        """Return why the wait is over, or None to wait on. If the JobMaster's task succeeded, no deployment follows."""
         if state.deployment:
             return WaitResult(f"the job is prepared, in the deployment of epoch {state.deployment}")
         if not is_held_by_group(self._attempt, state):
@@ -113,7 +113,7 @@ class MasterAvailableWatch:
     Args:
         condition: Decides whether the wait is over.
         coordinate: Asks Airflow for the state of the JobMaster's task.
-        every: Polls from one request to Airflow to the next, because the subtasks of all groups may wait at once.
+        every: Number of polls for each request to Airflow, because the subtasks of all groups may wait at once.
     """
 
     def __init__(

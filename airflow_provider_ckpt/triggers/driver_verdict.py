@@ -109,7 +109,8 @@ def _ended(
 
 
 def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: bool) -> DriverVerdict:
-    """Judge a driver that lost its job to another one. A retry would take the job back from a driver that runs it."""
+    """Judge a driver that lost its job to another one. A retry would take the job back from a driver that runs it. A
+    driver that only released (`ckpt release`) does not run it."""
     result, owner = _job_result(state), f"epoch {state.epoch}, attempt {state.attempt}"
     if was_asked_to_leave:
         return DriverVerdict("left", f"Job {state.job_id}: another driver has taken it over ({owner})", result)

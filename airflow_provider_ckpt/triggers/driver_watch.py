@@ -22,7 +22,7 @@ class DriverWatch:
 
     Args:
         every: Polls in a row without a new journal entry after which the cluster is asked.
-        leaving: True if the driver must make room. Once it has the job it is asked to, and any end is ``left``.
+        leaving: True if the driver must make room. The watch asks it as soon as it has the job. Any end is ``left``.
     """
 
     def __init__(

@@ -167,7 +167,8 @@ class ResultRetention:
     def _has_master_gone(self, reading: Reading) -> bool:
         """Return whether two answers of Airflow in a row show that the JobMaster's task has ended.
 
-        After one answer, the task of a user's mark may still stop the job, and the tasks of a STOPPED job succeed.
+        One answer does not suffice. A task that a user marked may still stop the job, and the tasks of a STOPPED job
+        succeed.
         """
         if reading.coordinate not in (*GIVEN_UP, "success"):
             self._gone_at_answer = None

@@ -21,17 +21,17 @@ def is_of_group(own_attempt: str, attempt: str) -> bool:
 
 
 def is_held_by_group(own_attempt: str, state: JobState) -> bool:
-    """Return whether the job's current or last deployment is of the group and Dag run of ``own_attempt``. So is one
-    that they prepare. See ``GroupRun.owns``.
+    """Return whether the group and Dag run of ``own_attempt`` have the job's current or last deployment.
 
-    A manual release takes no job over, because it claims under the last claim's name with a suffix.
+    See ``GroupRun.owns``. A manual release takes no job over: it claims under the last claim's name with a suffix.
     """
     own_match = _NAME.fullmatch(own_attempt)
     return own_match is not None and (state.prepared_by or state.attempt or "").startswith(f"{own_match['group']}~t")
 
 
 def is_twin_of(own_attempt: str, attempt: str) -> bool:
-    """Return whether ``attempt`` is of the same task as ``own_attempt``, in the same or an earlier try."""
+    """Return whether ``attempt`` is of the same task as ``own_attempt``, in the same or an earlier try. An earlier try
+    is over, even if it claimed the job later."""
     own_match, other_match = _NAME.fullmatch(own_attempt), _NAME.fullmatch(attempt)
     if other_match is None or own_match is None:
         return attempt == own_attempt

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MasterVerdict:
-    """End of a JobMaster. ``code`` names an :class:`ExitCode`. ``abandoned`` is why it abandoned the run, or None."""
+    """End of a JobMaster. ``code`` names an :class:`ExitCode`. ``abandoned`` is the reason if it abandoned the run."""
 
     code: str
     kind: str
@@ -80,7 +80,8 @@ class MasterRestartPolicy:
         self._completed = -1
 
     def may_restart(self, verdict: MasterVerdict, state: JobState | None) -> bool:
-        """Return whether to restart the JobMaster, because its run continues. ``state`` is None if it is unknown."""
+        """Return whether to restart the JobMaster. A run that ended or was abandoned is not restarted. ``state`` is
+        None if the journal cannot be read."""
         if verdict.exit_code is not ExitCode.FAILED or verdict.abandoned is not None:
             return False
         if state is not None and not state.deployment:

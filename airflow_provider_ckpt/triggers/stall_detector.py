@@ -39,7 +39,7 @@ class LastProgress:
     checkpoint: StallDetector = StallDetector()
 
     def after(self, state: JobState, *, released: bool) -> LastProgress:
-        """Return the findings after another poll. ``released`` counts a checkpoint from its release."""
+        """Return the findings after another poll. With ``released`` a checkpoint counts only when it is released."""
         newest = state.last_released if released else state.last_completed
         # Each decision of a driver is an entry. An idle job has entries for its checkpoints, too.
         return LastProgress(self.journal.after((state.epoch, state.position)), self.checkpoint.after((newest,)))
@@ -70,9 +70,9 @@ def stall_limit(state: JobState, driver_alive: bool | None) -> float | None:
 
 
 def _last_interval(state: JobState) -> float:
-    """Return the shortest of the last three checkpoint intervals, as the others may contain a pause between two runs.
+    """Return the shortest of the last three checkpoint intervals, in seconds of the driver's clock.
 
-    The times are seconds of the driver's clock.
+    The longer ones may contain a pause between two runs.
     """
     times = [state.checkpoints[number].triggered_at for number in sorted(state.checkpoints)[-4:]]
     gaps = [later - earlier for earlier, later in pairwise(times)]
