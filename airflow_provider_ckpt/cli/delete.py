@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _must_confirm(args: argparse.Namespace, state: JobState) -> bool:
-    """Return whether the user must confirm. A deletion that has begun, or will be refused for a damaged journal, needs
+    """Return whether the user must confirm. A deletion that has begun or will be refused (damaged journal) needs
     none."""
     return not (args.yes or state.deletion is not None or state.damage)
 

@@ -105,7 +105,6 @@ def is_rendered_later(value: object) -> bool:
 
 
 def check_given_job_id(job_id: object) -> None:
-    """Refuse a job id that cannot name a job, while Airflow parses the Dag. A template passes. Raises
-    InvalidJobIdError."""
+    """Refuse a job id that cannot name a job, while the Dag is parsed. A template passes. Raises InvalidJobIdError."""
     if isinstance(job_id, str) and not is_rendered_later(job_id):
         check_job_id(job_id)

@@ -70,7 +70,7 @@ class Deferral:
         """Return the submission of a driver that the pointer lacks. The driver has the job and is of a task of this
         name.
 
-        The pointer lacks it if Airflow deleted the task state store (after 30 days), or if the try was not deferrable.
+        Airflow may have deleted the task state store (after 30 days), or the try of that driver was not deferrable.
         """
         state = client.look()
         application_id = state.worker.application_id

@@ -139,10 +139,8 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         return load_job(resolve_job(self.job, job_folders(self)), self.job_params)
 
     def _job_id(self, context: Context) -> str | None:
-        """Return the job's id. None if its task has not begun in this Dag run, or not since it was cleared.
-
-        Raises InvalidTaskArgumentError if the task of ``job_task_id`` runs no job.
-        """
+        """Return the job's id. None if its task has not begun in this Dag run, or not since it was cleared. Raises
+        InvalidTaskArgumentError if the task of ``job_task_id`` runs no job."""
         if self.job_task_id is None:
             return self.job_id
         job = job_of_task(self, context, self.job_task_id).find()

@@ -44,10 +44,8 @@ class PlanTaskOperator(GroupTaskOperator):
             return _names(state)
 
     def _needs_no_plan(self, run: TaskRun, state: JobState) -> bool:
-        """Return whether the job needs no preparation.
-
-        Raises AirflowFailException if a retry finds the job FAILED or with another Dag run or driver.
-        """
+        """Return whether the job needs no preparation. Raises AirflowFailException if a retry finds that the job
+        FAILED, or that another Dag run or driver has it."""
         status = self._group_run.status_for(state)
         if status is GroupStatus.FAILED and not self._is_cleared(state):
             cause = cause_first(state.cause or "unknown")

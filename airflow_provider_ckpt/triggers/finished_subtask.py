@@ -29,10 +29,7 @@ _SHARED: WeakValueDictionary[tuple[str | None, ...], GroupPolls] = WeakValueDict
 
 
 class FinishedSubtaskTrigger(GroupWaitTrigger):
-    """Trigger that waits until the results of finished subtasks are obsolete or must be produced again.
-
-    :class:`ResultRetention` describes the arguments.
-    """
+    """Trigger that waits until finished subtasks' results are obsolete or lost. See :class:`ResultRetention`."""
 
     names = (*GroupWaitTrigger.names, "attempt", "subtasks", "deployment")
     _clock = staticmethod(time.monotonic)
