@@ -24,8 +24,8 @@ def was_cleared(before: Pointer, ti: Try, retries: int, clear_number: int | None
     two facts together. The Dag run's clear number has changed, and ``max_tries`` has the value that a clear sets with
     the current ``retries``.
 
-    A clear of a running task leaves ``max_tries`` unchanged but grants one more try. So a try number above
-    ``max_tries`` means a clear, too.
+    A clear of a running task leaves ``max_tries`` unchanged but grants one more try. So a try number above ``max_tries
+    + 1`` means a clear, too.
 
     Args:
         before: Pointer that an earlier try left.

@@ -116,7 +116,10 @@ class ProgressRetryPolicy(RetryPolicy):
 
 @dataclass(frozen=True)
 class Failures:
-    """Record of failures in the task state store. ``without_progress`` counts them since the last progress."""
+    """Record of failures in the task state store.
+
+    ``without_progress`` counts failures in a row at which the job was no further than at the failure before.
+    """
 
     job_id: str = ""
     progress: JobProgress = JobProgress(0, 0, 0)
