@@ -13,13 +13,13 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 MOST = 16
-"""Most pieces at a time. Several syncs of one disk together cost little more than one."""
+"""Most pieces of work at a time. Several syncs of one disk together cost little more than one."""
 
 
 def map_parallel(act: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
     """Return the result of ``act`` for each of ``items``, in their order, on up to ``threads`` threads.
 
-    Raises the error of a failed call after the calls in progress have ended. No further call is begun.
+    After a failed call no further call begins. Its error is raised when the calls in progress have ended.
     """
     if threads < 2 or len(items) < 2:
         return [act(item) for item in items]
@@ -39,7 +39,7 @@ def map_parallel(act: Callable[[Item], Result], items: Sequence[Item], threads: 
 
 
 def answer_within(seconds: float, ask: Callable[[], Result]) -> Result | None:
-    """Return the result of ``ask``, called in a daemon thread. Return None if it fails or takes longer."""
+    """Return the result of ``ask``, called in a daemon thread. None if it fails or takes longer than ``seconds``."""
     answers: list[Result] = []
     thread = threading.Thread(target=lambda: answers.append(ask()), name="ckpt-asking", daemon=True)
     thread.start()
@@ -48,7 +48,7 @@ def answer_within(seconds: float, ask: Callable[[], Result]) -> Result | None:
 
 
 class DaemonThreads:
-    """The threads of one owner. A thread that hangs delays neither the owner for ever, nor the end of the process."""
+    """The daemon threads of one owner. A thread that hangs delays neither the owner nor the end of the process."""
 
     def __init__(self) -> None:
         self._threads: list[threading.Thread] = []
@@ -59,7 +59,7 @@ class DaemonThreads:
         thread.start()
 
     def join(self, seconds: float) -> None:
-        """Wait until all threads have ended, at most ``seconds`` in all."""
+        """Wait until all threads have ended, at most ``seconds`` in total."""
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -68,17 +68,14 @@ class DaemonThreads:
 
 
 class TaskThreads:
-    """A pool of threads for one caller at a time.
-
-    ``name`` is the prefix of its threads, which start when they are first needed.
-    """
+    """A pool of threads for one caller at a time. A thread starts when it is first needed. ``name`` is its prefix."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._pool: ThreadPoolExecutor | None = None
 
     def run(self, pieces: Sequence[Callable[[], None]]) -> None:
-        """Do all pieces and return when all are done, so that none continues after the call.
+        """Do all pieces of work and return when all are done.
 
         Raises the error of the first failed piece in the given order, after all others are done.
         """
@@ -94,7 +91,7 @@ class TaskThreads:
             future.result()
 
     def close(self) -> None:
-        """End the threads. No piece is in progress."""
+        """End the threads. The caller must have no piece of work in progress."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None

@@ -1,11 +1,11 @@
 """Errors of this package, under one root.
 
-An error is built from data, not from a sentence. Its data is in :attr:`CkptError.data`, and its message is made from
-:attr:`CkptError.template`. A class with one message has the template. A class with several messages is a family, and
-``raise`` gives the template as the first argument. An error survives pickling, because Spark and Airflow pickle
-exceptions. The message names the problem, the value, and the next step.
+An error is built from data (:attr:`CkptError.data`) and makes its message from :attr:`CkptError.template`. The message
+names the problem, the value, and the next step. A class with one message has the template. A class with several
+messages is a family, and ``raise`` gives the template as the first argument. An error survives pickling, because Spark
+and Airflow pickle exceptions.
 
-Two branches answer the only question of a caller:
+Two branches show a caller whether a retry makes sense:
 
 * :class:`TransientError`: another try may help (Airflow should retry);
 * :class:`TerminalError`: another try gives the same answer (Airflow should fail the task).
@@ -50,9 +50,7 @@ class TerminalError(CkptError):
 
 
 class OvertakenError(TerminalError):
-    """The loss of the job to a later driver. This driver must stop at once, and write and release nothing (exit code
-    4).
-    """
+    """Loss of the job to a later driver. This driver must stop at once, and neither write nor release (exit code 4)."""
 
 
 class InvalidInputError(TerminalError):
@@ -93,11 +91,11 @@ class RequestFailedError(CkptError):
 
 
 class RequestRefusedError(RequestFailedError, InvalidInputError):
-    """A request that was not made, because the job cannot take it."""
+    """A request that was not sent, because the job cannot take it."""
 
 
 class RequestUnansweredError(RequestFailedError, TransientError):
-    """A request that was made, and was not answered or carried out."""
+    """A request that was sent, and was not answered or carried out."""
 
 
 class DeletionRefusal(str, Enum):
@@ -110,7 +108,7 @@ class DeletionRefusal(str, Enum):
 
 
 class DeletionRefusedError(CkptError):
-    """A deletion that was refused for ``reason``. After STAGED_OUTPUT_LEFT the deletion is incomplete: repeat it.
+    """A deletion that was refused for ``reason``. After STAGED_OUTPUT_LEFT it is incomplete and must be repeated.
 
     Each such error is an InvalidInputError or a TransientError, too. ``raise`` gives the reason as data.
     """
@@ -121,18 +119,15 @@ class DeletionRefusedError(CkptError):
 
 
 def is_classified(error: BaseException) -> bool:
-    """Return True if an error of a user's function is this package's own, which itself shows whether to retry.
+    """Return True if an error from a user's function is this package's own, which itself shows whether to retry.
 
-    An OvertakenError is no such error, because it is about another job, not about the driver that called the function.
+    An OvertakenError does not count, because it is about another job than that of the driver that called the function.
     """
     return isinstance(error, CkptError) and not isinstance(error, OvertakenError)
 
 
 def kind_and_text(error: BaseException, text: str | None = None) -> str:
-    """Return the class and the text of an error: ``ValueError: no such thing``; only the class if the text is empty.
-
-    Args:
-        text: stands for the error's own text.
-    """
+    """Return the class and the text of an error: ``ValueError: no such thing``. An empty text is left out. ``text``
+    stands for the error's own text."""
     message = str(error) if text is None else text
     return f"{type(error).__name__}: {message}" if message.strip() else type(error).__name__

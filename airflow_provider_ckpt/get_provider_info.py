@@ -10,9 +10,7 @@ INTEGRATION = "Checkpointed Spark jobs"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Return the description. Airflow calls it at start and makes the connection form from it alone. Imports
-    nothing.
-    """
+    """Return the description, from which Airflow makes the connection form at its start. Imports nothing."""
     package = "airflow_provider_ckpt"
     return {
         "package-name": "airflow-provider-ckpt",

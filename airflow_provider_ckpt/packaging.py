@@ -12,14 +12,14 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""Zip's first date. With a fixed date the archive depends only on the contents of the files."""
+"""First date that a zip can have. With a fixed date the archive depends only on the contents of the files."""
 
 
 def package_zip(folder: Path | None = None) -> Path:
     """Return the path of ``airflow_provider_ckpt-<content hash>.zip``, which the first call builds.
 
-    By default ``folder`` is a folder of this user in the system's temporary folder. No other user can write to it,
-    because the next submission runs the code of the zip.
+    By default ``folder`` is a folder in the system's temporary folder to which only this user can write, because the
+    next submission runs the code of the zip.
     """
     return write_zip(folder or _private_folder(), "airflow_provider_ckpt", _members())
 
@@ -27,9 +27,7 @@ def package_zip(folder: Path | None = None) -> Path:
 def write_zip(folder: Path, name: str, members: Sequence[tuple[str, bytes]]) -> Path:
     """Write ``<name>-<content hash>.zip`` unless it exists, and return its path.
 
-    Args:
-        name: the first part of its name.
-        members: path in the archive, and content. A path that ends in a slash is a folder.
+    ``members`` are pairs of path in the archive and content. A path that ends in a slash is a folder.
     """
     target = folder / f"{name}-{_digest(members)}.zip"
     if target.exists():
@@ -82,6 +80,6 @@ def _private_folder() -> Path:
     status = folder.lstat()
     writable_by_others = stat.S_IMODE(status.st_mode) & 0o022
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != user or writable_by_others:
-        # Another user has created the folder first: never run code from there.
+        # Another user has created the folder first. Never run code from it.
         return Path(tempfile.mkdtemp(prefix="airflow-provider-ckpt-"))
     return folder

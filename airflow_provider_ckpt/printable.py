@@ -32,7 +32,7 @@ def without_colours(text: str) -> str:
 
 
 def each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a JSON value with ``change`` applied to each text in it. Keys are texts, too."""
+    """Return a JSON value with ``change`` applied to each text in it, keys included."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):

@@ -80,10 +80,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code.
-
-    ``argv`` is without the program's name. None: the arguments of the process.
-    """
+    """Run one command and return its exit code. ``argv`` is without the program's name, None for the process's."""
     args = parse(sys.argv[1:] if argv is None else argv)
     try:
         runs_job = any(args.run is command.run for command in RUN_JOBS)

@@ -40,7 +40,6 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def location(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Location:
-    """Return the root with its storage options."""
     return Location(args.root, storage_options(args, environ))
 
 
@@ -69,10 +68,7 @@ def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _value(text: str) -> Any:
-    """Return a value as JSON if it is an object, an array, true, false or null.
-
-    Everything else is text. So are digits, because a key may consist of digits only.
-    """
+    """Return a value as JSON if it is an object, an array, true, false or null, else as text, digits included."""
     if text[:1] in ("{", "[") or text in ("true", "false", "null"):
         try:
             return json.loads(text)
@@ -117,10 +113,6 @@ def add_silence(parser: argparse.ArgumentParser) -> None:
 
 
 def timing(args: argparse.Namespace) -> Timing:
-    """Return the times on the command line.
-
-    Raises:
-        InvalidInputError: a value is no duration, or too short.
-    """
+    """Return the times on the command line. Raises InvalidInputError if a value is no duration, or too short."""
     chosen = {name: getattr(args, name, None) for name in ("poll", "lost_after", "silence")}
     return Timing.of(args.root).with_overrides(chosen, lambda name: f"--{name.replace('_', '-')}")

@@ -49,7 +49,6 @@ def as_json(checked: CheckedJob) -> str:
 
 
 def lines(checked: CheckedJob) -> Iterator[str]:
-    """Yield the answer as lines for users."""
     status = "new under this root" if checked.status is None else str(checked.status)
     mode = "" if checked.mode is None else f", {checked.mode} mode"
     yield f"job {checked.job_id}: {status}{mode}"

@@ -1,4 +1,4 @@
-"""``ckpt doctor``, which checks whether everything that a job needs is here and fits together."""
+"""``ckpt doctor``, which checks the programs, packages and settings that a job needs."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ OLDEST_AIRFLOW = (3, 3)
 
 @dataclass(frozen=True)
 class Finding:
-    """Result of one check. ``note``: fine for some uses. ``problem``: a job cannot run here, and the text names the
-    next step."""
+    """Result of one check. After a ``problem`` no job can run here. A ``note`` affects some uses only."""
 
     subject: str
     verdict: Verdict
@@ -103,10 +102,7 @@ def java_major(answer: str) -> int | None:
 
 
 def check_pyspark() -> Finding:
-    """Check that pyspark, pyspark-client and the files on disk agree.
-
-    The two packages own the same files. If their versions differ, the one installed last wins, file by file.
-    """
+    """Check that pyspark, pyspark-client and the files on disk agree, because the two packages own the same files."""
     full, client = installed_version("pyspark"), installed_version("pyspark-client")
     problem = spark_absent()
     if problem:
@@ -126,10 +122,7 @@ def check_pyspark() -> Finding:
 
 
 def spark_absent() -> str | None:
-    """Return why this Python cannot start Spark. None if it can.
-
-    SPARK_HOME wins over PySpark's own folder, as in Spark.
-    """
+    """Return why this Python cannot start Spark. None if it can. SPARK_HOME wins over PySpark's folder, as in Spark."""
     folder = pyspark_folder()
     if folder is None:
         return "pyspark is not importable"
@@ -189,7 +182,7 @@ def check_airflow() -> Finding:
 
 
 def try_root(args: argparse.Namespace) -> Finding:
-    """Check the root as a run does, then create one small object twice (R17). Leaves nothing behind in the storage."""
+    """Check the root as a run does, then create one small object twice (R17) and delete it."""
     try:
         storage = open_storage(arguments.location(args))
         check_root_of_run(storage)

@@ -1,7 +1,4 @@
-"""The output of the command line for an error.
-
-It has the problem and the next step. If the user's code failed, it begins with the traceback in that code.
-"""
+"""The output of the command line for an error: the problem, the next step, and any traceback in the user's code."""
 
 from __future__ import annotations
 

@@ -28,12 +28,9 @@ _DRIVER = ("host", "pid", "application_id")
 def job_view(
     state: JobState, driver_alive: bool | None, partitions: Sequence[PartitionWithMetrics] | None = None
 ) -> dict[str, Any]:
-    """Return the job as the JSON object of ``ckpt show --json``.
+    """Return the job as the JSON object of ``ckpt show --json``. ``partitions`` is None without ``--partitions``.
 
-    Times are epoch seconds of the driver's clock. None means that there is no value, or that this host cannot know it.
-
-    Args:
-        partitions: The result partitions. None without ``--partitions``.
+    Times are epoch seconds of the driver's clock. None: there is no value, or this host cannot know it.
     """
     created = state.created
     return {
@@ -137,6 +134,6 @@ def _reconciled(event: JobReconciled) -> dict[str, Any]:
 
 
 def _outcome(state: JobState, request: str) -> str:
-    """Return the outcome of a request. ``accepted`` if the last answer is still to come or no longer in the journal."""
+    """Return the outcome of a request. ``accepted`` if the last answer is pending, or no longer in the journal."""
     outcome = state.outcomes.get(request)
     return "accepted" if outcome is None else str(outcome)

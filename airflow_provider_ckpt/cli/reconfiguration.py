@@ -55,10 +55,7 @@ def read_changes(given: Iterable[str]) -> Reconfiguration:
 
 
 def _refuse_twice(uid: str, name: str, given_settings: set[tuple[str, str]]) -> None:
-    """Refuse a setting that is given twice, because the command line does not show which value is meant.
-
-    In Python the last call counts.
-    """
+    """Refuse a setting that is given twice. In Python the last call counts, but a command line shows no order."""
     setting = "a limit of a micro-batch" if name in LIMITS else name
     if (uid, setting) in given_settings:
         raise NotReconfigurableError(uid=uid, problem=f"{setting} is given twice")

@@ -66,12 +66,11 @@ def add_every_checkpoint(parser: argparse.ArgumentParser) -> None:
 
 OPTION = "--option"
 FLAGS = tuple(option for option in OPTIONS if option.flag and option.name != "root")
-"""Options of a run. All commands have ``--root``, so it is not here."""
+"""Options of a run, without ``--root``, which all commands have."""
 
 
 def _settings(option: Option) -> dict[str, Any]:
-    """Return the arguments of ``add_argument``. An option that is not given stays None and keeps its default in
-    RunOptions."""
+    """Return the arguments of ``add_argument``. An option that is not given is None, for the default of RunOptions."""
     kind = option.kind
     unset = option.unset or option.shown_default
     default = f" (default: {unset})" if unset and kind is not kinds.FLAG else ""
@@ -106,11 +105,7 @@ def _run(args: argparse.Namespace, location: Location) -> int:
 
 
 def refuse_without_spark() -> None:
-    """Refuse to run where Spark cannot be started.
-
-    Raises:
-        InvalidInputError: with the reason.
-    """
+    """Refuse to run where Spark cannot be started. Raises InvalidInputError with the reason."""
     problem = spark_absent()
     if problem:
         raise InvalidInputError(
@@ -121,12 +116,9 @@ def refuse_without_spark() -> None:
 
 
 def run_options(args: argparse.Namespace) -> RunOptions:
-    """Return the arguments as RunOptions.
+    """Return the arguments as RunOptions. Raises a subclass of InvalidInputError for a bad value.
 
-    Without --job-id this loads the user's file for the Job's name. The driver loads it once more.
-
-    Raises:
-        InvalidInputError: a subclass of it, for a bad value.
+    Without --job-id the function loads the user's file for the Job's name. The driver loads the file once more.
     """
     given = {option.name: getattr(args, option.name) for option in FLAGS}
     for option in FLAGS:
@@ -148,11 +140,7 @@ def run_options(args: argparse.Namespace) -> RunOptions:
 
 
 def default_job_id(reference: str, conf: Mapping[str, str], params: Mapping[str, str]) -> str:
-    """Return the Job's name.
-
-    Raises:
-        InvalidInputError: the Job has no name, or its name cannot be an id.
-    """
+    """Return the Job's name. Raises InvalidInputError if there is none, or if it cannot be an id."""
     if spark_absent():
         name = load_job(reference, params).name
     else:
@@ -178,7 +166,7 @@ def printer(args: argparse.Namespace) -> OnStatus:
     return lambda line: None if line.is_quiet else show(line)
 
 
-# Flushed line by line, because a user who follows a long job through a pipe wants to see each line at once.
+# Flushed line by line, for a user who follows a long job through a pipe.
 def print_json(line: StatusLine) -> None:
     print(f"{line.dumps()}\n", end="", flush=True)
 

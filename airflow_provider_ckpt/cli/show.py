@@ -93,7 +93,7 @@ def summary(state: JobState) -> list[tuple[str, object]]:
 
 
 def _workers(state: JobState) -> str | None:
-    """Return the subtasks that workers have to run, for a job that is prepared for workers."""
+    """Return the subtasks that workers must run, if the job is prepared for workers."""
     if not state.deployment:
         return None
     assignable = ", ".join(_with_colocated(state, subtask) for subtask in state.unfinished_assignable())

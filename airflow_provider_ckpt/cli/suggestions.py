@@ -1,7 +1,7 @@
 """Suggestions for mistyped commands and options.
 
-``argparse`` names no similar option. For a mistyped ``--root`` it only complains that ``--root`` is required. So this
-module checks the words before ``argparse`` reads them.
+``argparse`` names no similar option. For a mistyped ``--root`` it complains that ``--root`` is required. So this module
+checks the words first.
 """
 
 from __future__ import annotations

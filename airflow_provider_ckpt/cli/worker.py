@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _leave_on_signal(worker: Stoppable) -> None:
-    """Let a worker leave after SIGTERM, at the end of the current micro-batches, so that no work is repeated."""
+    """Let a worker leave after SIGTERM, at the end of its micro-batches, so that no work is repeated."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""A driver that runs in a cluster without a task: how it was submitted, and the cluster's report about it."""
+"""A driver that runs in a cluster without a task: its submission, and the cluster's report about it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any, Protocol
 
 
 class ApplicationState(str, Enum):
-    """State of an application in its cluster. An unknown state never counts as an end, because a driver that lives must
-    not get a second one."""
+    """State of an application in its cluster. UNKNOWN is never an end, because a job must not get a second driver."""
 
     RUNNING = "running"
     """The application runs or waits for resources."""
     ENDED = "ended"
     GONE = "gone"
-    """The cluster answers and does not know the application. It has forgotten it, or it is the wrong cluster."""
+    """The cluster does not know the application. It has forgotten it, or it is the wrong cluster."""
     UNKNOWN = "unknown"
-    """The cluster does not answer, or its answer is not understood."""
+    """The cluster does not answer, or gives an answer of another form."""
 
     __str__ = str.__str__
 
@@ -27,9 +26,7 @@ class ApplicationState(str, Enum):
 class ApplicationReport:
     """Answer of a cluster about an application.
 
-    Args:
-        message: One line for users, without secrets.
-        application_id: Spark's id. None if the answer does not have it.
+    ``message`` is one line for users, without secrets. ``application_id`` is None if the answer lacks it.
     """
 
     state: ApplicationState
@@ -39,24 +36,20 @@ class ApplicationReport:
 
 @dataclass(frozen=True)
 class Submission:
-    """Submission of one driver, done or planned.
-
-    It is kept in the task state store *before* the driver is submitted, and handed to the trigger. It holds no secret.
-    """
+    """Submission of one driver, done or planned, without secrets. Airflow stores it *before* the driver starts."""
 
     cluster: str
     """``yarn`` or ``kubernetes``."""
     tag: str
-    """Random tag of this submission, which the cluster gets with the driver. It finds a driver without a known
+    """Random tag of this submission, which the cluster gets with the driver. The tag finds a driver without a known
     application id, for example if the worker was lost while spark-submit ran."""
     attempt: str
     """Name of the attempt in the job's journal."""
     after_epoch: int
-    """The job's epoch before the submission. A later epoch is that of this driver or of a driver after it."""
+    """The job's epoch before the submission. This driver or a later one has a later epoch."""
     namespace: str | None = None
-    """Namespace of Kubernetes."""
     kerberos: bool = False
-    """True if YARN's ResourceManager is asked with the Kerberos ticket of the asking process."""
+    """True if the asking process uses its Kerberos ticket for YARN's ResourceManager."""
     application_id: str | None = None
     is_submitted: bool = False
     """True if spark-submit ended without an error."""
@@ -67,8 +60,8 @@ class Submission:
     def is_forgettable(self) -> bool:
         """True if GONE means that the driver has ended.
 
-        It does if this cluster has known the application, or if spark-submit never ended well. Otherwise the process
-        may ask the wrong cluster.
+        That is so if this cluster has known the application, or if spark-submit never ended well. Otherwise this may be
+        the wrong cluster.
         """
         return self.is_seen or not self.is_submitted
 
@@ -81,8 +74,7 @@ class Submission:
 
     @classmethod
     def from_json(cls, value: Any) -> Submission | None:
-        """Return the submission, or None for any other value, because a user can edit the task state store in the
-        UI."""
+        """Return the submission, or None for any other value, because a user can edit the task state store."""
         if not isinstance(value, Mapping):
             return None
         values = {field.name: value[field.name] for field in fields(cls) if field.name in value}
@@ -100,8 +92,7 @@ class ApplicationStatus(Protocol):
     """Cluster that reports about applications. It blocks and is for one thread at a time."""
 
     def report(self, submission: Submission) -> ApplicationReport:
-        """Return the cluster's report. UNKNOWN if it does not answer or the answer is strange: the method raises
-        nothing."""
+        """Return the cluster's report. UNKNOWN if there is no usable answer. Never raises."""
 
 
 @dataclass(frozen=True)

@@ -39,16 +39,15 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.model.job_request import JobRequest
 
 _TOAST = 200
-"""Characters that a user can read before the message disappears."""
+"""Number of characters that a user can read before Airflow hides the message of the *Test* button."""
 _NAMED = 3
-"""Number of damaged jobs that the message of the *Test* button names."""
+"""Number of damaged jobs that the message names."""
 
 
 class CheckpointHook(BaseHook):
     """Access to a checkpoint root.
 
-    Only ``stop``, ``drain``, ``rescale``, ``reconfigure``, ``upgrade``, ``delete``, ``collect_garbage(delete=True)``
-    and ``test_connection`` write.
+    Only requests, deletions and ``test_connection`` write.
 
     :param ckpt_conn_id: connection of type ``ckpt``: host = root URI, extra ``storage_options`` = a JSON object for
         fsspec, login and password = key and secret of S3.
@@ -78,14 +77,12 @@ class CheckpointHook(BaseHook):
         return self.settings().uri
 
     def settings(self) -> Location:
-        """Return root and storage options.
-
-        The hook reads the connection once in its lifetime, and masks secrets in logs.
+        """Return root and storage options. The hook reads the connection once, and masks its secrets in logs.
 
         Raises:
             NoCheckpointRootError: there is no root.
             InvalidCkptConnectionError: the connection cannot be used.
-            AirflowNotFoundException: the connection was named by the user and does not exist.
+            AirflowNotFoundException: the connection that the user named does not exist.
         """
         if self._settings is None:
             try:
@@ -119,8 +116,7 @@ class CheckpointHook(BaseHook):
         return InvalidCkptConnectionError(conn_id=self.ckpt_conn_id, problem="its extra is not a JSON object")
 
     def _raise_unless_default(self) -> None:
-        """Raise the current exception, in an ``except`` block, unless the connection is the default one, which need not
-        exist."""
+        """Re-raise the exception of an ``except`` block. The default connection is exempt, as it need not exist."""
         if self.ckpt_conn_id != self.default_conn_name:
             raise
 
@@ -157,7 +153,6 @@ class CheckpointHook(BaseHook):
         return collect_garbage(self.settings(), job_id, delete=delete)
 
     def client(self, job_id: str) -> JobClient:
-        """Return a client of the job, to poll it, to wait for it, and to send it requests."""
         from airflow_provider_ckpt.client.job_client import JobClient
 
         return JobClient(self.settings(), job_id)
@@ -180,9 +175,9 @@ class CheckpointHook(BaseHook):
         return self.job(job_id).checkpoint_views()
 
     def stop(self, job_id: str) -> str:
-        """Ask the job's driver to take and release a savepoint and to exit. The job's next run resumes from there.
+        """Ask the job's driver to release a savepoint and exit. The job's next run resumes from there.
 
-        Does not wait. Returns the name under which the journal answers (``JobState.answered``).
+        The method does not wait. It returns the name under which the journal answers (``JobState.answered``).
 
         Raises:
             NoSuchJobError: there is no such job.
@@ -198,11 +193,11 @@ class CheckpointHook(BaseHook):
 
         Args:
             at_once: End live sources at their current position, without reading the data that waits in them.
-            discard_timers: Also drain if state waits for timers of processing time, which a drain discards.
+            discard_timers: Discard the timers of processing time for which the job's state waits.
 
         Raises:
             NoSuchJobError: there is no such job.
-            RequestFailedError: no driver has the job (NOT_RUNNING), or state waits for such timers and
+            RequestFailedError: no driver has the job (NOT_RUNNING), or its state waits for timers and
                 ``discard_timers`` is False (TIMERS_WAIT).
         """
         with self._no_root_no_job(job_id):
@@ -223,7 +218,7 @@ class CheckpointHook(BaseHook):
 
     @contextmanager
     def reconfigure(self, job_id: str, *, timeout: float | None = 600.0) -> Iterator[Reconfiguration]:
-        """Change queries of a running job. At the end of the block its changes are requested as one::
+        """Change queries of a running job. The end of the block requests its changes as one::
 
             with hook.reconfigure("orders") as change:
                 change.assign_workload("daily_revenue", state_partitions=16)
@@ -233,9 +228,9 @@ class CheckpointHook(BaseHook):
 
         Raises:
             NoSuchJobError: there is no such job.
-            RequestFailedError: no driver has the job (NOT_RUNNING), the job cannot be changed like this
-                (NOT_RECONFIGURABLE), the change failed and the job continues unchanged (RECONFIGURATION_FAILED), or the
-                change took longer than ``timeout`` (NOT_RECONFIGURED).
+            RequestFailedError: no driver has the job (NOT_RUNNING), the job does not allow the change
+                (NOT_RECONFIGURABLE), the change failed and the job continues unchanged (RECONFIGURATION_FAILED), or
+                ``timeout`` has passed (NOT_RECONFIGURED).
         """
         from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
 
@@ -267,8 +262,8 @@ class CheckpointHook(BaseHook):
         Raises:
             NoSuchJobError: there is no such job.
             RequestFailedError: no driver has the job (NOT_RUNNING), the job cannot resume as this version
-                (NOT_UPGRADABLE), the upgrade failed and the job continues unchanged (RECONFIGURATION_FAILED), or the
-                upgrade took longer than ``timeout`` (NOT_UPGRADED).
+                (NOT_UPGRADABLE), the upgrade failed and the job continues unchanged (RECONFIGURATION_FAILED), or
+                ``timeout`` has passed (NOT_UPGRADED).
         """
         with self._no_root_no_job(job_id):
             client = self.client(job_id)
@@ -298,14 +293,8 @@ class CheckpointHook(BaseHook):
     ) -> DeletedJob:
         """Delete the files of a job that is over and its staged output, never its released output.
 
-        Args:
-            job: See :meth:`JobClient.delete`.
-            unfinished: See :meth:`JobClient.delete`.
-            abandoned: See :meth:`JobClient.delete`.
-            discard_unreleased: See :meth:`JobClient.delete`.
-            keep_staged: See :meth:`JobClient.delete`.
-            persisted: See :meth:`JobClient.delete`.
-            conn_ids: Airflow connections that the sinks of ``job`` use.
+        :meth:`JobClient.delete` describes the arguments. ``conn_ids`` are the Airflow connections that the sinks of
+        ``job`` use.
 
         Raises:
             NoSuchJobError: there is no such job.
@@ -331,10 +320,10 @@ class CheckpointHook(BaseHook):
             raise NoSuchJobError(job_id=job_id, root=self.root_uri, known="none") from error
 
     def test_connection(self) -> tuple[bool, str]:
-        """Try whether the root can hold checkpoints (R17), and return the message of the *Test* button.
+        """Check whether the root can hold checkpoints (R17), and return the message of the *Test* button.
 
-        Airflow shows the message for some seconds. It is one short line, without secrets and without the connection's
-        id, which Airflow makes up for a test.
+        Airflow shows the message, one short line, for some seconds. It has no secrets, and not the connection's id,
+        which Airflow makes up for a test.
         """
         try:
             storage = self.storage()
@@ -343,7 +332,7 @@ class CheckpointHook(BaseHook):
             jobs = self.jobs()
         except NoRootError:
             return True, "Fit for checkpoints, and nothing is there yet." + self._where()
-        except Exception as error:  # even from a file system, because the message has to name the problem
+        except Exception as error:  # from a file system, too: the message names every problem
             return False, self._shortened(error)
         damaged = [state.job_id for state in jobs if state.damage]
         shown = f" Cannot be read: {', '.join(damaged[:_NAMED])}{', …' * (len(damaged) > _NAMED)}." if damaged else ""

@@ -1,4 +1,4 @@
-"""The storage of jobs and the access to it, as an Airflow connection of type ``ckpt`` describes them."""
+"""The root and its storage options, as an Airflow connection of type ``ckpt`` describes them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _MOST_BYTES = 1 << 20
 
 
 class ConnectionFields(Protocol):
-    """The part of an Airflow ``Connection`` that this module uses."""
-
     @property
     def host(self) -> str | None: ...
     @property
@@ -97,17 +95,10 @@ def settings(
 
 
 def _refuse_elsewhere(conn_id: str | None, own_root: Any, root: str) -> None:
-    """Refuse a root that would lead the connection's options to another host.
+    """Refuse a root that would send the connection's options, and so its secrets, to another store.
 
-    ``root`` is a template, so any user who may trigger the Dag may choose it. A bucket of S3 or Google is requested at
-    the endpoint that the options name. A disk gets no options.
-
-    Args:
-        own_root: Root of the connection, if it has one.
-        root: The root that the task was given.
-
-    Raises:
-        InvalidCkptConnectionError: the root is in another store.
+    Any user who may trigger the Dag may choose ``root``, because it is a template. The options name the endpoint for a
+    bucket of S3 or Google. A disk gets no options.
     """
     if store_of(root) == THIS_MACHINE:
         return
@@ -126,22 +117,19 @@ def _refuse_elsewhere(conn_id: str | None, own_root: Any, root: str) -> None:
 
 
 def _unusable(conn_id: str | None, root: str | None, problem: str) -> InvalidCkptConnectionError:
-    """Return the error for a root: ``root`` if it is given, else the one of the connection."""
+    """Return the error for ``root``, or for the connection's root if ``root`` is None."""
     if root:
         return InvalidCkptConnectionError("root= cannot be used: {problem}.", conn_id=conn_id, problem=problem)
     return InvalidCkptConnectionError(conn_id=conn_id, problem=problem)
 
 
 def _scheme(uri: str) -> str:
-    """Return the scheme of a URI, by one name for each store."""
+    """Return the scheme of a URI. All schemes of a store become one."""
     return store_of(uri).partition(":")[0]
 
 
 def _is_unread(connection: ConnectionFields | None) -> bool:
-    """Return whether the connection's extra is no JSON.
-
-    Airflow replaces such an extra by an empty one. The job would run without its endpoint.
-    """
+    """Return whether the connection's extra is no JSON. Airflow replaces it by an empty one, without the endpoint."""
     text = getattr(connection, "extra", None)
     try:
         json.loads(text or "{}")
@@ -151,7 +139,7 @@ def _is_unread(connection: ConnectionFields | None) -> bool:
 
 
 def _problem_of(extra: Mapping[str, Any]) -> str | None:
-    """Return why the extra cannot be handed to a driver as JSON; None if it can. The problem shows none of it."""
+    """Return why the extra cannot be handed to a driver as JSON, without its contents. None if it can."""
     try:
         parse_json(json.dumps(dict(extra)).encode(), uri="", what="", most_bytes=_MOST_BYTES, foreign=True)
     except MalformedDocumentError as error:

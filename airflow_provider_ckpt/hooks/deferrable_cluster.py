@@ -65,7 +65,7 @@ class DeferrableCluster:
             extra: Extra of its connection.
 
         Raises:
-            InvalidTaskArgumentError: no driver can outlive its task there.
+            InvalidTaskArgumentError: no driver can outlive its task in this cluster.
         """
         connection = hook._connection
         master, mode = connection["master"], connection["deploy_mode"] or "client"
@@ -101,8 +101,7 @@ class DeferrableCluster:
         return cls(name, connection["namespace"], kerberos, status)
 
     def is_own_id(self, application_id: str) -> bool:
-        """Return whether an application id is of this kind of cluster. A driver in another mode may have had the job
-        before."""
+        """Return whether an application id has this cluster's form. An earlier driver may have run elsewhere."""
         return _IDS[self.name].fullmatch(application_id) is not None
 
     def submission(self, attempt: str, after_epoch: int) -> Submission:
@@ -110,11 +109,7 @@ class DeferrableCluster:
         return Submission(self.name, tag, attempt, after_epoch, self.namespace, self.kerberos)
 
     def conf(self, submission: Submission, given: Mapping[str, Any]) -> dict[str, str]:
-        """Return settings with which the driver can be found, and with which only Airflow starts it again.
-
-        Args:
-            submission: The submission, whose tag the driver gets.
-        """
+        """Return settings by which the driver can be found (its tag), and by which only Airflow restarts it."""
         if self.name == "kubernetes":
             return {f"spark.kubernetes.driver.label.{LABEL}": submission.tag}
         tags = ",".join(filter(None, [str(given.get(_TAGS) or ""), submission.tag]))

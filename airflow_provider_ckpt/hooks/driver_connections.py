@@ -1,5 +1,4 @@
-"""The Airflow connections that a job's sinks and sources use. Drivers get them here, because they have no Airflow to
-ask."""
+"""The Airflow connections of a job's sinks and sources, for drivers, which have no Airflow to ask."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ _MARKS = re.compile(r"\{[{%#]")
 _IDENTITIES = frozenset(
     {"conn_id", "conn_ids", "epoch", "job_id", "sink", "source", "status", "subtask", "uid", "vertex"}
 )
-"""Data of errors that are names. They hold no secret, even if a secret is the same word."""
+"""Names in the data of errors. They hold no secret, even if a secret is the same word."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,8 +31,8 @@ class DriverConnections:
     """Connections for a driver. The ``repr`` shows no values.
 
     Args:
-        environ: The variables in which Airflow, too, looks for connections.
-        secrets: All texts in them that must not be shown.
+        environ: Variables in which Airflow, too, looks for connections.
+        secrets: Texts in the values of ``environ`` that must not be shown.
     """
 
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -72,7 +71,7 @@ def _is_conn_id(value: Any) -> bool:
 
 
 def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
-    """Look up each connection once, and mask its secrets in the task's log from here on.
+    """Look up each connection once, and mask its secrets in the task's log.
 
     Raises:
         InvalidTaskArgumentError: ``conn_ids`` is no list of connection ids, or a connection does not exist.
@@ -99,10 +98,10 @@ def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
 
 @contextmanager
 def connections_here(conn_ids: Iterable[str]) -> Iterator[None]:
-    """Give sinks that are bound in the block, in this process, their connections as in a driver.
+    """Give the sinks that the block binds in this process their connections, as in a driver.
 
-    An error of this package that leaves the block shows none of the secrets, whatever a sink put into it. Raises the
-    errors of :func:`driver_connections`.
+    An error of this package that leaves the block shows no secret, whatever a sink put into it. Raises the errors of
+    :func:`driver_connections`.
     """
     connections = driver_connections(conn_ids)
     try:

@@ -23,22 +23,17 @@ _WARNINGS = (LineKind.WARNING, LineKind.SUBTASK_RESTARTING, LineKind.ABORTED, Li
 
 
 class Log(Protocol):
-    """A logger, of Python or of Airflow."""
-
     def log(self, level: int, text: str, /, *args: Any) -> Any: ...
 
 
 class LineLevels:
-    """Levels of a driver's lines, for one line after the other."""
+    """Levels of a driver's lines, in their order."""
 
     def __init__(self) -> None:
         self._level = logging.INFO
 
     def of(self, line: str) -> int:
-        """Return the level that Spark gave the line.
-
-        A line of a stack trace has the level of the event before it. Any other line is INFO.
-        """
+        """Return the level that Spark gave the line. A stack trace has that of its event, any other line INFO."""
         match = _LOG4J.match(line)
         if match and match[1] in _LEVELS:
             self._level = _LEVELS[match[1]]

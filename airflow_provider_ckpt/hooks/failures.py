@@ -1,5 +1,4 @@
-"""The translation of this package's errors to Airflow's. A terminal error fails the task, a transient one may be
-retried."""
+"""The translation of this package's errors to Airflow's. Airflow may retry a task after a transient error only."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ def airflow_failures() -> Iterator[None]:
         yield
     except TerminalError as error:
         raise AirflowFailException(redact_text(str(error))) from error
-    except AirflowNotFoundException as error:  # a named connection, which the next try would not find either
+    except AirflowNotFoundException as error:  # the next try would not find the connection either
         raise AirflowFailException(f"{error}. Create it with type ckpt, or name another one.") from error
     except TransientError as error:
         raise AirflowException(redact_text(str(error))) from error

@@ -1,4 +1,4 @@
-"""The job that a task of the same Dag run runs, as Airflow reports it."""
+"""The job of a task in the same Dag run, as Airflow reports it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
 JOB_ID_XCOM = "ckpt_job_id"
-"""XCom key under which a task publishes the id of its job as soon as it begins, for sensors of the same Dag run."""
+"""XCom key under which a task publishes the id of its job at its begin, for sensors of the same Dag run."""
 _NOT_BEGUN = (None, "scheduled", "queued")
 _OVER = ("failed", "upstream_failed", "skipped", "removed")
 
@@ -42,21 +42,14 @@ class FoundJob:
 
 @dataclass(frozen=True)
 class JobOfTask:
-    """Task that runs a job.
-
-    Each ``find`` is two requests to Airflow's API server. It works in tasks and, in a thread, in triggers.
-    """
+    """Task that runs a job, for tasks and triggers (in a thread). ``find`` sends two requests to Airflow's API."""
 
     dag_id: str
     run_id: str
     task_id: str
 
     def find(self) -> FoundJob:
-        """Return the job id that the task's latest try has published.
-
-        Raises:
-            InvalidTaskArgumentError: the task is mapped.
-        """
+        """Return the job id that the task's latest try published. Raises InvalidTaskArgumentError for a mapped task."""
         answer = RuntimeTaskInstance.get_task_states(dag_id=self.dag_id, task_ids=[self.task_id], run_ids=[self.run_id])
         states = answer.get(self.run_id, {})
         if states and self.task_id not in states:
@@ -73,11 +66,7 @@ class JobOfTask:
 
 
 def job_of_task(task: BaseOperator, context: Context, task_id: str) -> JobOfTask:
-    """Return another task of the Dag run in which ``task`` is executed.
-
-    Raises:
-        InvalidTaskArgumentError: the Dag has no such task.
-    """
+    """Return another task of the Dag run of ``task``. Raises InvalidTaskArgumentError if the Dag has no such task."""
     if task.has_dag() and not task.dag.has_task(task_id):  # type: ignore[no-untyped-call]
         problem = f"the Dag has no such task.{did_you_mean(task_id, task.dag.task_ids)}".rstrip(".")
         raise InvalidTaskArgumentError(argument="job_task_id", value=task_id, problem=problem)

@@ -16,21 +16,21 @@ _CONTAINER = "spark-kubernetes-driver"
 _TIMEOUT = (5.0, 30.0)
 """Seconds, to connect and to read."""
 _MOST_BYTES = 16 << 20
-"""Bytes of an answer. A pod takes some ten thousand, and an application has one driver."""
+"""Largest answer in bytes. A pod takes some ten thousand, and an application has one driver."""
 _STATES = {
     "Pending": ApplicationState.RUNNING,
     "Running": ApplicationState.RUNNING,
     "Succeeded": ApplicationState.ENDED,
     "Failed": ApplicationState.ENDED,
 }
-"""The phase ``Unknown`` is missing, because the node does not answer then."""
+"""States by the pod's phase. ``Unknown`` is missing, because the node does not answer in that phase."""
 
 
 class KubernetesDrivers:
     """Access to the drivers' pods.
 
-    ``connect`` returns a ``CoreV1Api``. The default connects like the Spark provider, to the cluster of the section
-    ``[kubernetes_executor]`` of Airflow's configuration. That needs the provider cncf.kubernetes.
+    ``connect`` returns a ``CoreV1Api``. The default needs the provider cncf.kubernetes. It connects like the Spark
+    provider, to the cluster of ``[kubernetes_executor]`` in Airflow's configuration.
     """
 
     def __init__(self, connect: Callable[[], Any] | None = None) -> None:
@@ -40,7 +40,7 @@ class KubernetesDrivers:
     def report(self, submission: Submission) -> ApplicationReport:
         try:
             reports = [_report(pod) for pod in self._pods(submission)]
-        except Exception as error:  # from the network, credentials or bad JSON, none of which concerns the pod
+        except Exception as error:  # from the network, credentials or bad JSON; it proves nothing about the pod
             self._api = None  # because its token may have expired
             status = getattr(error, "status", None)
             problem = f"answers {status}" if status else _problem(error)

@@ -1,7 +1,7 @@
-"""Templated arguments of tasks, and values that Airflow renders for them and that no task may use.
+"""Templated arguments of tasks, and their check for lost values.
 
-If an XCom or a param has no value, Airflow renders None: as None in a native Dag, else as the text "None". A task that
-used this value would run another job or read another folder.
+If an XCom or a param has no value, Airflow renders None, or the text "None" in a Dag that is not native. A task that
+used it would run another job or read another folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _IDENTITY = ("job_id", "root")
 
 @dataclass(frozen=True)
 class GivenArguments:
-    """Arguments that a task was given. ``written`` has their texts as the Dag's file writes them."""
+    """Arguments that a task was given. ``written`` has their texts as the Dag's file has them."""
 
     names: tuple[str, ...]
     written: Mapping[str, str]
@@ -39,7 +39,7 @@ def given_arguments(task: Any, names: Iterable[str]) -> GivenArguments:
 
 
 def refuse_lost(task: Any, given: GivenArguments) -> None:
-    """Refuse arguments that were rendered without a value. Called when the task runs, before it does anything else.
+    """Refuse arguments that were rendered without a value, before the task does anything else.
 
     Raises:
         InvalidTaskArgumentError: an argument is empty, holds a rendered None, or is no text and must be one.
@@ -69,7 +69,7 @@ def refuse_lost(task: Any, given: GivenArguments) -> None:
 
 
 def _parts(name: str, value: object) -> Iterator[tuple[str, str | None]]:
-    """Yield the texts of an argument, each with its name. Yields each None in a mapping or list, too."""
+    """Yield each text in an argument with its name, and each None in a mapping or list."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, Mapping):
@@ -87,7 +87,7 @@ def _parts(name: str, value: object) -> Iterator[tuple[str, str | None]]:
 
 
 def _is_lost(text: str | None, written: str | None) -> bool:
-    """Return whether a rendered text holds a None that is not literally in the Dag's file."""
+    """Return whether a rendered text holds a None that the Dag's file does not have."""
     if text is None:
         return True
     if text == written or _NONE.search(text) is None:
@@ -105,10 +105,6 @@ def is_rendered_later(value: object) -> bool:
 
 
 def check_given_job_id(job_id: object) -> None:
-    """Refuse, while the Dag is read, a job id that cannot name a job. A template is not checked.
-
-    Raises:
-        InvalidJobIdError: the id cannot name a job.
-    """
+    """Refuse a job id that cannot name a job, while the Dag is parsed. A template passes. Raises InvalidJobIdError."""
     if isinstance(job_id, str) and not is_rendered_later(job_id):
         check_job_id(job_id)

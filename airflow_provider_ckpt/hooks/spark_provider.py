@@ -1,7 +1,7 @@
 """The private names of Airflow's Spark provider that this package uses, and their check.
 
-A provider that renames one of them may submit another application than this package's driver, or fail in the middle of
-a task. The names of classes are checked when an operator is created. The names of a hook are checked before it submits.
+A provider without one of them may submit another application than this package's driver, or fail in the middle of a
+task. The classes are checked when an operator is created, and a hook before it submits.
 """
 
 from __future__ import annotations
@@ -35,30 +35,18 @@ OPERATOR_FIELDS = (
 
 
 def refuse_unfit_provider() -> None:
-    """Refuse a provider whose classes lack a method that this package overrides or calls.
-
-    Raises:
-        InvalidInputError: such a method is missing.
-    """
+    """Refuse a provider whose classes lack a method that this package overrides or calls. Raises InvalidInputError."""
     _refuse(SparkSubmitHook, HOOK_METHODS)
     _refuse(SparkSubmitOperator, OPERATOR_METHODS)
 
 
 def refuse_unfit_operator(operator: SparkSubmitOperator) -> None:
-    """Refuse an operator without a field that this package reads or sets.
-
-    Raises:
-        InvalidInputError: such a field is missing.
-    """
+    """Refuse an operator without a field that this package reads or sets. Raises InvalidInputError."""
     _refuse(operator, OPERATOR_FIELDS, SparkSubmitOperator.__name__)
 
 
 def checked(hook: SparkSubmitHook) -> SparkSubmitHook:
-    """Return the provider's hook if it has every field that this package reads or sets.
-
-    Raises:
-        InvalidInputError: such a field is missing.
-    """
+    """Return the hook if it has every field that this package reads or sets. Raises InvalidInputError otherwise."""
     _refuse(hook, HOOK_FIELDS, SparkSubmitHook.__name__)
     return hook
 

@@ -1,4 +1,4 @@
-"""The Spark provider's spark-submit, which also reads the driver's status lines here."""
+"""The Spark provider's spark-submit, extended to read the driver's status lines."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ from airflow_provider_ckpt.storage.redaction import conf_secrets, redact, secret
 
 _PR_SET_PDEATHSIG = 1
 _DEPLOYED = re.compile(r"application ID (\S+) and submission ID \S+?:(\S+)")
-"""Line of spark-submit on Kubernetes about a driver for which it does not wait. The Spark provider reads only the lines
-about a driver for which spark-submit waits."""
+"""Line of spark-submit on Kubernetes about a driver for which it does not wait. The Spark provider does not read it."""
 _ENVIRONMENTS = ("spark.kubernetes.driver.secretKeyRef", "spark.kubernetes.driverEnv", "spark.yarn.appMasterEnv")
 """Settings that give a driver in a cluster a variable of its environment."""
 _VARIABLE = re.compile(rf"^([\w.]*(?:{STORAGE_OPTIONS_VARIABLE}|AIRFLOW_CONN_\w+))=.*$", re.DOTALL)
@@ -40,19 +39,18 @@ _ID = re.compile(r"application_\d+_\d+|[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-
 class CheckpointedSparkSubmitHook(SparkSubmitHook):
     """Hook that submits a driver with the configuration of another hook.
 
-    It takes over the configuration of ``base`` as a whole instead of naming its thirty-odd arguments. So an argument
-    that a later version of the Spark provider adds is not lost.
+    It takes over the configuration of ``base`` as a whole, so that an argument of a later Spark provider is not lost.
 
-    Connections and the options of the root go to the driver in the environment of spark-submit's process and nowhere
-    else. In cluster mode that is not the driver's environment. There the hook refuses connections and secret options,
-    and makes Spark settings of the others.
+    In client mode the driver gets connections and the options of the root only in the environment of spark-submit's
+    process. In cluster mode the driver has another environment. There the hook refuses connections and secret options,
+    and makes Spark settings of the other options.
 
     Args:
         py_files: Files before those of ``base``.
         on_status: Called once for each status line of a driver in client mode, in the thread that runs :meth:`submit`.
             In cluster mode the driver's output is not here.
-        location: Location of the job's root. This hook removes its secrets from every line that it logs or puts into
-            an exception. It also removes the secrets of Spark's settings and of the environment.
+        location: Location of the job's root. This hook removes its secrets, and those of Spark's settings and the
+            environment, from every line that it logs or puts into an exception.
         conf: Settings of Spark that override those of ``base``.
 
     Raises:
@@ -94,11 +92,10 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self._set_cluster_environ(options)
 
     def _set_cluster_environ(self, options: Mapping[str, Any]) -> None:
-        """Set the environment of a driver in a cluster. It is configuration there, which every user can read.
+        """Set the environment of a driver in a cluster, which is configuration that every user can read.
 
-        Raises:
-            InvalidTaskArgumentError: the driver needs connections, or a storage option may be secret, and the user does
-                not set the variable.
+        Raises InvalidTaskArgumentError if the driver needs connections, or if a storage option may be secret and the
+        user does not set the variable.
         """
         if self._connections.environ:
             ids = [name.removeprefix("AIRFLOW_CONN_").lower() for name in self._connections.environ]
@@ -144,16 +141,15 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
     @property
     def application_id(self) -> str | None:
-        """Id of a driver in YARN's or Kubernetes' cluster mode, from spark-submit's output. None if that does not have
-        it."""
+        """Id of a driver in YARN's or Kubernetes' cluster mode. None if spark-submit's output does not have it."""
         application_id = self._yarn_application_id if self._is_yarn else self._kubernetes_application_id
         return application_id if application_id is not None and _ID.fullmatch(application_id) else None
 
     def _build_spark_submit_command(self, application: str) -> list[str]:
         """Return the command line, without the variables of ``_environ_of_driver``.
 
-        On YARN and Kubernetes the base class makes Spark settings of an environment, even in client mode. They would be
-        on the command line, and on Kubernetes the driver would not have them in its environment.
+        On YARN and Kubernetes the base class makes Spark settings of an environment, even in client mode. The command
+        line would show them, and on Kubernetes the driver would not have them in its environment.
         """
         command: list[str] = super()._build_spark_submit_command(application)
         if self._environ_of_driver:
@@ -181,8 +177,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         return True
 
     def leave(self, seconds: float) -> bool:
-        """Wait ``seconds`` for the end of a spark-submit that was asked to stop. Return whether it ended or had not
-        begun."""
+        """Wait ``seconds`` for a spark-submit that was asked to stop. Return whether it ended or had not begun."""
         if self._submit_sp is None:
             return True
         try:
@@ -204,7 +199,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         if self.deploy_mode != "client":
             super()._process_spark_submit_log(lines)
             return
-        # The base class does this on Kubernetes with the first line, but a quiet driver writes status lines only.
+        # The base class does this on Kubernetes with the first line, but a quiet driver writes only status lines.
         self._spark_exit_code = 0
         levels = LineLevels()
         for line in lines:
@@ -232,15 +227,14 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     def _note_driver(self, line: str) -> None:
         """Note the ids of a driver on Kubernetes, except in client mode.
 
-        In client mode the line is the driver's, and its data could name any pod. The hook deletes the noted pod.
+        In client mode the line is the driver's, so its data could name any pod for the hook to delete.
         """
         match = _DEPLOYED.search(line) if self._is_kubernetes and self.deploy_mode != "client" else None
         if match is not None:
             self._kubernetes_application_id, self._kubernetes_driver_pod = match.groups()
 
     def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
-        """Return the command for logs and errors, without secrets and without the options, which are rendered fields
-        anyway."""
+        """Return the command for logs and errors, without secrets and without the driver's options."""
         words = [connection_cmd] if isinstance(connection_cmd, str) else connection_cmd
         shown = self._redact(super()._mask_cmd([_VARIABLE.sub(r"\1=***", word) for word in words]))
         return re.sub(r"(--options) \{.*\}", r"\1 {...}", shown, flags=re.DOTALL)
@@ -250,11 +244,10 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
 
 def _die_with_parent() -> Callable[[], None]:
-    """Return a function for ``Popen(preexec_fn=…)`` that ends spark-submit with SIGTERM when the task process is
-    killed.
+    """Return a function for ``Popen(preexec_fn=…)`` that ends spark-submit with SIGTERM when the task process dies.
 
-    The kernel sends the signal (PR_SET_PDEATHSIG), so this works after a SIGKILL, too. It reaches the JVM only. The
-    Python driver ends when it finds itself fenced (R8).
+    The kernel sends the signal (PR_SET_PDEATHSIG), even after a SIGKILL. The signal reaches the JVM only. The Python
+    driver ends when it is fenced (R8).
     """
     parent = os.getpid()
     libc = ctypes.CDLL(None, use_errno=True)  # loaded before the fork: no import lock in the child

@@ -51,7 +51,7 @@ class YarnApplications:
         path = f"/{quote(by_id)}" if by_id else f"?applicationTags={quote(submission.tag)}"
         try:
             status, body = self._get(f"/ws/v1/cluster/apps{path}")
-        except Exception as error:  # from the network, Kerberos or bad JSON, none of which concerns the application
+        except Exception as error:  # from the network, Kerberos or bad JSON; it proves nothing about the application
             message = f"YARN at {self._host} does not report about application {application} ({type(error).__name__})"
             return ApplicationReport(ApplicationState.UNKNOWN, message)
         if status == 404 and _is_unknown_there(body):
@@ -85,14 +85,13 @@ def _kerberos() -> AuthBase:
 
 
 def _is_unknown_there(body: Any) -> bool:
-    """Return whether the ResourceManager itself does not know the application. A proxy or a wrong path answers 404,
-    too."""
+    """Return whether the ResourceManager itself does not know the application. A proxy also answers 404."""
     error = body.get("RemoteException") if isinstance(body, dict) else None
     return isinstance(error, dict) and error.get("exception") == "NotFoundException"
 
 
 def _application(body: Any, *, is_list: bool) -> dict[str, Any] | None:
-    """Return the application, the running one of several. Empty: there is none. None: the answer is not understood."""
+    """Return the application, the running one of several. Empty: there is none. None: the answer has another form."""
     if not isinstance(body, dict):
         return None
     if not is_list:

@@ -1,5 +1,4 @@
-"""Arguments of the Airflow operator that are options of a run. The module knows which are templated and refuses bad
-values when the Dag is read."""
+"""Arguments of the Airflow operator that are options of a run."""
 
 from __future__ import annotations
 
@@ -16,16 +15,14 @@ ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argume
 """Options of a run by the name of their argument."""
 TEMPLATED = tuple(name for name, option in ARGUMENTS.items() if option.templated)
 WITH_FALLBACK = tuple(name for name, option in ARGUMENTS.items() if option.templated and option.unset_argument)
-"""Templated arguments whose absence selects something else, such as the connection's root or a default job id."""
+"""Templated arguments for which None selects a fallback, such as the connection's root or a default job id."""
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
-    """Refuse, while the Dag is read, values that no run could take.
-
-    Values that are known only at run time (a template, the result of another task) are not checked.
+    """Refuse values that no run could take, while Airflow parses the Dag. Values known only at run time pass.
 
     Raises:
-        InvalidInputError: a subclass of it, for the first bad value.
+        InvalidInputError: a subclass, for the first bad value.
     """
     values = {name: value for name, value in given.items() if _is_given(name, value) and not is_rendered_later(value)}
     for name, value in values.items():
@@ -36,7 +33,7 @@ def check_arguments(given: Mapping[str, Any]) -> None:
 
 
 def _is_given(name: str, value: object) -> bool:
-    """Return whether an argument counts as given. None does not if the absence of the argument selects something."""
+    """Return whether an argument counts as given. None does not count if the argument has a fallback."""
     return value is not None or not ARGUMENTS[name].unset_argument
 
 
@@ -46,20 +43,15 @@ def option_values(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_flink_options(options: Mapping[str, Any] | None, given: Mapping[str, Any]) -> None:
-    """Refuse, while the Dag is read, a bad ``options`` argument. See :func:`check_arguments`.
-
-    Args:
-        options: The argument. None and templates are not checked.
-        given: The other arguments of the operator, by name.
-    """
+    """Refuse a bad ``options`` argument, while Airflow parses the Dag. None and templates pass."""
     if options is not None and not is_rendered_later(options):
         flink_values(options, {} if is_rendered_later(given) else option_values(given))
 
 
 def check_timing(given: Mapping[str, Duration | None]) -> None:
-    """Refuse, while the Dag is read, times between polls that no group could use.
+    """Refuse times between polls that no group could use, while Airflow parses the Dag.
 
-    The default poll depends on the root, which is known at run time only. The check assumes a local root.
+    The check assumes a local root, because the root and its default poll are known at run time only.
 
     Raises:
         InvalidInputError: a value is no duration, or too short for the processes of the group.

@@ -8,8 +8,6 @@ from airflow_provider_ckpt.operators.pointer import Pointer
 
 
 class Try(Protocol):
-    """The part of Airflow's task instance that this module reads."""
-
     @property
     def try_number(self) -> int: ...
     @property
@@ -20,14 +18,14 @@ def was_cleared(before: Pointer, ti: Try, retries: int, clear_number: int | None
     """Return whether a user cleared the task since an earlier try.
 
     Airflow sets ``max_tries`` in two places only. A new task instance gets ``retries``, and a cleared one gets
-    ``try_number + retries``. An edit of ``retries`` alone does not change it. So a changed ``max_tries`` means a clear.
+    ``try_number + retries``. So a changed ``max_tries`` means a clear.
 
-    An unchanged ``max_tries`` does not exclude a clear, because a user may have lowered ``retries`` before. Two things
-    together show such a clear: the Dag run's clear number has changed, and ``max_tries`` is what a clear would set with
+    A user may have lowered ``retries`` before the clear, so that ``max_tries`` stays the same. Such a clear shows in
+    two facts together. The Dag run's clear number has changed, and ``max_tries`` has the value that a clear sets with
     the current ``retries``.
 
-    A try beyond ``max_tries`` is no retry either. The clear of a running task leaves ``max_tries`` unchanged but always
-    grants one more try.
+    A clear of a running task leaves ``max_tries`` unchanged but grants one more try. So a try number above ``max_tries
+    + 1`` means a clear, too.
 
     Args:
         before: Pointer that an earlier try left.

@@ -1,8 +1,4 @@
-"""The deferrable part of an Airflow operator that submits a driver and does not wait for it.
-
-The module also checks the arguments that go to spark-submit. A list instead of a text would otherwise reach the command
-line, and fail at each try with an error of Python.
-"""
+"""The deferrable part of an Airflow operator that submits a driver, and the check of its arguments for spark-submit."""
 
 from __future__ import annotations
 
@@ -45,8 +41,10 @@ _TEXTS = (
 
 
 def check_spark_arguments(given: Mapping[str, Any]) -> None:
-    """Refuse, while the Dag is read, arguments that are no text. A value that Airflow resolves before the task runs
-    passes.
+    """Refuse arguments for spark-submit that are no text, while Airflow parses the Dag. Values known only at run time
+    pass.
+
+    Without this check a list would reach the command line, and each try would fail with an error of Python.
 
     Raises:
         InvalidTaskArgumentError: an argument is no text.
@@ -69,8 +67,7 @@ _NOT_DEFERRABLE = {
 class DeferrableSubmitOperator(SparkSubmitOperator):
     """Abstract operator that can defer its task while the driver runs.
 
-    The journal says how the driver ended. The task gets this from the trigger's event alone, because ``dag.test()``
-    passes nothing else on.
+    The driver's end reaches the task in the trigger's event only, because ``dag.test()`` passes nothing else on.
     """
 
     ckpt_conn_id: str | None
@@ -93,10 +90,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         self._deferral: Deferral | None = None
 
     def execute_resumable(self, context: Context) -> None:
-        """Submit the driver and wait for it. A deferrable task only submits.
-
-        SparkSubmitOperator.execute calls this in cluster mode.
-        """
+        """Submit the driver. Wait for it unless the task is deferrable. The base class calls this in cluster mode."""
         if self._deferral is None:
             super().execute_resumable(context)
             return
@@ -110,7 +104,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             # spark-submit has submitted, but its log level hides the application id. The driver's tag finds it.
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
-        """Judge the trigger's event. Airflow calls this after the trigger has fired."""
+        """Judge the trigger's event. Airflow calls this method after the trigger has fired."""
         with airflow_failures():
             if event is None:
                 raise AirflowFailException("The trigger ended without an event")
@@ -122,7 +116,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             return self._ended(context, verdict)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Resume a deferred task. If the deferral timed out, ask the driver to leave and raise. Airflow calls this."""
+        """Resume a deferred task. After a timeout, ask the driver to leave and raise. Airflow calls this method."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout:
@@ -137,12 +131,10 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     # ---- before the submission
 
     def _check_connection(self) -> None:
-        """Refuse a bad Spark connection before anything is written. The Spark provider would take a missing one for
-        YARN.
+        """Refuse a bad Spark connection before anything is written.
 
-        Raises:
-            InvalidInputError: the connection does not exist.
-            InvalidTaskArgumentError: a driver would end with the task there.
+        The Spark provider would take a missing connection for YARN. Raises InvalidInputError if it is missing, and
+        InvalidTaskArgumentError if a driver on this cluster would end with the task.
         """
         try:
             connection = BaseHook.get_connection(self._conn_id)
@@ -177,10 +169,9 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         )
 
     def _resume_driver(self, context: Context, deferral: Deferral) -> dict[str, Any] | None:
-        """Decide from the driver of an earlier try whether this try has anything to submit.
+        """Wait for the driver of an earlier try if it runs or may run. Return None if this try must submit a driver.
 
-        Waits for the driver if it runs or may run. If it has ended and no user cleared the task, its end is the end of
-        this task. Returns None if a driver must be submitted.
+        If that driver has ended and no user cleared the task, its end is the end of this task.
         """
         earlier = deferral.find_earlier_driver(context, self.root, self.job_id, self.retries or 0)
         if earlier is None:
@@ -246,11 +237,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
 
 
 def _refuse_early(given: dict[str, Any]) -> None:
-    """Refuse, while the Dag is read, arguments that a deferred task cannot honour.
-
-    Raises:
-        InvalidTaskArgumentError: an argument needs a worker after the submission, or selects client mode.
-    """
+    """Refuse arguments that need a worker after the submission or select client mode, while the Dag is parsed."""
     for argument, problem in _NOT_DEFERRABLE.items():
         if given.get(argument):
             raise InvalidTaskArgumentError(argument=argument, value="…", problem=f"with deferrable=True {problem}")

@@ -1,4 +1,4 @@
-"""The state of a task whose driver runs on without it, and the trigger that waits for the driver."""
+"""The state of a task whose driver runs without the task, and the trigger that waits for the driver."""
 
 from __future__ import annotations
 
@@ -22,17 +22,12 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient
 
 LEAST_STATUS_INTERVAL = 60.0
-"""Least seconds between two polls of the cluster. Each deferred task polls for itself, and there may be hundreds."""
+"""Least seconds between two polls of the cluster. Hundreds of deferred tasks may poll it independently."""
 
 
 @dataclass(frozen=True)
 class EarlierDriver:
-    """The driver of an earlier try and its end, if any.
-
-    Args:
-        verdict: What the task must do about the driver.
-        is_cleared: True if a user cleared the task.
-    """
+    """The driver of an earlier try. ``verdict`` decides about it. ``is_cleared``: a user cleared the task."""
 
     pointer: Pointer
     verdict: DriverVerdict
@@ -41,12 +36,8 @@ class EarlierDriver:
 
 @dataclass(frozen=True)
 class Deferral:
-    """The settings with which a task defers.
-
-    Args:
-        poll_interval: Seconds between two polls of the journal.
-        status_interval: Seconds between two polls of the cluster.
-    """
+    """Settings with which a task defers. The task polls the journal every ``poll_interval`` seconds, and the cluster
+    every ``status_interval`` seconds."""
 
     cluster: DeferrableCluster
     extra: Mapping[str, Any]
@@ -76,10 +67,10 @@ class Deferral:
         return EarlierDriver(pointer, verdict, cleared)
 
     def _journaled(self, client: JobClient, own_id: str) -> Submission | None:
-        """Return the submission of a driver that the pointer does not name, if a task of this name has submitted it.
+        """Return the submission of a driver that the pointer lacks. The driver has the job and is of a task of this
+        name.
 
-        The journal must show that the driver still has the job. The pointer may lack it for two reasons. Airflow
-        deletes the task state store after 30 days, and an earlier try that was not deferrable wrote no submission.
+        Airflow may have deleted the task state store (after 30 days), or the try of that driver was not deferrable.
         """
         state = client.look()
         application_id = state.worker.application_id
@@ -93,8 +84,8 @@ class Deferral:
     def submitted(self, submission: Submission, application_id: str | None) -> Submission:
         """Return ``submission`` with the application id, after a spark-submit without an error.
 
-        Polls the cluster once. If the cluster knows the application, its later absence means that the driver is gone.
-        If it was never seen, the cluster may be the wrong one.
+        The method polls the cluster once. If the cluster knows the application now, its later absence means a driver's
+        end.
         """
         submission = replace(submission, application_id=application_id, is_submitted=True)
         report = self.cluster.status.report(submission)
@@ -103,12 +94,7 @@ class Deferral:
         return replace(submission, application_id=application_id or report.application_id, is_seen=True)
 
     def trigger(self, pointer: Pointer, *, leaving: bool = False) -> SparkApplicationTrigger:
-        """Return the trigger that waits for the driver of ``pointer``.
-
-        Args:
-            pointer: Pointer with a submission.
-            leaving: True if the driver must make room for another one.
-        """
+        """Return the trigger that waits for the driver of ``pointer``. ``leaving``: the driver must make room."""
         submission = {} if pointer.submission is None else pointer.submission.to_json()
         return SparkApplicationTrigger(
             job_id=pointer.job_id,
@@ -123,11 +109,7 @@ class Deferral:
 
 
 def ask_to_leave(pointer: Pointer, ckpt_conn_id: str | None, warn: Callable[..., None]) -> None:
-    """Ask the driver of a deferred task to leave, because the task no longer waits for it.
-
-    Args:
-        warn: Logs a failure.
-    """
+    """Ask the driver of a deferred task to leave. ``warn`` logs a failure."""
     if pointer.submission is None:
         return
     hook = CheckpointHook(ckpt_conn_id, root=pointer.root)

@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import TransientError
 
 
 class JobGoneError(TransientError):
-    """The journal of a job that an earlier try began is gone. A share that is not mounted looks empty."""
+    """Missing journal of a job that an earlier try began. A share that is not mounted looks empty, too."""
 
     template = (
         "an earlier try of this task began job {job_id}, and there is nothing of it under {root} now: is the storage "

@@ -1,4 +1,4 @@
-"""Checks of a group's arguments when the Dag is read. Each refusal names the place where the argument belongs."""
+"""Checks of a group's arguments while Airflow parses the Dag. Each error names the place where the argument belongs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,7 @@ Subtasks = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that a group does not have.
-
-    Raises:
-        InvalidTaskArgumentError: with the place where the argument belongs.
-    """
+    """Refuse options that a group does not have. The error names the place where the argument belongs."""
     valid = {*ARGUMENTS, *_GROUP_OPTIONS} - {*_AIRFLOWS, "job"}
     for name, value in options.items():
         if name not in valid:
@@ -38,8 +34,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def _place_of(name: str, valid: set[str]) -> str:
-    """Return where an argument belongs that was given to the group. Users give it arguments of Airflow and
-    spark-submit."""
+    """Return where an argument belongs that a user gave to the group: an argument of Airflow or spark-submit."""
     if name in _AIRFLOWS:
         return f"a subtask of a group is restarted by Airflow: give {_AIRFLOWS[name]} in default_args or subtask="
     if name in _UNSUPPORTED:
@@ -59,8 +54,7 @@ def _parameters(operator: type[BaseOperator]) -> set[str]:
 def check_for_tasks(given: Mapping[str, object]) -> None:
     """Refuse bad values of ``spark``, ``plan``, ``subtask``, ``coordinate`` and ``default_args``, given by name.
 
-    Raises:
-        InvalidTaskArgumentError: a value is no mapping, or has an argument that the group sets.
+    Each must be a mapping without the arguments that the group sets.
     """
     for argument, value in given.items():
         if value is None:
@@ -82,21 +76,16 @@ def _refuse_reserved(argument: str, given: Mapping[str, Any]) -> None:
 
 
 def check_standbys(standbys: object) -> None:
-    """Refuse a value of ``standbys`` that is no whole number from 0 upwards.
-
-    Raises:
-        InvalidTaskArgumentError: it is no such number.
-    """
+    """Refuse a value of ``standbys`` that is no whole number from 0 upwards."""
     if isinstance(standbys, bool) or not isinstance(standbys, int) or standbys < 0:
         problem = "give a number of tasks that stand by, 0 for none"
         raise InvalidTaskArgumentError(argument="standbys", value=standbys, problem=problem)
 
 
 def subtasks_with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any]]:
-    """Return the arguments of each subtask's task by the subtask's name.
+    """Return the arguments of each subtask's task, by subtask.
 
-    Raises:
-        InvalidTaskArgumentError: a name is bad, or two tasks would run one subtask and take it from each other.
+    Raises InvalidTaskArgumentError if a name is bad, or if two tasks would run the same subtask.
     """
     if isinstance(subtasks, str) or not all(isinstance(name, str) and name.strip() for name in subtasks):
         problem = "give a list of subtasks (history/0) or vertices (history), or a mapping of them to their arguments"

@@ -1,7 +1,4 @@
-"""The run of a group of Airflow tasks: its deployment, the default ids of its job, and its meaning for each task. Pure.
-
-A default job id is readable, a legal folder name, and different for different tasks.
-"""
+"""The run of a group of Airflow tasks: its deployment, and the default id of its job. Pure."""
 
 from __future__ import annotations
 
@@ -24,10 +21,9 @@ _HASH = 32
 
 
 def default_job_id(dag_id: str, task_id: str, run_id: str, map_index: int = -1) -> str:
-    """Return ``<dag>.<task>.<run>``, with every character that a folder name may not have as ``~XX`` (UTF-8 in
-    hexadecimal).
+    """Return ``<dag>.<task>.<run>`` with ``~XX`` (UTF-8 in hexadecimal) for each character illegal in a folder name.
 
-    Two tasks never share an id. In the names of Dag and task a dot becomes ``~2E``, so the first two dots of an id are
+    Two tasks never share an id. A dot in the name of Dag or task becomes ``~2E``, so the first two dots of an id are
     the separators. A mapped task has ``~m<index>`` at the end. An id longer than 200 characters is cut and ends in
     ``~h`` and half of its SHA-256.
     """
@@ -40,8 +36,7 @@ def default_job_id(dag_id: str, task_id: str, run_id: str, map_index: int = -1) 
 
 
 def with_generation(job_id: str, generation: int) -> str:
-    """Return the id with which a cleared task starts over (``on_clear="restart"``): ``job_id`` with ``~g1``, ``~g2``, …
-    added."""
+    """Return the id of a cleared task's new job (``on_clear="restart"``): ``job_id`` with ``~g1``, ``~g2``, … added."""
     return _shorten(f"{job_id}~g{generation}") if generation else job_id
 
 
@@ -88,15 +83,11 @@ class GroupRun:
         return f"{self.name}~t{try_number}.{task}"
 
     def owns(self, state: JobState) -> bool:
-        """Return whether this group prepared the current deployment in this Dag run, or prepares it now.
-
-        Also true if the last deployment was this group's and no other has followed. The name of the JobMaster does not
-        matter.
-        """
+        """Return whether this group prepares the job in this Dag run, or prepared its current or last deployment."""
         return (state.prepared_by or state.attempt or "").startswith(f"{self.name}~t")
 
     def status_for(self, state: JobState, subtasks: Iterable[SubtaskId] = ()) -> GroupStatus:
-        """Return where the job stands for a task that runs ``subtasks``. A task that runs none gives none."""
+        """Return where the job stands for a task that runs ``subtasks``, which may be none."""
         if state.status is JobStatus.FINISHED:
             return GroupStatus.DONE
         if not self.owns(state):
@@ -113,14 +104,13 @@ class GroupRun:
 
 
 def may_run_again(state: JobState) -> bool:
-    """Return whether the next run may need a subtask again that has finished.
+    """Return whether the next run may need a finished subtask again.
 
-    It may in batch mode, for two reasons. A lost result is produced again, and a job without ``batch_recovery``
-    restarts from scratch. In streaming mode it may not, because checkpoints cover the effects of the result.
+    In batch mode it may, after a lost result or without ``batch_recovery``. In streaming mode checkpoints cover the
+    result.
     """
     return state.is_batch
 
 
 def subtasks_of(state: JobState, name: str) -> tuple[SubtaskId, ...]:
-    """Return the subtasks that a task runs, see :meth:`JobState.resolve`."""
     return state.resolve(name)

@@ -1,4 +1,4 @@
-"""The common base of a group's tasks, which run one job in one deployment of their Dag run."""
+"""The common base of a group's tasks."""
 
 from __future__ import annotations
 
@@ -36,15 +36,9 @@ if TYPE_CHECKING:
 
 
 class GroupTaskOperator(CheckpointedSparkJobOperator):
-    """Task of a group.
+    """Task of a group. It runs a part of the job in the deployment of its Dag run.
 
-    Args:
-        ckpt_group: Airflow's id of the group.
-        poll: See :class:`Timing`.
-        lost_after: See :class:`Timing`.
-        silence: See :class:`Timing`.
-
-    The class attribute ``part`` names the task in the journal.
+    ``part`` names the part in the journal. :class:`Timing` describes ``poll``, ``lost_after`` and ``silence``.
     """
 
     part = "task"
@@ -100,11 +94,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return run
 
     def _timing(self, run: TaskRun) -> Timing:
-        """Return the times of this run.
-
-        Raises:
-            InvalidInputError: a time that was possible when the Dag was read is too short for this root.
-        """
+        """Return the times of this run. Raises InvalidInputError if one is too short for this root."""
         return Timing.of(run.pointer.root).with_overrides(self._chosen)
 
     @staticmethod
@@ -124,24 +114,17 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     # ---- deferred
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Resume a deferred task. A wait that timed out asks no driver to leave, because the job and the next try
-        continue.
-
-        Airflow calls this.
-        """
+        """Resume a deferred task. A timeout asks no driver to leave, because the job and the next try continue."""
         return SparkSubmitOperator.resume_execution(self, next_method, next_kwargs, context)
 
     # ---- spark-submit
 
     def _submit(self, context: Context, run: TaskRun, *part: str, application: str = "") -> None:
-        """Run a part of the driver to its end.
-
-        Args:
-            part: Arguments that select the part.
-            application: What to add to the name of the Spark application.
+        """Run the part of the driver that the arguments ``part`` select. ``application`` extends the Spark
+        application's name.
 
         Raises:
-            AirflowException: the driver failed. :meth:`TaskRun.failure` decides whether for good.
+            AirflowException: the driver failed. :meth:`TaskRun.failure` decides whether a retry can help.
         """
         self._part, self._application, self._hook = part, application, None
         try:
@@ -160,8 +143,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return AirflowException(f"Job {run.pointer.job_id}: this task was killed. A retry prepares the job again.")
 
     def on_kill(self) -> None:
-        """End the submitted driver. The job is not asked to stop, because the request would stop the deployment's next
-        driver."""
+        """End the submitted driver. A stop request would also reach the job's next driver."""
         if self._killed:
             return  # the signal comes twice: to this process, and to its supervisor, which passes it on
         self._killed = True

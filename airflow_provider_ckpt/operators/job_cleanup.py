@@ -34,28 +34,28 @@ class CheckpointedJobCleanupOperator(BaseOperator):
     """Delete the files of a job under the checkpoint root and its staged output, never its released output.
 
     By default the task deletes a FINISHED job only. It succeeds for a job that was deleted before or that never began,
-    so it may follow a task that was skipped. For a job that is not over it fails for good and names the next step,
-    because a retry or a cleared task would resume that job. The job's id stays taken. Clearing the task of a deleted
-    job fails that task, unless it has ``on_clear="restart"``.
+    so it may follow a skipped task. It fails for good for a job that is not over, because a retry or a clear would
+    resume that job. The job's id stays taken: a cleared task of a deleted job fails, unless it has
+    ``on_clear="restart"``.
 
     Returns (XCom) ``{job_id, status, was, files, bytes, staged, left}``. ``status`` is DELETED, or None if there was no
     job. ``was`` is the job's status before. ``files`` and ``bytes`` count what this task deleted under the root.
-    ``staged`` counts the deleted batches by sink. ``left`` names sinks whose target was not cleaned, because they are
+    ``staged`` counts the deleted batches by sink. ``left`` names the sinks whose staged output stays, because they are
     no file sinks and ``job`` is not given.
 
     :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}``, or the id given to it. (templated)
     :param job_task_id: instead of ``job_id``, the id of the task of this Dag that runs the job. Not for a mapped task.
     :param job: the job's definition as it ran, ``"path/to/file.py:job"`` or ``"package.module:job"``. With it the task
         also deletes staged output in databases, Kafka and tables. The task runs the code of ``job``. (templated)
-    :param job_params: parameters for ``job.param``, as the job ran with. (templated)
+    :param job_params: parameters of the job's run, for ``job.param``. (templated)
     :param conn_ids: Airflow connections that the sinks of ``job`` use. (templated)
     :param unfinished: also delete a job that is STOPPED or FAILED. Its next run can no longer resume it.
     :param abandoned: also delete a job that is RESTARTING (its task failed and will not be retried), or whose driver
-        was lost. A job whose driver is seen alive is refused.
+        was lost. The task refuses a job whose driver is seen alive.
     :param discard_unreleased: also delete a job with completed checkpoints that are not released.
     :param keep_staged: keep staged output in the targets of the job's sinks.
-    :param persisted: also delete a job that keeps results for other jobs (``persist=True``), with these results. Set it
-        for a teardown after the last task that reads them.
+    :param persisted: also delete a job that keeps results for other jobs (``persist=True``), with these results. For a
+        teardown after the last task that reads them.
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)
     """
@@ -100,7 +100,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         self.discard_unreleased = discard_unreleased
         self.keep_staged = keep_staged
         self.persisted = persisted
-        for flag in _FLAGS:  # none is templated, because the text "false" would count as true and allow a loss
+        for flag in _FLAGS:  # no flag is templated: the text "false" would count as true and allow a loss
             kinds.FLAG.read(getattr(self, flag), flag)
         self.ckpt_conn_id = ckpt_conn_id
         self.root = root
@@ -139,11 +139,8 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         return load_job(resolve_job(self.job, job_folders(self)), self.job_params)
 
     def _job_id(self, context: Context) -> str | None:
-        """Return the id of the job. None if its task has not begun in this Dag run, or not since it was cleared.
-
-        Raises:
-            InvalidTaskArgumentError: the task of ``job_task_id`` runs no job.
-        """
+        """Return the job's id. None if its task has not begun in this Dag run, or not since it was cleared. Raises
+        InvalidTaskArgumentError if the task of ``job_task_id`` runs no job."""
         if self.job_task_id is None:
             return self.job_id
         job = job_of_task(self, context, self.job_task_id).find()
@@ -153,7 +150,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         return job.job_id
 
     def _runs_job(self, task_id: str) -> bool:
-        """Return whether a task runs a job. If it does but has no job id, it was marked successful before it began."""
+        """Return whether a task is for jobs. It has no job id if a user marked it successful before it began."""
         return not self.has_dag() or isinstance(self.dag.get_task(task_id), CheckpointedSparkJobOperator)  # type: ignore[no-untyped-call]
 
     def _log_deletion(self, deleted: DeletedJob) -> None:

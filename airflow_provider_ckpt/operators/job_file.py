@@ -19,7 +19,7 @@ def job_folders(task: BaseOperator) -> list[Path]:
 
 
 def resolve_job(reference: str, folders: Iterable[Path]) -> str:
-    """Return ``path/to/file.py:job`` with an absolute path. The first of ``folders`` that has a relative path wins.
+    """Return ``path/to/file.py:job`` with an absolute path, that of the first of ``folders`` that has the file.
 
     A module reference (``package.module:job``) stays as it is.
 

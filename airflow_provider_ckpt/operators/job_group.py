@@ -25,8 +25,7 @@ from airflow_provider_ckpt.operators.subtask_task import StandbyTaskOperator, Su
 _SHOWN = ("tooltip", "doc_md", "ui_color", "ui_fgcolor", "group_display_name")
 _GROUPS = ("prefix_group_id", "parent_group", "dag", *_SHOWN)
 _RETRIES: Mapping[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=10)}
-"""Short pauses, because no checkpoint completes while a subtask waits for its next try. Airflow's default is five
-minutes."""
+"""Short pauses, because no checkpoint completes while a subtask waits. Airflow's default is five minutes."""
 
 
 class CheckpointedSparkJobGroup(TaskGroup):
@@ -36,29 +35,28 @@ class CheckpointedSparkJobGroup(TaskGroup):
 
     * ``plan`` prepares the job and returns the names of its subtasks.
     * ``subtask`` is mapped over the names and runs one subtask in each instance. A retry restarts that subtask alone,
-      while the others continue. In batch mode the instance succeeds only with the job, because its result may be lost
-      and needed again until then.
+      while the others continue. In batch mode the instance succeeds only with the job, because a lost result must be
+      produced again until then.
     * ``coordinate`` runs the JobMaster and ends as the job does.
 
-    docs/airflow.md describes the effect of a retry, a clear and a new Dag run. All subtasks run at once, so a pool
-    needs a slot for each of them and one for ``coordinate``.
+    All subtasks run at once, so a pool needs a slot for each of them and one for ``coordinate``. docs/airflow.md
+    describes a retry, a clear and a new Dag run.
 
     :param job: the job, as for ``CheckpointedSparkJobOperator``. The group takes these arguments of that operator by
         name, too: the options of a run (``checkpoint_interval=``, ``stop_at=``, …), ``root``, ``job_id``,
         ``ckpt_conn_id``, ``conn_ids``, ``options``, ``stop_grace`` and ``poll_interval``. The Dag does not import the
         job's file. Give Airflow's ``retries`` and ``retry_delay`` (3 and 10 s by default) instead of
         ``restart_attempts`` and ``restart_delay``.
-    :param poll: time between two polls of JobMaster and workers, 100 ms if the root is local, else 1 s. ``ckpt master``
-        and ``ckpt worker`` have flags for this and the next two arguments, too.
-    :param lost_after: time without a sign of life after which a worker counts as lost, or a JobMaster in another
-        triggerer (30 s).
-    :param silence: how long a worker continues without a JobMaster. A JobMaster that fails and completes no checkpoint
-        is restarted for as long (5 min).
-    :param subtasks: subtasks (``history/0``), or vertices with all of their subtasks (``history``), that get a task
-        each instead of the mapped one. A mapping gives each its arguments: Airflow's (``pool``, ``queue``, ``retries``,
-        …) and those of spark-submit (``conf``, ``driver_memory``, …). Name all subtasks of the job.
+    :param poll: time between two polls of JobMaster and workers, 100 ms if the root is local, else 1 s.
+    :param lost_after: time without a sign of life after which a worker, or a JobMaster in another triggerer, counts as
+        lost (30 s).
+    :param silence: how long a worker continues without a JobMaster, and how long a JobMaster that completes no
+        checkpoint is restarted (5 min).
+    :param subtasks: all subtasks of the job, to give each its own task instead of the mapped one: subtasks
+        (``history/0``), or vertices with all of their subtasks (``history``). A mapping gives each task its arguments
+        of Airflow (``pool``, ``queue``, ``retries``, …) and of spark-submit (``conf``, ``driver_memory``, …).
     :param standbys: number of additional tasks (``standby-1``, …), each with a running Spark. A standby takes over the
-        subtasks of a lost worker at once, whereas a retry must start a JVM first. The retry then becomes the standby.
+        subtasks of a lost worker at once, because it need not start a JVM. The retry then becomes the standby.
     :param spark: arguments of ``SparkSubmitOperator`` for all tasks (``conn_id``, ``conf``, ``packages``, …).
     :param plan: Airflow's arguments of the task ``plan``.
     :param subtask: Airflow's arguments of the tasks of subtasks.
@@ -66,7 +64,7 @@ class CheckpointedSparkJobGroup(TaskGroup):
 
     Raises:
         InvalidTaskArgumentError: an argument is bad, or belongs elsewhere.
-        InvalidInputError: a subclass of it, for the bad value of an option.
+        InvalidInputError: a subclass, for the bad value of an option.
     """
 
     def __init__(
@@ -118,7 +116,6 @@ class CheckpointedSparkJobGroup(TaskGroup):
             plan_task >> master
 
     def _prefix(self) -> str:
-        """Return the prefix of the ids of the group's tasks."""
         return f"{self.group_id}." if self.prefix_group_id and self.group_id else ""
 
     def _add_retries(self) -> None:
@@ -130,8 +127,7 @@ class CheckpointedSparkJobGroup(TaskGroup):
 def _add_listed_subtask(
     name: str, given: Mapping[str, Any], overrides: Mapping[str, Any], plan_task: PlanTaskOperator
 ) -> str:
-    """Add the task of a listed subtask and return the task's id. The subtask's Spark settings override those for all
-    tasks."""
+    """Add the task of a listed subtask and return the task's id. ``overrides`` wins over ``given``."""
     conf = {**(given.get("conf") or {}), **(overrides.get("conf") or {})}
     arguments = {**given, **overrides, "conf": conf or None}
     task = SubtaskTaskOperator(task_id=re.sub(r"[^\w.-]", "-", name), subtask=name, **arguments)
@@ -140,5 +136,5 @@ def _add_listed_subtask(
 
 
 def _with_top_priority(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``given`` with the highest priority for a slot, because nothing is committed without a JobMaster."""
+    """Return ``given`` with the highest priority for a slot, because no checkpoint completes without a JobMaster."""
     return {"priority_weight": 1000, "weight_rule": "absolute", **given}

@@ -1,5 +1,4 @@
-"""Airflow tasks that send a request to a running job. They end it before a deployment or when its feed closes, let it
-read faster at night, or replace its functions."""
+"""Airflow tasks that send a request to a running job: stop, drain, rescale, reconfigure or upgrade."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 PAUSE = 2.0
-"""Seconds before a change is requested again that the driver refused because another change was under way."""
+"""Seconds until the task repeats a request that the driver refused because another change was under way."""
 _SETTINGS = "give each operator a mapping of its settings by name"
 
 
@@ -106,13 +105,13 @@ class CheckpointedJobStopOperator(JobRequestOperator):
     """Ask the driver of a job to stop, and wait until a savepoint is taken and released.
 
     No source is finished, and the job's next run resumes from there. The task succeeds at once for a job that is
-    STOPPED or FINISHED. It fails, and may be retried, if the stop did not take place (the job then continues) or if
-    ``timeout`` has passed. It fails for good if there is no such job or no driver has it.
+    STOPPED or FINISHED. It fails and may be retried if the job did not stop or if ``timeout`` has passed. It fails for
+    good if there is no such job or no driver has it.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 
     :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}``, or the id given to it. (templated)
-    :param wait: False: send the request and do not wait. The task then returns the status before the stop.
+    :param wait: False: only send the request, and return the status before the stop.
     :param timeout: how long to wait for the job's end, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)
@@ -128,15 +127,15 @@ class CheckpointedJobStopOperator(JobRequestOperator):
 class CheckpointedJobDrainOperator(JobRequestOperator):
     """Ask the driver of a job to drain, and wait until the job is FINISHED.
 
-    A drain reads the data that every source has by then, processes and releases it, and ends the job for good. The task
-    succeeds at once for a job that is FINISHED. It refuses a STOPPED job, because that has not been drained. Otherwise
-    it behaves like :class:`CheckpointedJobStopOperator`.
+    A drain reads, processes and releases the data that every source has at the request, and ends the job for good. The
+    task succeeds at once for a FINISHED job and refuses a STOPPED job, whose data was not drained. Otherwise it behaves
+    like :class:`CheckpointedJobStopOperator`.
 
     :param job_id: the job. (templated)
-    :param at_once: end live sources at their current position. The driver's log says how much unread data they have.
-    :param discard_timers: also drain a job whose state waits for timers of processing time, and discard the timers.
-        Without it the task fails for such a job.
-    :param wait: False: send the request and do not wait. The task then returns the status before the drain.
+    :param at_once: end live sources at their current position. The driver logs how much unread data they have.
+    :param discard_timers: discard the timers of processing time for which the job's state waits. False: the task fails
+        for such a job.
+    :param wait: False: only send the request, and return the status before the drain.
     :param timeout: how long to wait for the job's end, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)
@@ -157,8 +156,8 @@ class CheckpointedJobDrainOperator(JobRequestOperator):
 class JobChangeOperator(JobRequestOperator):
     """Base of the operators that change a running job.
 
-    A job takes one change at a time. Another task or an earlier try may have a change under way. Then this task waits
-    for that change and sends its request again. The driver has nothing to do if the change is in effect by then.
+    A job takes one change at a time. If another change is under way, this task waits for it and sends its request
+    again.
     """
 
     def _answer(self, client: JobClient, request: JobRequest) -> JobAnswer:
@@ -170,17 +169,17 @@ class JobChangeOperator(JobRequestOperator):
                 return answer
             self.log.info("Job %s: %s %s; waiting for that", self.job_id, self.kind, answer.outcome)
             for other in client.changes_in_progress():
-                with suppress(CkptError):  # the task that requested the other change reports its failure
+                with suppress(CkptError):  # the task that requested the other change reports the failure
                     client.answer(other, max(0.0, deadline - PAUSE - time.monotonic()))
-            time.sleep(PAUSE)  # a controller changes the job without a request that could be waited for
+            time.sleep(PAUSE)  # a controller's change has no request to wait for
             request = self._send(client)
             self._log_request(request)
 
 
 class CheckpointedJobRescaleOperator(JobChangeOperator):
-    """Set how many subtasks read a source with splits while the job runs, and wait until they do.
+    """Change how many subtasks read a source with splits while the job runs, and wait until they do.
 
-    The task fails, and may be retried, if the driver refuses (all splits are assigned) or if ``timeout`` has passed. It
+    The task fails and may be retried if the driver refuses (all splits are assigned) or if ``timeout`` has passed. It
     fails for good if there is no such job or source, or no driver has the job.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
@@ -205,11 +204,7 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
             self._number()
 
     def _number(self) -> int:
-        """Return ``parallelism`` as a number.
-
-        Raises:
-            InvalidTaskArgumentError: it is no whole number, or out of range.
-        """
+        """Return ``parallelism`` as a number. Raises InvalidTaskArgumentError if it is not whole or out of range."""
         number = whole_number(str(self.parallelism))
         if number is None or isinstance(self.parallelism, bool) or problem_of("parallelism", number):
             problem = f"give a whole number from 1 to {LARGEST_NUMBER}, or a text of one"
@@ -224,10 +219,10 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
     """Change queries of a running job, and wait until they run with the change.
 
     A change sets other limits, repartitions the state, or assigns another share of the cluster or other functions. Only
-    the named queries pause for it, for a moment.
+    the named queries pause for a moment.
 
-    The task fails, and may be retried, if the driver refuses the change, if the change does not fit (the job then
-    continues unchanged), or if ``timeout`` has passed. It fails for good if there is no such job or operator, or no
+    The task fails and may be retried if the driver refuses the change, if the change does not fit, or if ``timeout``
+    has passed. The job then continues unchanged. The task fails for good if there is no such job or operator, or no
     driver has the job. It sends no request if the change is already in effect.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
@@ -268,12 +263,7 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
             self._change()
 
     def _change(self) -> Reconfiguration:
-        """Return the change that the arguments describe.
-
-        Raises:
-            InvalidTaskArgumentError: an argument is no mapping, or no change is given.
-            InvalidInputError: a subclass of it, raised by :class:`Reconfiguration` for a bad setting.
-        """
+        """Return the change that the arguments describe. Raises a subclass of InvalidInputError for a bad argument."""
         change = Reconfiguration()
         for uid, arguments in self._by_operator("assign_workload").items():
             change.assign_workload(uid, **as_numbers(_mapping("assign_workload", arguments, _SETTINGS)))
@@ -287,13 +277,13 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
         return change
 
     def _by_operator(self, argument: str) -> Mapping[str, Any]:
-        """Return an argument as a mapping. Text is refused, which a template that is not native makes of a mapping."""
+        """Return an argument as a mapping. Refuses a text, which a template of a non-native Dag gives."""
         return _mapping(argument, getattr(self, argument), "give a mapping of operators")
 
     def _is_needless(self, client: JobClient) -> bool:
-        """Return whether the change is in effect. A retry finds it so if the driver answered the earlier try too late.
+        """Return whether the change is in effect, because an earlier try that timed out requested it.
 
-        The driver must decide about a change that names a file, because the file may have other contents by now.
+        The driver must decide about a change that names a file, because the file's contents may have changed.
         """
         change = self._change()
         names_file = any(settings.names_file for settings in change.changes.values())
@@ -309,15 +299,14 @@ class CheckpointedJobUpgradeOperator(JobChangeOperator):
     Operators may be added and removed, as between two runs. The whole job pauses for a moment, at a savepoint. Its
     driver, and the task that runs it, continue.
 
-    The task fails, and may be retried, if the driver refuses the version, if the version does not fit (the job then
+    The task fails and may be retried if the driver refuses the version, if the version does not fit (the job then
     continues unchanged), or if ``timeout`` has passed. It fails for good if there is no such job or no driver has it.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 
     :param job_id: the job. (templated)
-    :param job: reference of the version, a file or module where the driver runs. None: read the reference again that
-        the job runs. Give the same reference to the task that runs the job, because its later runs use that.
-        (templated)
+    :param job: reference of the version, a file or module where the driver runs. None: read the job's current reference
+        again. Give the task that runs the job the same reference, for its later runs. (templated)
     :param allow_non_restored_state: allow a version without some of the job's operators.
     :param wait: False: send the request and do not wait.
     :param timeout: how long to wait, in seconds or as text ("10m").

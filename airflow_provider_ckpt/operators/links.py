@@ -1,7 +1,6 @@
-"""The buttons of a task that runs a job. They lead to Spark's UI and to the folder of the job's output.
+"""The buttons of a task that runs a job: a link to Spark's UI, and one to the folder of the job's output.
 
-Airflow asks for a link when the task is over, on the worker, and keeps it as an XCom. A user of a running job wants it
-sooner. So this module pushes each link under the same key as soon as the driver has reported it.
+Airflow asks for a link only when the task is over. This module pushes each link as soon as the driver has reported it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class JobLink(BaseOperatorLink):
     """Button of a task that runs a job."""
 
     def of(self, pointer: Pointer) -> str:
-        """Return the link that the driver has reported. Airflow shows no button for an empty one."""
+        """Return the link that the driver has reported. Airflow shows no button for an empty link."""
         raise NotImplementedError
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
@@ -32,7 +31,7 @@ class JobLink(BaseOperatorLink):
 
 
 class SparkUILink(JobLink):
-    """Link to the application of the last driver. It ends with the driver, unless it leads to a history server."""
+    """Link to the application of the last driver. After the driver's end only a link to a history server works."""
 
     name = "Spark UI"
 
@@ -50,7 +49,7 @@ class OutputLink(JobLink):
 
 
 def _web_link(url: str) -> str:
-    """Return a link that a browser may follow; empty for any other, such as ``javascript:``."""
+    """Return a link that a browser may follow, and an empty text for any other link, such as ``javascript:``."""
     return url if urlsplit(url).scheme in ("http", "https") else ""
 
 
@@ -58,7 +57,7 @@ LINKS = (SparkUILink(), OutputLink())
 
 
 def browsable(uri: str) -> str:
-    """Return the page of a cloud's console that shows ``uri``; empty for a place that has none."""
+    """Return the page of a cloud's console that shows ``uri``, or an empty text for a place without such a page."""
     parts = urlsplit(uri)
     folder = parts.path.strip("/")
     if parts.scheme in ("s3", "s3a"):
@@ -69,15 +68,14 @@ def browsable(uri: str) -> str:
 
 
 class LinkPusher:
-    """Writer of the links as XComs while the task runs. It is called for each line of the driver, in one thread."""
+    """Writer of the links as XComs while the task runs. One thread calls it for each line of the driver."""
 
     def __init__(self, push: Callable[[str, str], object], warn: Callable[[str, Exception], object]) -> None:
         self._push, self._warn = push, warn
         self._pushed: Mapping[str, str] = {}
 
     def update(self, pointer: Pointer) -> None:
-        """Push the links that have changed. A failure does not stop the job, because Airflow asks for the links at the
-        end, too."""
+        """Push the changed links. A failure does not stop the job, because Airflow asks for the links at the end."""
         links = {button.xcom_key: link for button in LINKS if (link := button.of(pointer))}
         changed = {key: link for key, link in links.items() if self._pushed.get(key) != link}
         self._pushed = links

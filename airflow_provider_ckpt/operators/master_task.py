@@ -1,7 +1,4 @@
-"""The task of a group that runs the job's JobMaster.
-
-The JobMaster for which the main thread of an Airflow task waits.
-"""
+"""The task of a group that runs the job's JobMaster."""
 
 from __future__ import annotations
 
@@ -43,10 +40,7 @@ if TYPE_CHECKING:
 
 
 class WaitedMaster:
-    """JobMaster in another thread. The main thread only waits, so that it handles a signal at once.
-
-    ``run`` runs the JobMaster, see :class:`MasterHost`.
-    """
+    """JobMaster that ``run`` runs in another thread. The main thread only waits, so it handles a signal at once."""
 
     def __init__(self, run: Callable[[OnMaster], ExitCode]) -> None:
         self._news: queue.SimpleQueue[ExitCode | None] = queue.SimpleQueue()  # reentrant: a signal handler may put
@@ -72,11 +66,10 @@ _ASK_TIMEOUT = 2.0
 class MasterTaskOperator(GroupTaskOperator):
     """Task that runs the JobMaster and ends as the job does.
 
-    The JobMaster runs in the triggerer, and this task is deferred, if the journal describes the job's sinks well
-    enough. The triggerer does not have the job's file. Otherwise the task keeps its worker slot as long as the job runs
-    and logs the reason.
+    If the journal describes the job's sinks well enough, the JobMaster runs in the triggerer, without the job's file,
+    and this task is deferred. Otherwise the task logs the reason and keeps its worker slot as long as the job runs.
 
-    The task runs no Spark, except for a retry that must prepare the job again with a Spark driver.
+    The task runs no Spark, except for a retry that must prepare the job again.
 
     :param subtasks: names of the subtasks or vertices that the group's other tasks run.
     :param subtask_tasks: ids of these tasks in the same order, or the id of the task that is mapped over them.
@@ -116,11 +109,7 @@ class MasterTaskOperator(GroupTaskOperator):
     # ---- before the run
 
     def _is_over(self, run: TaskRun) -> bool:
-        """Return whether the job has already ended well.
-
-        Raises:
-            AirflowFailException: the job must not be resumed.
-        """
+        """Return whether the job has already ended well. Raises AirflowFailException if the job must not be resumed."""
         state = self._read_state(run)
         status = self._group_run.status_for(state)
         if status is GroupStatus.DONE:
@@ -140,7 +129,7 @@ class MasterTaskOperator(GroupTaskOperator):
     def _prepare_again(self, context: Context, run: TaskRun) -> TaskRun:
         state = self._read_state(run)
         self.log.info("Job %s is %s: preparing it again", state.job_id, state.status)
-        # A FAILED job gets here only if a user cleared the task, which declares the cause corrected.
+        # Only a clear resumes a FAILED job: the user declares that the cause is corrected.
         has_failed = state.status is JobStatus.FAILED
         options = replace(run.options, resume_failed=has_failed, restore="latest")
         self._ckpt_run = run = replace(run, options=options)
@@ -148,11 +137,7 @@ class MasterTaskOperator(GroupTaskOperator):
         return run
 
     def _refuse_uncovered(self, state: JobState) -> None:
-        """Refuse a job with a subtask that no task of the group would run.
-
-        Raises:
-            AirflowFailException: there is such a subtask.
-        """
+        """Fail for good if no task of the group would run some subtask of the job."""
         covered = {subtask for name in self.subtasks for subtask in subtasks_of(state, name)}
         # A subtask that a rescale added and that has not begun runs with its host. `subtasks_of` leaves it out.
         missing = {
@@ -165,19 +150,14 @@ class MasterTaskOperator(GroupTaskOperator):
             )
 
     def _withdraw_stop(self, run: TaskRun, state: JobState) -> None:
-        """Withdraw the stop that an earlier try requested when it was killed. A user's clear means that the job must
-        continue."""
+        """Withdraw the stop that a killed earlier try requested, because the user's clear resumes the job."""
         if self._was_cleared and run.hook.client(state.job_id).withdraw_leaves(state.epoch):
             self.log.info("The job was asked to stop when an earlier try was killed; the clear takes that back")
 
     # ---- the run
 
     def _coordinate(self, run: TaskRun, state: JobState) -> None:
-        """Defer the task, or return when the JobMaster has ended well.
-
-        Raises:
-            AirflowException: the JobMaster has ended otherwise.
-        """
+        """Defer the task, or return when the JobMaster has ended well. Raises AirflowException for any other end."""
         options = replace(run.options, job=resolve_job(run.options.job, self._job_folders()))
         support = (
             find_triggerer_support(options, run.hook.settings(), state)
@@ -206,7 +186,7 @@ class MasterTaskOperator(GroupTaskOperator):
         )
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
-        """Judge the trigger's event. Airflow calls this after the trigger has fired."""
+        """Judge the trigger's event. Airflow calls this method after the trigger has fired."""
         with airflow_failures():
             if event is None:
                 raise AirflowFailException("The trigger ended without an event")
@@ -249,7 +229,7 @@ class MasterTaskOperator(GroupTaskOperator):
         return report
 
     def _tasks(self) -> dict[str, str]:
-        """Return the subtask or vertex of each of the subtasks' tasks, by its key in :meth:`Siblings.states`."""
+        """Return the subtask or vertex of each subtask's task, by the task's key in :meth:`Siblings.states`."""
         mapped = self.subtask_tasks if isinstance(self.subtask_tasks, str) else None
         listed = () if mapped is not None else tuple(self.subtask_tasks)
         return tasks_of_subtasks(mapped, tuple(self.subtasks), listed)
@@ -275,9 +255,9 @@ class MasterTaskOperator(GroupTaskOperator):
     # ---- a kill
 
     def on_kill(self) -> None:
-        """Ask the job to stop if a user marked the task, and leave it ``stop_grace`` for its savepoint.
+        """Ask the job to stop if a user marked the task, and give it ``stop_grace`` for its savepoint.
 
-        The job is not asked if the worker is shut down or a user cleared the task, because the next try coordinates the
+        The job continues if the worker is shut down or a user cleared the task, because the next try coordinates the
         same workers.
         """
         waited, run = self._waited, self._ckpt_run
@@ -294,7 +274,7 @@ class MasterTaskOperator(GroupTaskOperator):
     def _is_marked_by_user(self) -> bool:
         """Return whether a user marked the task failed or successful.
 
-        Asks in another thread, because the signal may have interrupted a request of this thread to Airflow.
+        Another thread asks Airflow, because the signal may have interrupted a request of this one.
         """
         states = answer_within(_ASK_TIMEOUT, self._siblings.states)
         return states is not None and states.get(self.task_id) in (*GIVEN_UP, "success")

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 class PlanTaskOperator(GroupTaskOperator):
     """Task with a short Spark driver that prepares the job's deployment.
 
-    Returns (XCom) the names of the job's subtasks in a stable order. Subtasks that a rescale added to the worker of
-    another subtask are left out.
-
-    A second run while the deployment of its Dag run lives does nothing, because preparing a job takes it over.
+    Returns (XCom) the names of the job's subtasks in a stable order, without those that a rescale added to another
+    subtask's worker. While its Dag run's deployment runs, the task does nothing, because a new preparation would take
+    the job over.
     """
 
     part = "plan"
@@ -45,11 +44,8 @@ class PlanTaskOperator(GroupTaskOperator):
             return _names(state)
 
     def _needs_no_plan(self, run: TaskRun, state: JobState) -> bool:
-        """Return whether the job needs no preparation.
-
-        Raises:
-            AirflowFailException: a retry finds that the job FAILED or that another Dag run or driver has it by now.
-        """
+        """Return whether the job needs no preparation. Raises AirflowFailException if a retry finds that the job
+        FAILED, or that another Dag run or driver has it."""
         status = self._group_run.status_for(state)
         if status is GroupStatus.FAILED and not self._is_cleared(state):
             cause = cause_first(state.cause or "unknown")
@@ -67,11 +63,8 @@ class PlanTaskOperator(GroupTaskOperator):
         return True
 
     def _is_cleared(self, state: JobState) -> bool:
-        """Return whether the task counts as cleared.
-
-        It also does in a Dag run that was deleted and created again. The job was run then, but there is no pointer to
-        it.
-        """
+        """Return whether the task counts as cleared. A task without a pointer counts, too, if its Dag run was deleted
+        and created again after the job ran."""
         return self._was_cleared or (self._is_first and self._group_run.owns(state))
 
     def _adjusted(self, run: TaskRun, state: JobState) -> TaskRun:

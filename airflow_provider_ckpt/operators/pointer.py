@@ -1,7 +1,6 @@
-"""The pointer to a job in Airflow's task state store, and the facts about the job that a user wants to see.
+"""The pointer to a job in Airflow's task state store, and the facts about the job for the *Storage* tab.
 
-The journal is the truth. A retry takes from the pointer which job it runs and whether a user has cleared the task
-since. The rest is for the *Storage* tab of the task instance.
+The journal is the authority. A retry takes from the pointer only its job, and whether a user has cleared the task.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ KEY = "ckpt"
 
 
 class SubmissionStatus(str, Enum):
-    """Status of a driver that has lost the job or has not claimed it so far. Such a driver does not decide the job's
-    status."""
+    """Status of a driver that has lost the job or never claimed it. It does not decide the job's status."""
 
     SUBMITTED = "SUBMITTED"
     FENCED = "FENCED"
@@ -71,8 +69,7 @@ _SUMMARY = (
 
 @dataclass(frozen=True)
 class Pointer:
-    """The value in the task state store under :data:`KEY`: which job the task runs, and what a user wants to see of
-    it."""
+    """Value in the task state store under :data:`KEY`: the task's job, and the facts about it for the user."""
 
     job_id: str
     root: str
@@ -108,10 +105,9 @@ class Pointer:
     submission: Submission | None = None
     """Submission of the driver that a deferred task waits for."""
     is_deferred: bool = False
-    """True while the task waits in the triggerer. The triggerer cannot write here, so values that change are left out.
-    """
+    """True while the task waits in the triggerer, which cannot write here. Values that change are left out."""
     recovery: tuple[str, ...] = ()
-    """Lines about a resumed job in batch mode: which results it kept, and which parts run again and why."""
+    """Lines about a resumed job in batch mode: the kept results, and the parts that run again with the reasons."""
 
     def to_json(self) -> dict[str, Any]:
         value = {**asdict(self), "status": str(self.status), "finished_operators": list(self.finished_operators)}
@@ -132,8 +128,7 @@ class Pointer:
 
     @classmethod
     def from_json(cls, value: Any) -> Pointer | None:
-        """Return the pointer, or None for any other value, because a user can edit it in the UI. Reads only what a
-        retry needs."""
+        """Return the pointer with the fields that a retry needs. None for any other value, as users can edit it."""
         if not isinstance(value, Mapping):
             return None
         texts = [value.get("job_id"), value.get("root")]
@@ -153,7 +148,7 @@ class Pointer:
         )
 
     def after(self, line: StatusLine) -> Pointer:
-        """Return the pointer after a status line of the driver. A field that the line lacks stays as it was."""
+        """Return the pointer after a status line of the driver. A field that the line lacks does not change."""
         data = line.data
         status = _status(line)
         # The driver reports 0 if there is no such checkpoint.
@@ -180,7 +175,7 @@ class Pointer:
         )
 
     def after_end(self, result: Mapping[str, Any]) -> Pointer:
-        """Return the pointer after the end of the job. ``result`` is the job's result as :meth:`summary` names it."""
+        """Return the pointer after the end of the job. ``result`` has the keys of :meth:`summary`."""
         try:
             return self._after_end(result)
         except UNREADABLE:  # another release wrote it: keep the values for display
@@ -232,8 +227,8 @@ def _new_or(new: Any, old: Any) -> Any:
 class PointerWriter:
     """Writer of the pointer in the task state store, for the thread that reads the driver's output.
 
-    Changes that come with every checkpoint are written at most every ``interval`` seconds, other changes at once. A
-    write that fails is tried again with the next one, because a display must not stop the job.
+    It writes a change of each checkpoint at most every ``interval`` seconds, and any other change at once. It repeats a
+    failed write with the next one, because a display must not stop the job.
     """
 
     def __init__(
@@ -255,7 +250,7 @@ class PointerWriter:
         self._written_at = clock()
 
     def write(self) -> None:
-        """Write the pointer and raise the store's errors. A retry relies on this write before the submission."""
+        """Write the pointer. Raises the store's errors, because a retry relies on this write before the submission."""
         self._store.set(KEY, self.pointer.to_json())
         self._written, self._written_at = self.pointer, self._clock()
 

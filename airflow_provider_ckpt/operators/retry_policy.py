@@ -1,7 +1,4 @@
-"""The retry policy for checkpointed jobs, which retries a task as long as its job makes progress.
-
-The progress of a job that a retry does not repeat.
-"""
+"""The retry policy for checkpointed jobs, which retries a task as long as its job makes progress."""
 
 from __future__ import annotations
 
@@ -27,15 +24,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class JobProgress:
-    """Counts that only rise while the job is the same. They may fall after a restore to an earlier checkpoint or a
-    restart from scratch."""
+    """Counts that only rise, unless the job restarts from scratch or is restored to an earlier checkpoint."""
 
     batches: int
-    """Micro-batches that the last completed checkpoint covers, of all subtasks together. The number of checkpoints does
-    not count, because a job that fails at the same row again and again completes some each time."""
+    """Micro-batches of all subtasks that the last completed checkpoint covers. The number of checkpoints would not do,
+    because a job that fails at the same row again and again still completes some."""
     finished: int
-    """Sources and subtasks that ended. A job in batch mode takes one checkpoint at its end, so only these show its
-    progress."""
+    """Finished sources and subtasks: the only progress of a job in batch mode, which checkpoints at its end."""
     splits: int
     """Splits that are done, of all sources with splits."""
 
@@ -68,17 +63,17 @@ KEY = "ckpt_retries"
 class ProgressRetryPolicy(RetryPolicy):
     """Retry a :class:`CheckpointedSparkJobOperator` while its job makes progress, and fail soon if it does not.
 
-    Airflow counts tries, whatever the job reached between them. A feed that runs for months uses up its ``retries``
-    with one lost executor a week. A row that no function can read uses up all of them, too, one after the other.
+    Airflow counts all tries. A feed that runs for months uses up its ``retries`` with one lost executor a week. A row
+    that no function can read uses up all of them, too.
 
     With this policy a failure counts only if there was no progress since the failure before. Progress is another
-    micro-batch that a checkpoint covers, a source or subtask that ended, or a split that is done, in any vertex of the
-    job. The policy cannot exceed ``retries``, so set a high number::
+    micro-batch that a checkpoint covers, a finished source or subtask, or a finished split. The policy cannot exceed
+    ``retries``, so set a high number::
 
         CheckpointedSparkJobOperator(task_id="orders", job=…, retries=1000, retry_policy=ProgressRetryPolicy())
 
-    Airflow does not ask the policy if a retry is pointless (a job that FAILED for good, a refused definition): the task
-    fails at once. If the journal cannot be read, Airflow's own rule applies and the failure does not count.
+    If a retry is pointless (a job that FAILED for good, a refused definition), the task fails at once. If the journal
+    cannot be read, Airflow's own rule applies and the failure does not count.
 
     :param patience: number of failures in a row without progress that are retried. One more fails the task.
 
@@ -94,7 +89,7 @@ class ProgressRetryPolicy(RetryPolicy):
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
     ) -> RetryDecision:
-        """Decide about a retry. Airflow calls this in the worker, after each failure that may be retried."""
+        """Decide about a retry. Airflow calls this method in the worker, after each failure that may be retried."""
         if context is None:
             return RetryDecision.default()
         try:
@@ -123,8 +118,7 @@ class ProgressRetryPolicy(RetryPolicy):
 class Failures:
     """Record of failures in the task state store.
 
-    Args:
-        without_progress: Failures in a row at which the job was no further than at the failure before.
+    ``without_progress`` counts failures in a row at which the job was no further than at the failure before.
     """
 
     job_id: str = ""

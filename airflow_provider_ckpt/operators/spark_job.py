@@ -61,40 +61,40 @@ _DIFFERS = re.compile(r"\b(map_index|ti|task|task_instance)\b")
 class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
     """Run a :class:`~airflow_provider_ckpt.Job` on Spark. A retry resumes it from its last checkpoint.
 
-    Every argument of ``SparkSubmitOperator`` works (``conn_id``, ``conf``, ``packages``, ``files``, ``py_files``, …),
-    except ``application``, ``application_args`` and ``java_class``. The submitted application is this package's driver,
-    with this package as a zip before ``py_files``.
+    The operator submits this package's driver, with this package as a zip before ``py_files``. Every argument of
+    ``SparkSubmitOperator`` works (``conn_id``, ``conf``, ``packages``, …), except ``application``, ``application_args``
+    and ``java_class``.
 
     * **retry**: the same job resumes. Finished operators do not run again, and ``restore`` is not repeated. A job that
-      FAILED for good is not retried. A job that FINISHED is not submitted again.
-    * **clear**: ``on_clear`` decides. The task state store distinguishes a clear from a retry.
-    * **deploy mode**: client mode is the usual one. In cluster mode the job has to be a module shipped with
-      ``py_files``. The task sees no status lines there and reads the result from the journal. Connections and secret
-      storage options are refused, because they would show in the Spark configuration (``appMasterEnv``/``driverEnv``).
-      docs/airflow.md lists how a cluster gives them to the driver.
+      FAILED for good or FINISHED is not submitted again.
+    * **clear**: ``on_clear`` decides whether the job resumes or restarts.
+    * **deploy mode**: client mode is the usual one. In cluster mode the job must be a module in ``py_files``, and the
+      task reads the result from the journal, without status lines. The operator refuses connections and secret storage
+      options there, because the Spark configuration would show them. docs/airflow.md lists how a cluster gives them to
+      the driver.
     * **deferrable**: in cluster mode on YARN and Kubernetes the task needs no worker slot while its driver runs. A
-      retry finds the driver again instead of starting a second one. Refused everywhere else.
+      retry finds the running driver again. Other clusters and modes are refused.
 
     Returns (XCom) ``{job_id, status, epoch, checkpoint, released, finished_operators, late_rows, unfit_rows,
     malformed_rows, changed_files}``.
 
-    The operator's own arguments are the following ones and the options of a run, listed below and in docs/airflow.md:
+    The operator's own arguments are these, and the options of a run:
 
     :param ckpt_conn_id: connection of type ``ckpt``: root URI and storage options. The argument ``root`` overrides the
         connection's root. (templated)
     :param conn_ids: Airflow connections that the job's sinks use (``conn_id=`` of a sink). Each driver gets them in its
         environment, as ``AIRFLOW_CONN_<ID>``. In client mode only. (templated)
-    :param on_clear: what a cleared task does: ``resume`` its job, or ``restart`` it from scratch under a new job id.
-        The new id is the old one with ``~g1`` added. The files of the old job stay.
+    :param on_clear: what a cleared task does: ``resume`` its job, or ``restart`` it from scratch under the old id with
+        ``~g1`` added. The files of the old job stay.
     :param options: options of a run under Flink's keys and in Flink's notation
         (``{"execution.batch.job-recovery.enabled": "false"}``). docs/recovery.md lists them. (templated)
-    :param stop_grace: how long a killed task leaves its driver for a savepoint before it ends the driver. Airflow kills
-        a task that is marked failed, cleared or timed out after five seconds. A worker that is shut down may have more
-        time: give less than its own grace period.
+    :param stop_grace: how long a killed task waits for the driver's savepoint before it ends the driver. Airflow kills
+        a task that is marked failed, cleared or timed out after five seconds. Give less than the grace period of a
+        worker that is shut down.
     :param name: name of the Spark application, the job id by default. (templated)
     :param deferrable: submit the driver and wait for its end in the triggerer. Airflow's ``[operators]
-        default_deferrable`` does not switch it on, because it would be refused in client mode. ``execution_timeout``
-        bounds the wait, too. A driver that takes longer is asked to leave with a savepoint.
+        default_deferrable`` has no effect, because client mode refuses a deferrable task. After ``execution_timeout``
+        the driver is asked to leave with a savepoint.
     :param poll_interval: time between two polls of the job's journal while the task is deferred. The cluster is polled
         every ``status_poll_interval`` seconds, 60 at least, while the journal does not grow.
     """
@@ -178,7 +178,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         self._killed = False
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
-        self._hook = None  # dag.test() retries in the same process, and must not use the last try's hook
+        self._hook = None  # dag.test() retries in the same process, and a try must not use the last try's hook
         self._killed = False
         with airflow_failures():
             self._check_connection()
@@ -214,8 +214,8 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
     def on_kill(self) -> None:
         """Ask the driver to stop, wherever it runs. Give it ``stop_grace`` for its savepoint, then end it.
 
-        Airflow calls this in the main thread, in the midst of :meth:`execute`. It does so when the task is marked
-        failed or cleared, when the worker is shut down, and after ``execution_timeout``.
+        Airflow calls this method in the main thread, during :meth:`execute`, after a user's mark or clear, at the
+        shutdown of the worker, and after ``execution_timeout``.
         """
         if self._killed:
             return  # the signal comes twice: to this process, and to its supervisor, which passes it on
@@ -231,13 +231,12 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         super().on_kill()
 
     def _ask_to_stop(self, run: TaskRun) -> bool:
-        """Return whether the driver was asked to stop. Asks in a thread, so that a silent storage does not use up the
-        time."""
+        """Return whether the driver was asked to stop. A thread asks, because a slow storage could use up the time."""
         seconds = min(_REQUEST_SECONDS, self._stop_grace)
         return answer_within(seconds, lambda: run.ask_to_stop(self.log.warning)) is True
 
     def _has_left(self, deadline: float) -> bool:
-        """Return whether the driver has left by itself. In cluster mode the end of spark-submit does not show it."""
+        """Return whether the driver has left. In cluster mode the end of spark-submit does not show that."""
         hook = self._hook
         if not isinstance(hook, CheckpointedSparkSubmitHook):
             return False
@@ -251,11 +250,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         super()._check_connection()
 
     def _refuse_shared_job_id(self, map_index: int | None) -> None:
-        """Refuse a job_id that is the same for all instances of a mapped task: each would take the job from the others.
-
-        Raises:
-            InvalidTaskArgumentError: the task is mapped, and nothing in its job_id differs between instances.
-        """
+        """Refuse a job_id that all instances of a mapped task share. They would take the job from each other."""
         written = self._given.written.get("job_id")
         if map_index is None or map_index < 0 or written is None or _DIFFERS.search(written):
             return
@@ -269,10 +264,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         raise InvalidTaskArgumentError(argument="job_id", value=self.job_id, problem=problem)
 
     def _begin(self, context: Context) -> TaskRun:
-        """Find the job of this task, take over the progress of an earlier try, and write the pointer.
-
-        Reads and writes the state store once.
-        """
+        """Find the job, take over the progress of an earlier try, and write the pointer. Uses the state store once."""
         store, ti = context["task_state_store"], context["ti"]
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         clear_number = context["dag_run"].clear_number
@@ -304,7 +296,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         return TaskRun(hook, writer, options, start.stopped_epoch, LinkPusher(ti.xcom_push, self.log.warning))
 
     def _forget_cluster_job(self, store: Any) -> None:
-        # Otherwise the Spark operator would find the id of a cluster-mode driver that ended, and not submit again.
+        # Otherwise the Spark operator would find the id of an ended cluster-mode driver and not submit again.
         for key in (self.external_id_key, getattr(self, "_K8S_DRIVER_STATUS_KEY", None)):
             if key and store.get(key) is not None:
                 store.delete(key)
@@ -315,7 +307,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         return RunOptions(**{**given, "root": root, "job_id": job_id, "attempt": attempt})
 
     def _get_hook(self) -> CheckpointedSparkSubmitHook:
-        """Return the hook that submits this package's driver. SparkSubmitOperator.execute calls this once."""
+        """Return the hook that submits this package's driver. SparkSubmitOperator.execute calls this method once."""
         if self._ckpt_run is None:
             raise RuntimeError("The spark-submit hook of this operator exists only while the operator is executed")
         if self._killed:
@@ -346,7 +338,6 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         return self.name or options.job_id
 
     def _application_args(self, options: RunOptions) -> list[str]:
-        """Return the arguments of the driver."""
         return ["--options", json.dumps(options.to_json())]
 
     def _job_folders(self) -> list[Path]:

@@ -1,8 +1,4 @@
-"""The tasks of a group that start workers.
-
-:class:`SubtaskTaskOperator` runs one subtask of the job, or all subtasks of a vertex. The worker of
-:class:`StandbyTaskOperator` takes over the subtasks of any lost worker.
-"""
+"""The tasks of a group that start workers."""
 
 from __future__ import annotations
 
@@ -37,21 +33,20 @@ _GREEN = "This task ends now. If its result is lost before others have read it, 
 
 
 class SubtaskTaskOperator(WaitingTaskOperator):
-    """Task with one worker.
+    """Task with one worker, which runs one subtask of the job or all subtasks of a vertex.
 
-    The worker leaves when its subtask fails. So a try of this task is a try of that subtask alone, and the next try
-    resumes it.
+    The worker leaves when its subtask fails. So each try of this task is a try of that subtask alone, and the next try
+    resumes the subtask.
 
-    The worker also leaves when no JobMaster gives a sign of life. The task is then deferred until there is one, and the
-    same try starts another worker (W7). The task is deferred likewise when the run has failed as a whole. Only the task
-    that runs the JobMaster spends a try then, which prepares the job again.
-
-    In batch mode the task is also deferred after its subtask has finished, until the job is over.
+    Without a JobMaster the worker leaves, too. The task is then deferred until there is a JobMaster, and the same try
+    starts another worker (W7). The task is also deferred after the run has failed as a whole. Only the JobMaster's task
+    spends a try for that, to prepare the job again. In batch mode the task of a finished subtask is deferred until the
+    job is over.
 
     :param subtask: ``history/0``, or ``history`` for all subtasks of that vertex in one Spark application.
     :param coordinate: id of the task that runs the JobMaster.
-    :param has_standbys: True if standbys exist (:class:`StandbyTaskOperator`). A retry may find that a standby
-        has the subtask, and then stands by in its place.
+    :param has_standbys: True if standbys exist (:class:`StandbyTaskOperator`). If a standby has the subtask, a retry
+        stands by in its place.
     :param deferrable: False: never defer the task, for an Airflow without a triggerer.
     """
 
@@ -75,10 +70,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         ran_well: bool = False,
         **_: Any,
     ) -> Any:
-        """Continue the try when the wait is over. Airflow calls this.
-
-        The state may have changed, so the method decides again what is left to do.
-        """
+        """Continue the try after the wait. The method decides again what to do, because the job may have changed."""
         result = WaitResult("its trigger ended without an event") if event is None else WaitResult.from_json(event)
         self._resume_after(result, since, ran_well=ran_well)
         return self._resume(context)
@@ -98,7 +90,6 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             )
 
     def _subtasks(self, state: JobState) -> tuple[SubtaskId, ...]:
-        """Return the subtasks that the worker runs."""
         return subtasks_of(state, self.subtask)
 
     def _worker_arguments(self, context: Context, state: JobState) -> list[str]:
@@ -134,9 +125,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     ) -> NoReturn:
         """Decide about a worker that was fenced within its own Dag run.
 
-        A later deployment of this Dag run may have fenced it. The same try then waits for that deployment and joins it.
-        Another worker of the same deployment may have fenced it, which a later try or a user has started. The next try
-        then takes the subtask back. An earlier try takes nothing from a later one (W14).
+        If a later deployment fenced it, the same try waits for that deployment and joins it. If another worker of the
+        same deployment fenced it, the next try takes the subtask back. An earlier try takes nothing from a later one
+        (W14).
 
         Raises:
             AirflowFailException: ``error``, if the worker was not fenced or another Dag run has the job.
@@ -160,9 +151,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _prepared(self, context: Context, run: TaskRun) -> JobState:
         """Wait until this Dag run has a running deployment, or until nothing is left to do. Return the job's state.
 
-        After a failure of the run, the task of the JobMaster prepares the job again in its own retry. This task waits
-        for that in the triggerer. It waits in its slot if the triggerer cannot read the root. It also does so if the
-        journal cannot be read here, because that may be a matter of seconds.
+        After a failed run, a retry of the JobMaster's task prepares the job again. This task waits for that in the
+        triggerer. If the triggerer cannot read the root, or if the journal cannot be read at the moment, the task waits
+        in its slot.
         """
         silence = self._timing(run).silence
         deadline = time.monotonic() + silence
@@ -218,13 +209,11 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         return self._group_run.status_for(state, self._subtasks(state))
 
     def _refuse_without_master(self, final_states: Sequence[str]) -> None:
-        """Fail for good if the JobMaster's task will not run, because no other task prepares the job or commits.
+        """Fail for good if the JobMaster's task is in one of ``final_states``, because no other task prepares the job
+        or commits.
 
-        ``final_states`` has the states in which that task will not run. They include success only if the journal can be
-        read, because a successful task may have run the job to its end.
-
-        Raises:
-            AirflowFailException: the task is in such a state.
+        ``final_states`` include success only if the journal can be read, because a successful task may have run the job
+        to its end.
         """
         if self._killed:
             raise AirflowException(f"The task of {self.subtask} was killed while it waited")
@@ -237,8 +226,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _await_end_if_needed(self, context: Context, run: TaskRun, ran: JobState) -> JobState:
         """Return the job's state if nothing is left to do, else defer the task.
 
-        ``ran`` is the state in which the worker ran. The worker ended well, so its subtasks do not run again in that
-        deployment, even if the journal does not show their end yet.
+        The worker ended well in the state ``ran``. Its subtasks do not run again in that deployment, even if the
+        journal does not show their end yet.
         """
         state = self._try_read_state(run)
         if state is None or not self._is_over(run, state):
@@ -248,8 +237,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _retain(self, context: Context, run: TaskRun, state: JobState, deployment: int) -> None:
         """Defer the task until the job is over, or until a deployment after ``deployment`` needs the result again.
 
-        Returns if the wait would block other tasks, or if the triggerer cannot read the job. If the result is lost
-        then, a user must clear the group.
+        The method returns if the wait would block other tasks, or if the triggerer cannot read the job. A user must
+        then clear the group if the result is lost later.
         """
         if self._holds_slot:
             reason = "The triggerer cannot look at the job." if self.is_deferrable else "deferrable=False."
@@ -260,10 +249,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             self._await_the_end(run, self._subtasks(state), deployment)
 
     def _exceeds_task_limit(self, count: int, map_index: int | None) -> bool:
-        """Return whether Airflow runs fewer instances of this mapped task at a time than ``count``.
-
-        Airflow counts deferred instances, too, so the last instances would never begin.
-        """
+        """Return whether Airflow's limit for this mapped task is below ``count``. Deferred instances count, too."""
         limits = (self.max_active_tis_per_dag, self.max_active_tis_per_dagrun)
         is_mapped = map_index is not None and map_index >= 0
         return is_mapped and any(limit is not None and limit < count for limit in limits)
@@ -281,8 +267,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         )
 
     def on_kill(self) -> None:
-        """Ask the worker to leave at the end of its micro-batch, within ``stop_grace``, then end it. The job
-        continues."""
+        """Ask the worker to leave after its micro-batch, within ``stop_grace``, then end it. The job continues."""
         hook = self._hook
         if not self._killed and isinstance(hook, CheckpointedSparkSubmitHook) and hook.ask_to_leave():
             self._killed = True
@@ -294,8 +279,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 def _try_arguments(context: Context) -> tuple[str, ...]:
     """Return arguments by which a worker of an earlier try that wakes up late is recognised (W14).
 
-    They hold the time when the Dag run began, because a Dag run that was deleted and created again counts its tries
-    from 1. These times are only compared for equality.
+    They hold the time when the Dag run began, because a Dag run that was created again counts its tries from 1. These
+    times are only compared for equality.
     """
     ti = context["ti"]
     started_at = context["dag_run"].start_date
@@ -306,11 +291,10 @@ def _try_arguments(context: Context) -> tuple[str, ...]:
 
 
 class StandbyTaskOperator(SubtaskTaskOperator):
-    """Task with a running Spark that takes over the subtasks of a lost worker within seconds.
+    """Task with a running Spark that takes over the subtasks of a lost worker within seconds, without a new JVM.
 
-    A retry would have to start a JVM first. The standby keeps the subtasks until they finish, and the retry, when it
-    comes, stands by in its place. The standby does not take subtasks that no worker has begun, because their own tasks
-    begin them. It is deferred, and ends, like the task of a subtask: with the last of all subtasks.
+    The standby keeps the subtasks until they finish, and their retry stands by in its place. It takes no subtask that
+    no worker has begun, because that subtask's own task begins it. The standby ends with the last of all subtasks.
     """
 
     part = "standby"

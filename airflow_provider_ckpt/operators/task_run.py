@@ -41,7 +41,7 @@ class TaskRun:
     links: LinkPusher | None = None
 
     def record(self, line: StatusLine) -> None:
-        """Take up a status line of the driver. Called in the thread that reads the driver's output."""
+        """Take up a status line of the driver, in the thread that reads the driver's output."""
         self.writer.record(line)
         if self.links is not None:
             self.links.update(self.pointer)
@@ -70,7 +70,7 @@ class TaskRun:
         return self.writer.last is not None and self.writer.last.run_is_over
 
     def ask_to_stop(self, warn: Callable[..., None]) -> bool:
-        """Ask the driver to stop. Returns False if there is no driver yet, or if the request failed."""
+        """Ask the driver to stop. Return False if there is no driver yet, or if the request failed."""
         pointer = self.pointer
         if pointer.epoch is None:
             return False  # no driver has taken the job over yet
@@ -82,10 +82,9 @@ class TaskRun:
         return True
 
     def record_end(self, timeout: float) -> None:
-        """Wait until the driver of this try journals its end, and write that into the pointer.
+        """Write the end that this try's driver journals into the pointer, if it comes within ``timeout`` seconds.
 
-        A killed task may have no time to read the driver's last line. Without an end within ``timeout`` seconds the
-        pointer stays.
+        A killed task may have no time to read the driver's last line.
         """
         pointer = self.pointer
         with suppress(CkptError):
@@ -95,10 +94,8 @@ class TaskRun:
                 self.writer.flush()
 
     def killed_error(self) -> AirflowException:
-        """Return the error of a task that Airflow killed, even if its driver had time for a savepoint.
-
-        The end is no success, because the shutdown of a worker does not end the job. A retry resumes it.
-        """
+        """Return the error of a task that Airflow killed. It is an error even after a savepoint, because the shutdown
+        of a worker must not end the job. A retry resumes the job."""
         end = (
             "its driver took a savepoint and left"
             if self.pointer.status is JobStatus.STOPPED
@@ -113,9 +110,8 @@ class TaskRun:
     def failure(self, submitted: object, error: Exception, *, killed: bool = False) -> AirflowException:
         """Return AirflowFailException if another try would end the same way, else AirflowException for a retry.
 
-        Args:
-            submitted: The hook that ran spark-submit, or None if the task failed before.
-            killed: True if Airflow killed the task.
+        ``submitted`` is the hook that ran spark-submit, None if the task failed before. ``killed``: Airflow killed the
+        task.
         """
         hook = submitted if isinstance(submitted, CheckpointedSparkSubmitHook) else None
         last, job_id = self.writer.last, self.pointer.job_id
@@ -129,11 +125,11 @@ class TaskRun:
             state = self._journal()
             if state is not None and state.status is JobStatus.FAILED:
                 return AirflowFailException(f"Job {job_id} failed for good: {cause_first(state.cause or 'unknown')}")
-        # The cause of this error has the whole command and the end of its output.
+        # The chained error has the whole command and the end of its output.
         return AirflowException(f"Job {job_id}: spark-submit ended with {code}" if code else f"Job {job_id}: {error}")
 
     def result(self) -> dict[str, Any]:
-        """Return the task's result. A job succeeds if it ended FINISHED or STOPPED, whatever the exit code.
+        """Return the task's result. A job that FINISHED or STOPPED is a success, whatever the exit code.
 
         Raises:
             AirflowException: the journal shows no such end.

@@ -35,10 +35,9 @@ OTHER_JOB = (
 
 @dataclass(frozen=True)
 class TaskStart:
-    """The job of a task and how this try starts it, as :func:`find_task_start` found them.
+    """The job of a task and how this try starts it, the result of :func:`find_task_start`.
 
     Args:
-        job_id: The job that this try runs.
         own_id: Default job id of the task. The attempts of the task are named after it.
         generation: How often ``on_clear="restart"`` has started over.
         is_cleared: True if a user cleared the task.
@@ -70,7 +69,7 @@ class TaskStart:
 
     def adjusted(self, options: RunOptions) -> RunOptions:
         if self.is_retry:
-            # The try that claimed the job has carried out the restore. A retry resumes from later checkpoints.
+            # The try that claimed the job has carried out the restore. A retry resumes from a later checkpoint.
             return replace(options, restore="latest")
         # A user who clears the task of a job that failed for good declares that the cause is corrected.
         return replace(options, resume_failed=self.is_cleared and self.resumes)
@@ -85,9 +84,7 @@ class TaskStart:
     def pointer(self, new: Pointer) -> Pointer:
         """Return ``new`` with the progress that an earlier try reached.
 
-        Raises:
-            AirflowFailException: the job FAILED, or another driver has taken it over. The second case fails the task as
-                a fenced driver does, whatever ended the driver of the earlier try.
+        Raises AirflowFailException if the job FAILED, or if another driver has taken it over.
         """
         if not self.is_retry or self.state is None:
             return new
@@ -147,8 +144,8 @@ def find_task_start(
     A retry resumes the job that an earlier try began, even if the arguments name another job now. A template of the
     current time would otherwise begin another job with each try, and write its rows again.
 
-    A task without a pointer counts as cleared if a task of its name has run the job. Airflow deletes the pointer
-    together with the Dag run. A new Dag run of the same name would otherwise find its job FINISHED and do nothing.
+    A task without a pointer counts as cleared if a task of its name has run the job, because Airflow deletes the
+    pointer with the Dag run. A new Dag run of the same name would otherwise find its job FINISHED and do nothing.
 
     Args:
         before: Pointer that an earlier try left.
@@ -194,7 +191,7 @@ def find_resumed_job(hook: CheckpointHook, before: Pointer, job_id: str, owns: C
 
     Args:
         before: Pointer that the earlier try left.
-        job_id: The job that the arguments name now. The job of ``before`` wins if the earlier try began it.
+        job_id: The job that the arguments name now. A job that the earlier try began wins.
         owns: Returns whether the group has a job.
 
     Raises:
@@ -214,18 +211,13 @@ def is_held_since(state: JobState, before: Pointer) -> bool:
 
 
 def _is_begun(hook: CheckpointHook, before: Pointer, owns: Callable[[JobState], bool]) -> bool:
-    """Return whether an earlier try of the task has run the job of its pointer. ``hook`` must be of the root of that
-    try."""
+    """Return whether an earlier try has run the job of the task's pointer. ``hook`` must have that try's root."""
     state = _journaled(hook, before.job_id)
     return state is not None and (before.epoch is not None or owns(state))
 
 
 def _refuse_other_root(hook: CheckpointHook, before: Pointer, owns: Callable[[JobState], bool]) -> None:
-    """Refuse a retry under another root, because it would find no job there and restart it from scratch.
-
-    Raises:
-        InvalidInputError: the earlier try ran the job under the root of ``before``.
-    """
+    """Refuse a retry under another root than the earlier try's, because it would restart the job from scratch."""
     if canonical_uri(before.root) == canonical_uri(hook.root_uri):
         return
     if _is_begun(type(hook)(hook.ckpt_conn_id, root=before.root), before, owns):
@@ -240,12 +232,12 @@ def _refuse_other_root(hook: CheckpointHook, before: Pointer, owns: Callable[[Jo
 
 
 def own_job_id(ti: Any) -> str:
-    """Return the default job id of a task instance. Its attempts are named after this id, whatever job they run."""
+    """Return the default job id of a task instance. Its attempts have this id in their names, whatever job they run."""
     return default_job_id(ti.dag_id, ti.task_id, ti.run_id, -1 if ti.map_index is None else ti.map_index)
 
 
 def _free_generation(hook: CheckpointHook, base_id: str, generation: int) -> int:
-    """Return the first generation, from ``generation`` upwards, under whose id no job ever ran."""
+    """Return the first generation, from ``generation`` upwards, whose id no job ever had."""
     while _journaled(hook, with_generation(base_id, generation)) is not None:
         generation += 1
     return generation

@@ -1,5 +1,4 @@
-"""The choice where the JobMaster of a group runs: in the coordinating task, or in the triggerer, which has no job
-files."""
+"""The choice where the JobMaster of a group runs: in the coordinating task, or in the triggerer without job files."""
 
 from __future__ import annotations
 
@@ -21,11 +20,7 @@ if TYPE_CHECKING:
 def master_runner(
     options: RunOptions, location: Location, on_status: OnStatus, timing: Timing
 ) -> Callable[[OnMaster], ExitCode]:
-    """Return a function that loads the job of ``options.job`` here and runs its JobMaster.
-
-    Args:
-        on_status: Called with each status line.
-    """
+    """Return a function that loads the job of ``options.job`` here and runs its JobMaster."""
 
     def run(on_master: OnMaster) -> ExitCode:
         from airflow_provider_ckpt.job.loading.loading import load_job
@@ -54,9 +49,8 @@ _NOT_DESCRIBED = (
 class TriggererSupport:
     """Answer of :func:`find_triggerer_support`.
 
-    Args:
-        problem: Why the triggerer cannot run the JobMaster. None if it can.
-        outputs: Sink -> URI of its folder, for the folders that are known.
+    ``problem`` is why the triggerer cannot run the JobMaster, None if it can. ``outputs`` are the known folders of
+    sinks.
     """
 
     problem: str | None
@@ -64,7 +58,7 @@ class TriggererSupport:
 
 
 def find_triggerer_support(options: RunOptions, location: Location, state: JobState) -> TriggererSupport:
-    """Decide whether the triggerer can run the JobMaster of a job that is prepared. Loads the job here."""
+    """Decide whether the triggerer can run the JobMaster of a prepared job. Loads the job here."""
     from airflow_provider_ckpt.job.loading.loading import load_job
     from airflow_provider_ckpt.sinks.binding import output_folders
     from airflow_provider_ckpt.sinks.file.journaled_sinks import not_recorded, recorded_job

@@ -33,7 +33,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         self.coordinate = coordinate
         self.is_deferrable = deferrable
         self._final_states: Sequence[str] = GIVEN_UP
-        """States of ``coordinate`` in which no JobMaster will come."""
+        """States of ``coordinate`` in which no JobMaster will start."""
         self._holds_slot = False
         self._timeout_start: datetime | None = None
         """Begin of ``execution_timeout``. None: the begin of the try."""
@@ -44,10 +44,8 @@ class WaitingTaskOperator(GroupTaskOperator):
     def _resume_after(self, result: WaitResult, since: str | None, *, ran_well: bool) -> None:
         """Take up the result of a wait, to continue the try in another process.
 
-        Args:
-            result: Why the wait is over.
-            since: Begin of ``execution_timeout`` when the task was deferred.
-            ran_well: True if the worker had ended well before the wait.
+        ``since`` is the begin of ``execution_timeout`` before the wait. ``ran_well``: the worker had ended well by
+        then.
         """
         self.log.info("The wait is over: %s", result.reason)
         self._holds_slot = result.is_blind
@@ -68,8 +66,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         self._defer(context, AwaitedMasterTrigger(**self._trigger_arguments(run), deployment=deployment, epoch=epoch))
 
     def _await_preparation(self, context: Context, run: TaskRun) -> NoReturn:
-        """Defer the task until the job is prepared again. A wait in its slot could keep the slot from the preparing
-        task."""
+        """Defer the task until the job is prepared again. A wait in this slot could block the preparing task."""
         self.log.info(
             "Job %s must be prepared again: deferred until %r has done it; %s",
             run.pointer.job_id,
@@ -82,11 +79,9 @@ class WaitingTaskOperator(GroupTaskOperator):
         self._defer(context, trigger)
 
     def _await_the_end(self, run: TaskRun, subtasks: Sequence[str], deployment: int) -> NoReturn:
-        """Defer the task, without a timeout, until the job is over or needs the results again.
+        """Defer the task, without a timeout, until the job is over or needs the results of ``subtasks`` again.
 
-        Args:
-            subtasks: Subtasks that finished in ``deployment``.
-            deployment: Epoch of the deployment.
+        ``deployment`` is the epoch of the deployment in which they finished.
         """
         self.log.info(
             "%s has finished. Until job %s is over, its result may be lost and needed again: deferred; %s",
@@ -101,7 +96,6 @@ class WaitingTaskOperator(GroupTaskOperator):
         raise AssertionError("defer() raises")
 
     def _trigger_arguments(self, run: TaskRun) -> Mapping[str, Any]:
-        """Return the arguments that all triggers take."""
         return {
             "job_id": run.pointer.job_id,
             "coordinate": self.coordinate,
@@ -117,7 +111,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         raise AssertionError("defer() raises")
 
     def _time_left(self, context: Context) -> timedelta | None:
-        """Return the rest of ``execution_timeout``, because Airflow counts it from zero in each process of a try."""
+        """Return the rest of ``execution_timeout``, because Airflow counts from zero in each process of a try."""
         if self.execution_timeout is None:
             return None
         elapsed = datetime.now(timezone.utc) - (self._timeout_start or context["ti"].start_date)

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class CheckpointSensor(BaseSensorOperator):
-    """Wait until a job has reached a condition and its sinks have released that.
+    """Wait until a job has reached a condition and its sinks have released the checkpoint.
 
     The condition is ``checkpoint``, ``since``, ``finished``, ``watermark``, or several of them together. Without any,
-    the sensor waits for the end of the job (``checkpoint="final"``). The job is ``job_id``, or with ``job_task_id``
-    that of a task of this Dag run.
+    the sensor waits for the end of the job (``checkpoint="final"``). The job is ``job_id``, or the job of the task
+    ``job_task_id`` of this Dag run.
 
     The sensor also waits for a job that has not started, and while the storage does not answer. It fails at once,
     without retries, in these cases:
@@ -41,34 +41,31 @@ class CheckpointSensor(BaseSensorOperator):
     * the task of ``job_task_id`` failed, or succeeded and left the job STOPPED;
     * no driver runs the job any longer, as after a stop (``stalled_after``).
 
-    ``wait_for_restart`` keeps it waiting in these cases, for a job that later Dag runs continue.
-
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 
     :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}`` after its task, or the id given to it.
         (templated)
     :param job_task_id: id of the task of this Dag that runs the job, for a sensor that runs at the same time. Not for a
         mapped task.
-    :param checkpoint: a number (that checkpoint or a later one), ``final`` (the job is FINISHED), or ``next``: a
-        checkpoint that is triggered after this sensor's first poll. (templated)
+    :param checkpoint: a number (that checkpoint or a later one), ``final`` (the job is FINISHED), or ``next``
+        (triggered after this sensor's first poll). (templated)
     :param since: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: a checkpoint that was triggered
         then or later, by the clock of the driver's host, which must agree with yours. (templated)
     :param finished: uid of an operator of the job, such as a bounded source: the operator has finished. (templated)
-    :param watermark: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: event time has reached it,
-        by the watermarks of the job's queries. All windows that end then or earlier are closed, and later rows of them
-        are dropped. Fails at once for a job without any watermark. (templated)
+    :param watermark: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: the watermarks of the job's
+        queries have reached it. All windows that end then or earlier are closed. Fails at once for a job without any
+        watermark. (templated)
     :param released: False: a completed checkpoint is enough.
-    :param wait_for_restart: keep waiting if the job ended too early, or if no driver runs it.
-    :param stalled_after: fail if the journal did not grow for that long, unless the driver is seen alive on this host
-        or Airflow runs the task of ``job_task_id``. The default is 15 minutes, or more if the job's checkpoints are far
-        apart. A job in batch mode need not journal anything for hours, so by default the sensor fails only if its
-        driver is seen to be gone. Give more than the ``retry_delay`` of the job's task, and more for a job whose
+    :param wait_for_restart: keep waiting in the cases above, for a job that later Dag runs continue.
+    :param stalled_after: fail if the journal did not grow for that long, unless this host sees the driver alive or
+        Airflow runs the task of ``job_task_id``. The default is 15 minutes, or more if the job's checkpoints are far
+        apart. For a job in batch mode, which may journal nothing for hours, the default is to fail only if this host
+        sees that the driver is gone. Give more than the ``retry_delay`` of the job's task, and more for a job whose
         interval is longer than in its first run.
     :param max_checkpoint_age: fail if no new checkpoint was released (completed, with ``released=False``) for that
-        long, even if a driver runs the job and journals other entries. With it a sensor that waits for the end of an
-        endless job watches the job's health. The time is counted in polls, from the first one. Give more than the
-        interval, the checkpoint timeout and the ``retry_delay`` of the job's task together. Not for a job in batch
-        mode, which fails the sensor.
+        long, even if a driver runs the job. With it a sensor that waits for the end of an endless job watches the job's
+        health. The time is counted in polls, from the first one. Give more than the interval, the checkpoint timeout
+        and the ``retry_delay`` of the job's task together. Not for a job in batch mode, which fails the sensor.
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)
     :param deferrable: wait in the triggerer instead of in a worker slot.
@@ -123,11 +120,9 @@ class CheckpointSensor(BaseSensorOperator):
         self._memory: SensorMemory | None = None
 
     def _refuse_early(self) -> None:
-        """Refuse, while the Dag is read, values that no poll could use. Templates are checked when the task runs.
+        """Refuse values that no poll could use, while Airflow parses the Dag. Templates are checked when the task runs.
 
-        Raises:
-            InvalidTaskArgumentError: a value cannot be used.
-            InvalidJobIdError: ``job_id`` cannot name a job.
+        Raises InvalidJobIdError if ``job_id`` cannot name a job, and InvalidTaskArgumentError for any other value.
         """
         if self.max_checkpoint_age == 0:
             raise InvalidTaskArgumentError(argument="max_checkpoint_age", value=0, problem="give more than 0")
@@ -154,8 +149,7 @@ class CheckpointSensor(BaseSensorOperator):
 
     @contextmanager
     def _allowed_to_fail(self) -> Iterator[None]:
-        """Honour ``soft_fail`` and ``never_fail`` at the first poll of a deferrable sensor. Airflow honours them only
-        later."""
+        """Honour ``soft_fail`` and ``never_fail`` at a deferrable sensor's first poll. Airflow does so only later."""
         try:
             yield
         except AirflowFailException as error:
@@ -214,11 +208,7 @@ class CheckpointSensor(BaseSensorOperator):
         )
 
     def _condition(self) -> CheckpointCondition:
-        """Return the condition.
-
-        Raises:
-            InvalidTaskArgumentError: a template was rendered wrongly.
-        """
+        """Return the condition. Raises InvalidTaskArgumentError if a template was rendered wrongly."""
         return CheckpointCondition(
             job_id=self.job_id or "",
             checkpoint=self._awaited_checkpoint(),
@@ -250,7 +240,7 @@ class CheckpointSensor(BaseSensorOperator):
 
 
 def _instant(value: datetime | str | None, argument: str) -> float | None:
-    """Return an instant in epoch seconds. A time without a zone is refused, because its zone could only be guessed."""
+    """Return an instant in epoch seconds. Refuses a time without a zone, because the zone could only be guessed."""
     if value is None:
         return None
     time = value

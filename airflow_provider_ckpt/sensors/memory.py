@@ -1,4 +1,4 @@
-"""The memory of a sensor from one poke to the next and from one try to the next, in the task state store.
+"""The memory of a sensor between its pokes and tries, in the task state store.
 
 In ``mode="reschedule"`` every poke is another process, perhaps on another host.
 """
@@ -23,7 +23,7 @@ class SensorMemory:
 
     Args:
         store: The task state store. None if there is none.
-        max_tries: ``max_tries`` of the task instance. Another number in the store means that a user cleared the sensor,
+        max_tries: ``max_tries`` of the task instance. Another number in the store shows that a user cleared the sensor,
             which then starts from scratch.
         keeps_polls: True to keep the findings of the polls, too.
         seen: Findings of the polls so far.
@@ -54,7 +54,7 @@ class SensorMemory:
             self.seen = LastProgress(_stall_detector(value), _stall_detector(value, "checkpoint_"))
 
     def keep(self, poll: JobPoll) -> None:
-        """Write the changes that a later process has to know. Called after a poll that does not end the wait."""
+        """Write the changes that a later process needs, after a poll that does not end the wait."""
         seen = poll.seen if self.keeps_polls else self.seen
         if self.store is None or (seen, poll.next_of) == (self.seen, self.next_of):
             return

@@ -1,4 +1,4 @@
-"""The watch for subtasks of a running job that no task will run. The JobMaster would wait for them in vain."""
+"""The watch for subtasks that the JobMaster awaits in vain, because no task will run them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 _CONFIRMING_POLLS = 3
-"""Polls in a row that must find a task green whose subtask has not finished, because Airflow and the journal are not
-read at the same moment."""
+"""Polls in a row that must find a successful task with an unfinished subtask. One poll does not suffice, because
+Airflow and the journal are not read at the same moment."""
 
 
 class AbandonedSubtasks:
     """Watch over the tasks of a group's subtasks.
 
-    A task that failed for good no longer runs its subtask. Nor does a task that succeeded. If its subtask has not
-    finished, then the job was restarted without the task, because a user cleared only other tasks of the group.
+    A task that failed for good or succeeded no longer runs its subtask. A successful task has an unfinished subtask if
+    the job restarted after a user cleared only other tasks of the group.
 
     Args:
         tasks: Subtask or vertex of each task, by its key in ``states``.
@@ -38,7 +38,7 @@ class AbandonedSubtasks:
         self._green: dict[str, int] = {}
 
     def check(self) -> str | None:
-        """Return why the run is hopeless, or None if it is not, as far as is known. Never raises."""
+        """Return why the run is hopeless, or None if no reason is known. Never raises."""
         states = {name: state for task, state in self._states().items() if (name := self._tasks.get(task))}
         lost = self._unfinished([name for name, state in states.items() if state in GIVEN_UP])
         if lost:

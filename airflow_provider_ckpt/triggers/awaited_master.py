@@ -1,4 +1,4 @@
-"""The wait for a JobMaster, without a worker slot and without spending a try. It needs a triggerer (W7)."""
+"""The wait for a JobMaster in the triggerer, without a worker slot and without spending a try (W7)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class AwaitedMasterTrigger(GroupWaitTrigger):
-    """Trigger that fires when a JobMaster has the job again, or when none will come.
+    """Trigger that fires when a JobMaster has the job again, or when no JobMaster will start.
 
-    With ``attempt`` it waits for a job whose run has failed. It then fires when the job is prepared again, or when it
-    will not be. ``deployment`` and ``epoch`` do not count then.
+    With ``attempt`` the trigger waits for the next deployment of a failed run, and ignores ``deployment`` and
+    ``epoch``.
 
     Args:
         deployment: Deployment in which the worker ran.
@@ -56,17 +56,12 @@ class AwaitedMasterTrigger(GroupWaitTrigger):
 class MasterAvailable:
     """Wait for a JobMaster of a deployment.
 
-    A JobMaster that was only unreachable, or paused, continues under its epoch. Its beat grows then. The first beat
-    shows nothing, because it may have been written before the wait.
+    A JobMaster that was unreachable or paused continues under its epoch, and its beat grows. The first beat proves
+    nothing, because it may be from before the wait.
     """
 
     def __init__(self, deployment: int, epoch: int) -> None:
-        """Begin a wait.
-
-        Args:
-            deployment: Deployment in which the worker ran.
-            epoch: Epoch of the newest JobMaster that the worker knew when it left.
-        """
+        """Begin a wait. ``epoch`` is that of the newest JobMaster that the worker of ``deployment`` knew."""
         self._deployment, self._epoch = deployment, epoch
         self._beat: int | None = None
 
@@ -75,8 +70,8 @@ class MasterAvailable:
 
         Args:
             outbox: Messages of the JobMaster of ``state``.
-            coordinate: Airflow's state of the JobMaster's task, None if it is not known. The caller must ask for it
-                before it reads the others. A job that ends in between is then over, not alone.
+            coordinate: Airflow's state of the JobMaster's task, None if it is not known. The caller must ask Airflow
+                before it reads the journal. Otherwise a job that ends in between counts as a job without a JobMaster.
         """
         if state.deployment != self._deployment:
             return WaitResult(f"the deployment of epoch {self._deployment} is over, the job is {state.status}")
@@ -94,17 +89,13 @@ class MasterAvailable:
 
 
 class Preparation:
-    """Wait for a deployment of the group and Dag run to which ``attempt`` belongs. ``attempt`` names one of its
-    tasks."""
+    """Wait for the next deployment of a group and Dag run. ``attempt`` names one of the group's tasks."""
 
     def __init__(self, attempt: str) -> None:
         self._attempt = attempt
 
     def judge(self, state: JobState, outbox: Outbox | None, coordinate: str | None) -> WaitResult | None:
-        """Return why the wait is over, or None to wait on. See :meth:`MasterAvailable.judge`.
-
-        If the JobMaster's task has succeeded, it will not prepare the job again.
-        """
+        """Return why the wait is over, or None to wait on. If the JobMaster's task succeeded, no deployment follows."""
         if state.deployment:
             return WaitResult(f"the job is prepared, in the deployment of epoch {state.deployment}")
         if not is_held_by_group(self._attempt, state):
@@ -122,7 +113,7 @@ class MasterAvailableWatch:
     Args:
         condition: Decides whether the wait is over.
         coordinate: Asks Airflow for the state of the JobMaster's task.
-        every: Only each such poll asks Airflow, because the subtasks of all groups may wait at once.
+        every: Number of polls for each request to Airflow, because the subtasks of all groups may wait at once.
     """
 
     def __init__(
@@ -139,8 +130,7 @@ class MasterAvailableWatch:
         self._polls = 0
 
     def poll(self) -> WaitResult | None:
-        """Return why the wait is over, or None to wait on. Blocks. Raises the errors of the storage and of a damaged
-        journal."""
+        """Return why the wait is over, or None to wait on. Blocks. Raises for a failed storage or a damaged journal."""
         from airflow_provider_ckpt.remote.leader_monitor import read_master
 
         coordinate = self._coordinate() if self._polls % self._every == 0 else None

@@ -22,14 +22,14 @@ _NAMES = ("condition", "stalled_after", "max_checkpoint_age", "job_task", "ckpt_
 class CheckpointTrigger(BaseTrigger):
     """Trigger that fires once, with a :class:`Verdict` as JSON, when the wait is over.
 
-    It is serialized without secrets, because it reads the connection where it runs. It writes nothing, so two instances
-    do no harm (after another triggerer took over). It polls a storage that does not answer again.
+    The trigger is serialized without secrets, because it reads the connection where it runs. It writes nothing, so a
+    second instance in another triggerer does no harm. It polls again if the storage does not answer.
 
     Args:
         condition: Fields of a :class:`CheckpointCondition`.
         stalled_after: See :class:`JobPoll`. In seconds.
         max_checkpoint_age: See :class:`JobPoll`. In seconds.
-        job_task: ``{dag_id, run_id, task_id}`` of the task whose job it is, instead of the condition's ``job_id``.
+        job_task: ``{dag_id, run_id, task_id}`` of the task that runs the job, instead of the condition's ``job_id``.
         root: URI of the root, overrides the connection's.
         poll_interval: Seconds between two polls.
     """

@@ -1,4 +1,4 @@
-"""The condition for which a sensor or its trigger waits for a job. Pure."""
+"""The condition for which a sensor or its trigger waits. Pure."""
 
 from __future__ import annotations
 
@@ -27,13 +27,7 @@ Outcome = Literal["wait", "reached", "failed"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of one poll.
-
-    Args:
-        outcome: Whether to wait on.
-        message: What the poll found, in one line.
-        result: Result of the sensor (XCom).
-    """
+    """Outcome of one poll. ``message`` has its finding in one line. ``result`` is the sensor's (XCom)."""
 
     outcome: Outcome
     message: str
@@ -48,7 +42,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class CheckpointCondition:
-    """Condition of a wait. All given parts have to hold together. A checkpoint must be released, unless ``released`` is
+    """Condition of a wait. All given parts must hold together. A checkpoint must be released, unless ``released`` is
     False.
 
     * ``checkpoint``: that checkpoint or a later one. "final": the job is FINISHED. ``JobPoll`` replaces "next" by a
@@ -58,9 +52,8 @@ class CheckpointCondition:
     * ``watermark`` (epoch seconds): a checkpoint that covers all windows that end then or earlier.
 
     A job that FAILED for good, or FINISHED without reaching the condition, fails the wait. With ``wait_for_restart``
-    the wait continues, because a user will run the job again. A deleted job keeps its progress in the journal but never
-    runs again. A STOPPED job may resume in a moment: a job ends so if its worker is shut down, and Airflow retries its
-    task. The wait treats it like a job whose driver is gone.
+    the wait continues, because a user will run the job again. A deleted job never runs again, but keeps its progress in
+    the journal. A STOPPED job counts as a job whose driver is gone, because Airflow may retry its task in a moment.
     """
 
     job_id: str
@@ -72,8 +65,7 @@ class CheckpointCondition:
     watermark: float | None = None
 
     def judge(self, state: JobState | None) -> Verdict:
-        """Return whether the condition holds. ``state`` is None while the job has no journal, because it may still
-        start."""
+        """Return whether the condition holds. ``state`` is None if the job has no journal, as before its start."""
         if state is not None and state.damage:
             return Verdict("failed", f"The journal of job {self.job_id} is damaged: {'; '.join(state.damage)}")
         if state is None or (state.status is None and not state.epoch):
@@ -139,8 +131,7 @@ class CheckpointCondition:
         return (completed for number, completed in state.checkpoints.items() if number <= self._newest(state))
 
     def _has_finished(self, state: JobState, uid: str) -> bool:
-        """Return whether an operator has finished. All operators of a FINISHED job have. Otherwise a checkpoint after
-        the last restore must show it."""
+        """Return whether an operator has finished, by the job's end or by a checkpoint after the last restore."""
         if uid not in state.finished_operators():
             return False
         if not self.released or (state.status is JobStatus.FINISHED and not state.has_unreleased):
@@ -156,12 +147,12 @@ class CheckpointCondition:
         return watermark is not None and watermark >= instant * 1000
 
     def _watermark(self, state: JobState) -> int | None:
-        """Return the watermark of the newest checkpoint that counts. A restore takes back the ones before it."""
+        """Return the watermark of the newest checkpoint that counts. A restore takes earlier ones back."""
         later = [completed.checkpoint for completed in self._counted(state) if completed.checkpoint >= state.restored]
         return state.watermark(max(later)) if later else None
 
     def _is_timeless(self, state: JobState) -> bool:
-        """Return whether the job will never show a watermark. A restart may bring one."""
+        """Return whether the job will show no watermark unless it restarts."""
         return self.watermark is not None and not (self.wait_for_restart or state.plan is None or state.has_event_time)
 
     def _unknown_operator(self, state: JobState) -> list[str] | None:
@@ -174,8 +165,8 @@ class CheckpointCondition:
     def _is_out_of_reach(self, state: JobState) -> bool:
         """Return whether the job will not reach the condition by itself.
 
-        A FINISHED job has released everything, or a driver is about to. In the second case completed checkpoints count,
-        too. A job that FAILED has no driver that would release its completed checkpoints.
+        A FINISHED job counts its completed checkpoints, because they are or will be released. A FAILED job has no
+        driver that would release them.
         """
         if state.deletion is not None:  # a deleted job never runs again
             return True

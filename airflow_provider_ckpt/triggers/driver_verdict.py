@@ -21,8 +21,8 @@ class DriverVerdict:
     """Judgement about a driver.
 
     Args:
-        outcome: ``failed`` means for good. ``retry`` means that another try may help. ``left`` means that the driver
-            made room as requested, so its job is submitted again.
+        outcome: ``failed`` is a failure for good. After ``retry`` another try may help. ``left`` is a driver that made
+            room as requested, so its job is submitted again.
         result: Where the job stands. None if that is not known.
     """
 
@@ -42,14 +42,12 @@ def judge(
     *,
     was_asked_to_leave: bool = False,
 ) -> DriverVerdict:
-    """Judge a driver by the journal, the only authority for how a job ended. The cluster counts if the journal has no
-    end.
+    """Judge a driver by the journal, the only authority for a job's end. Without an end there, the cluster counts.
 
     Args:
-        report: The cluster's answer, None if it was not asked. It must be older than ``state``, because an end that was
-            journaled in between would be missed otherwise.
-        was_asked_to_leave: True if the driver was asked to stop by a kill of its task, or to make room for another
-            driver.
+        report: The cluster's answer, None if it was not asked. It must be older than ``state``. Otherwise an end that
+            was journaled in between would be missed.
+        was_asked_to_leave: True if a kill of its task, or the need of another driver, asked the driver to leave.
     """
     shown = f"Job {state.job_id} is {state.status or 'not begun yet'}"
     if state.damage:
@@ -82,10 +80,7 @@ def is_overtaken(state: JobState, submission: Submission) -> bool:
 
 
 def must_poll_cluster(state: JobState, submission: Submission) -> bool:
-    """Return whether the cluster has to be polled at once.
-
-    The driver is about to leave in these cases, and the cluster may start it once more.
-    """
+    """Return whether to poll the cluster at once, because it may restart a driver that is about to leave."""
     return is_overtaken(state, submission) or (is_over(state, submission) and state.status is JobStatus.RESTARTING)
 
 
@@ -114,11 +109,8 @@ def _ended(
 
 
 def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: bool) -> DriverVerdict:
-    """Judge a driver that lost its job to another one.
-
-    A retry would take the job back from a driver that runs it. A driver that only released (`ckpt release`) does not
-    run it.
-    """
+    """Judge a driver that lost its job to another one. A retry would take the job back from a driver that runs it. A
+    driver that only released (`ckpt release`) does not run it."""
     result, owner = _job_result(state), f"epoch {state.epoch}, attempt {state.attempt}"
     if was_asked_to_leave:
         return DriverVerdict("left", f"Job {state.job_id}: another driver has taken it over ({owner})", result)
@@ -130,7 +122,6 @@ def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: b
 
 
 def _job_result(state: JobState) -> dict[str, Any]:
-    """Return the job's state in the form of a task's result."""
     return {
         "job_id": state.job_id,
         "status": None if state.status is None else str(state.status),

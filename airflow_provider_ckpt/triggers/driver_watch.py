@@ -18,14 +18,11 @@ if TYPE_CHECKING:
 
 
 class DriverWatch:
-    """Watch over a driver in a cluster.
-
-    It blocks and is for one thread at a time. It writes nothing, except in :meth:`ask_to_leave`.
+    """Watch over a driver in a cluster, for one thread at a time. It blocks, and writes only in :meth:`ask_to_leave`.
 
     Args:
         every: Polls in a row without a new journal entry after which the cluster is asked.
-        leaving: True if the driver must make room. It is asked to leave as soon as it has the job, and any end is
-            ``left``.
+        leaving: True if the driver must make room. The watch asks it as soon as it has the job. Any end is ``left``.
     """
 
     def __init__(
@@ -77,7 +74,7 @@ class DriverWatch:
         return True
 
     def _is_due(self, state: JobState) -> bool:
-        """Return whether the cluster must be polled. While the journal grows, the driver lives and no poll is due."""
+        """Return whether the cluster must be polled. A driver whose journal grows is alive and needs no poll."""
         mark = (state.epoch, state.position)
         self._unchanged_polls = self._unchanged_polls + 1 if mark == self._mark else 0
         self._mark = mark
@@ -94,7 +91,7 @@ class DriverWatch:
         return report
 
     def _was_asked_to_leave(self, state: JobState) -> bool:
-        """Return whether the driver was asked to leave. The request stays until the job's next driver comes."""
+        """Return whether the driver was asked to leave. The request stays until the job's next driver starts."""
         if self._leaving:
             return True
         if not is_own(state, self.submission) or state.status not in (JobStatus.STOPPED, JobStatus.RESTARTING):

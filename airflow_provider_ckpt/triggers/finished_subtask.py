@@ -1,10 +1,7 @@
 """The wait of a finished subtask in batch mode, without a worker slot and without spending a try.
 
-The wait ends when the subtask's result is no longer needed, or when the subtask has to run again. A lost result is
-produced again, but Airflow does not run a task again that has succeeded.
-
-All waiting tasks of a group share the polls of its job in this triggerer. Hundreds of subtasks may have finished while
-one continues, and each poll reads all new entries of the journal.
+Airflow does not repeat a successful task, so the task must not succeed while its result may be needed again. All
+waiting tasks of a group share the polls of its job, because hundreds may wait.
 """
 
 from __future__ import annotations
@@ -32,10 +29,7 @@ _SHARED: WeakValueDictionary[tuple[str | None, ...], GroupPolls] = WeakValueDict
 
 
 class FinishedSubtaskTrigger(GroupWaitTrigger):
-    """Trigger that waits until the results of finished subtasks are no longer needed, or must be produced again.
-
-    :class:`ResultRetention` describes the arguments. The triggers of a group share their polls.
-    """
+    """Trigger that waits until finished subtasks' results are obsolete or lost. See :class:`ResultRetention`."""
 
     names = (*GroupWaitTrigger.names, "attempt", "subtasks", "deployment")
     _clock = staticmethod(time.monotonic)
@@ -70,10 +64,10 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
 
 
 def shared_age(poll_interval: float) -> float:
-    """Return how many seconds old a poll of another trigger may be to be used.
+    """Return how old another trigger's poll may be to be used, in seconds.
 
-    With this age each trigger sees something new at each poll. It sees nothing from before its own wait, because the
-    wait began SETTLING seconds before its first poll.
+    With this age each poll gives a trigger something new, and none is from before the wait, which began SETTLING
+    seconds before its first poll.
     """
     return min(poll_interval, SETTLING) / 2
 
@@ -84,8 +78,8 @@ class Reading:
 
     Args:
         state: The job in its journal. It must not be changed.
-        coordinate: Airflow's last answer about the JobMaster's task, from before ``state`` was read. A job that ended
-            in between is over, not alone. None: no answer so far.
+        coordinate: Airflow's last answer about the JobMaster's task, None before the first. It is older than ``state``,
+            so that a job that ends in between counts as ended and not as a job without a JobMaster.
         answer: Number of that answer.
     """
 
@@ -119,15 +113,12 @@ class GroupPolls:
         self._answers = 0
 
     async def reading(self, age: float) -> Reading:
-        """Return a reading that began at most ``age`` seconds ago or is under way.
-
-        Raises the error of the poll. A failed poll is not repeated sooner, either.
-        """
+        """Return a reading that began at most ``age`` seconds ago or is under way. Raises the error of its poll."""
         if self._reading is None or (self._reading.done() and self._clock() - self._begun_at >= age):
             self._begun_at = self._clock()
             self._reading = asyncio.ensure_future(in_thread(self._read, root=self._root))
             self._reading.add_done_callback(_retrieve_error)
-        return await asyncio.shield(self._reading)  # so that the end of one trigger does not end the poll for others
+        return await asyncio.shield(self._reading)  # the end of one trigger must not end the poll for others
 
     def _read(self) -> Reading:
         now = self._clock()
@@ -139,7 +130,7 @@ class GroupPolls:
 
 
 def _retrieve_error(poll: asyncio.Future[Reading]) -> None:
-    """Take note of the error of a poll whose trigger may be gone, so that asyncio does not log it."""
+    """Retrieve the error of a poll whose trigger may be gone, because asyncio would log it otherwise."""
     if not poll.cancelled():
         poll.exception()
 
@@ -148,18 +139,12 @@ class ResultRetention:
     """Wait of a task whose subtasks have finished and may have to run again."""
 
     def __init__(self, attempt: str, subtasks: Sequence[str], deployment: int) -> None:
-        """Begin a wait.
-
-        Args:
-            attempt: Name of the waiting task in the journal.
-            deployment: Deployment in which they finished. 0 if it is over.
-        """
+        """Begin a wait. ``attempt`` names the waiting task in the journal. ``deployment`` is 0 if it is over."""
         self._attempt, self._subtasks, self._deployment = attempt, frozenset(subtasks), deployment
         self._gone_at_answer: int | None = None
 
     def judge(self, reading: Reading) -> WaitResult | None:
-        """Return why the wait is over, or None to wait on. A job that is being prepared, or a damaged journal, shows
-        nothing."""
+        """Return why the wait is over, or None to wait on. A job in preparation or a damaged journal shows nothing."""
         state = reading.state
         if is_whole(state):
             if state.has_finished:
@@ -168,7 +153,7 @@ class ResultRetention:
                 return WaitResult(f"{state.attempt} has the job")
             if state.status is not None and not state.status.is_alive and state.status is not JobStatus.RESTARTING:
                 return WaitResult(f"the job is {state.status}")
-            # An older state was read before this wait. The journal may still lack the ends of the subtasks in theirs.
+            # An older state was read before this wait. In its deployment the journal may still lack the subtasks' ends.
             if state.deployment > self._deployment and not self._subtasks <= state.finished:
                 again = ", ".join(sorted(self._subtasks - state.finished))
                 return WaitResult(f"{again} has to run again, in the deployment of epoch {state.deployment}")
@@ -177,10 +162,10 @@ class ResultRetention:
         return None
 
     def _has_master_gone(self, reading: Reading) -> bool:
-        """Return whether two answers of Airflow in a row say that the JobMaster's task has ended.
+        """Return whether two answers of Airflow in a row show that the JobMaster's task has ended.
 
-        One is not enough. A task that a user marked a moment ago may be about to stop the job, and the tasks of a
-        STOPPED job succeed.
+        One answer does not suffice. A task that a user marked may still stop the job, and the tasks of a STOPPED job
+        succeed.
         """
         if reading.coordinate not in (*GIVEN_UP, "success"):
             self._gone_at_answer = None

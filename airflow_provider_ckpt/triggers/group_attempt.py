@@ -21,21 +21,17 @@ def is_of_group(own_attempt: str, attempt: str) -> bool:
 
 
 def is_held_by_group(own_attempt: str, state: JobState) -> bool:
-    """Return whether a task of the same group and Dag run as ``own_attempt`` prepared the job's current deployment, or
-    prepares it.
+    """Return whether the group and Dag run of ``own_attempt`` have the job's current or last deployment.
 
-    Also true if the last deployment was the group's and no other has followed. See ``GroupRun.owns``. A manual release
-    takes nothing over: its name is that of the last claim with a suffix.
+    See ``GroupRun.owns``. A manual release takes no job over: it claims under the last claim's name with a suffix.
     """
     own_match = _NAME.fullmatch(own_attempt)
     return own_match is not None and (state.prepared_by or state.attempt or "").startswith(f"{own_match['group']}~t")
 
 
 def is_twin_of(own_attempt: str, attempt: str) -> bool:
-    """Return whether ``attempt`` is of the same task as ``own_attempt``, in the same or an earlier try.
-
-    An earlier try is over, even if it claimed the job later.
-    """
+    """Return whether ``attempt`` is of the same task as ``own_attempt``, in the same or an earlier try. An earlier try
+    is over, even if it claimed the job later."""
     own_match, other_match = _NAME.fullmatch(own_attempt), _NAME.fullmatch(attempt)
     if other_match is None or own_match is None:
         return attempt == own_attempt
@@ -44,9 +40,9 @@ def is_twin_of(own_attempt: str, attempt: str) -> bool:
 
 
 def ask_to_stop(client: JobClient, own_attempt: str) -> bool:
-    """Ask the job to stop, and return False if its JobMaster of ``own_attempt`` may still come.
+    """Ask the job to stop, unless it is over or another Dag run has it. Blocks. Raises the storage's errors.
 
-    A job that is over or that another Dag run has is not asked. Blocks. Raises the storage's errors.
+    Returns False if the JobMaster of ``own_attempt`` may still claim the job.
     """
     state = client.look()
     if not state.is_held or not is_of_group(own_attempt, str(state.attempt)):

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 class GroupWaitTrigger(BaseTrigger):
     """Trigger that fires once, with a :class:`WaitResult` as JSON.
 
-    It is serialized without secrets. It writes nothing, so two instances do no harm (after another triggerer took
-    over), and the end of its task's wait ends nothing else. It logs errors and polls again, because an exception would
-    cost the task a try.
+    The trigger is serialized without secrets. It writes nothing, so a second instance in another triggerer does no
+    harm. It logs errors and polls again, because an exception would cost the task a try.
 
     Args:
         coordinate: Id of the task that runs the JobMaster.
@@ -33,7 +32,6 @@ class GroupWaitTrigger(BaseTrigger):
     """
 
     names: Sequence[str] = ("job_id", "coordinate", "ckpt_conn_id", "root", "poll_interval")
-    """Names of the serialized arguments."""
     _sleep = staticmethod(asyncio.sleep)
 
     def __init__(
@@ -78,10 +76,8 @@ class GroupWaitTrigger(BaseTrigger):
         return hook
 
     def _state_reader(self) -> Callable[[], str | None]:
-        """Return a function that asks Airflow for the state of the JobMaster's task.
-
-        It answers None under ``dag.test()``, which does not give the trigger its task instance.
-        """
+        """Return a function that asks Airflow for the state of the JobMaster's task. Under ``dag.test()`` it returns
+        None, because the trigger does not get its task instance there."""
         ti, coordinate = self.task_instance, self.coordinate
         if ti is None:
             return lambda: None
@@ -100,8 +96,7 @@ class WaitResult:
     """End of a wait.
 
     Args:
-        reason: Why the wait is over.
-        is_alone: True if no JobMaster will come, because Airflow no longer runs its task.
+        is_alone: True if no JobMaster will start, because Airflow no longer runs its task.
         is_blind: True if the triggerer cannot decide, for example because it may not read the job.
     """
 

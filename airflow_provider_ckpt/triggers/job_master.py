@@ -46,21 +46,21 @@ REST = 1.0
 """``rest`` of :class:`Timing`."""
 _KILL_PAUSE = 1.0
 _LOCAL, _REMOTE = FairSemaphore(4), FairSemaphore(32)
-"""Limits for the JobMasters that work at once. Each one may block the event loop for up to 5 ms at a time (Python's
-switch interval), unless it waits for an object store."""
+"""Limits for the JobMasters that work at once. Each may block the event loop for up to 5 ms at a time (Python's switch
+interval), unless it waits for an object store."""
 _GRACE = 25.0
 """Seconds for a savepoint. Airflow gives ``on_kill`` 30 seconds (``[triggerer] on_kill_timeout``)."""
 
 
 class JobMasterTrigger(BaseTrigger):
-    """Trigger that runs the JobMaster and fires once, with a :class:`MasterVerdict` as JSON, when that has ended.
+    """Trigger that runs the JobMaster and fires once at its end, with a :class:`MasterVerdict` as JSON.
 
-    The job's own code does not run here. The sinks are made from the journal. The trigger is serialized without
-    secrets.
+    The job's own code does not run here, because the trigger makes the sinks from the journal. The trigger is
+    serialized without secrets.
 
-    Airflow may run two instances at once, when another triggerer takes over. The later JobMaster has the job then, and
-    the other one stands by. It takes over again if the later one gives no sign of life, because Airflow does not start
-    a trigger again in a triggerer that still has it.
+    Airflow may run two instances at once, when another triggerer takes over. The later JobMaster then has the job, and
+    the other one stands by, because Airflow does not restart a trigger in a triggerer that still has it. If the later
+    JobMaster gives no sign of life, the other one takes the job over again.
 
     Args:
         options: :class:`RunOptions` as JSON.
@@ -116,7 +116,7 @@ class JobMasterTrigger(BaseTrigger):
                     verdict = job_end or verdict
             except (TerminalError, AirflowNotFoundException) as error:
                 return MasterVerdict.of_error(error)
-            except Exception as error:  # from Airflow's API or a file system: raising it would cost the task a try
+            except Exception as error:  # from Airflow's API or a file system; it would cost the task a try
                 self.log.warning("Job %s: %s: %s", self.job_id, type(error).__name__, error)
                 await self._sleep(RETRY)
                 continue
@@ -136,7 +136,7 @@ class JobMasterTrigger(BaseTrigger):
             return None
 
     def _journaled_end(self, hook: CheckpointHook) -> MasterVerdict | None:
-        """Return the end of the job if the journal has it, but no JobMaster of this task could report it."""
+        """Return the end of the job if the journal has it and no JobMaster of this task could report it."""
         state = hook.client(self.job_id).look()
         is_over = state.status is not None and not state.deployment
         if is_over and (state.status is JobStatus.FINISHED or is_of_group(self._attempt, str(state.attempt))):
@@ -152,8 +152,7 @@ class JobMasterTrigger(BaseTrigger):
         return _LOCAL if Timing.of(self.root).poll == LOCAL_POLL else _REMOTE
 
     async def _with_slot(self, function: Callable[[], _Result]) -> _Result:
-        """Run a function in a thread when it is this trigger's turn. A triggerer that starts has hundreds of triggers
-        at once."""
+        """Run a function in a thread when it is this trigger's turn, because hundreds of triggers may start at once."""
 
         def work() -> _Result:
             with self._slots:
@@ -168,8 +167,7 @@ class JobMasterTrigger(BaseTrigger):
     # ---- the JobMaster
 
     async def _coordinate(self, hook: CheckpointHook) -> MasterVerdict:
-        """Run the JobMaster to its end. Raises errors of Airflow's API and of opening the storage before the JobMaster
-        begins."""
+        """Run the JobMaster to its end. Before it begins, errors of Airflow's API and of the storage are raised."""
         loop, self._ended = asyncio.get_running_loop(), (ended := asyncio.Event())
         codes: list[ExitCode] = []
 
@@ -201,7 +199,7 @@ class JobMasterTrigger(BaseTrigger):
         def run(on_master: OnMaster) -> ExitCode:
             from airflow_provider_ckpt.remote.master import RemoteJob, run_master
 
-            timing = replace(self._timing, rest=REST)  # because most of hundreds of JobMasters idle
+            timing = replace(self._timing, rest=REST)  # because most JobMasters of a triggerer idle
             remote = RemoteJob(None, options, location, timing, self._slots)
             return run_master(remote, report, on_master)
 
@@ -213,7 +211,7 @@ class JobMasterTrigger(BaseTrigger):
     # ---- a fenced JobMaster
 
     async def _stand_by(self, hook: CheckpointHook, fenced: MasterVerdict) -> MasterVerdict | None:
-        """Wait while another JobMaster of this task's try has the job and lives. Return None to take over from it."""
+        """Wait while another JobMaster of this task's try lives and has the job. Return None to take over from it."""
         from airflow_provider_ckpt.remote.leader_monitor import LeaderMonitor, Owner
 
         is_twin = partial(is_twin_of, self._attempt)
@@ -238,8 +236,8 @@ class JobMasterTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """Ask the job to stop with a savepoint, if a user marked the task.
 
-        After a clear, or if another triggerer takes over, the job is not asked, because the next JobMaster coordinates
-        the same workers.
+        After a clear, or if another triggerer takes over, the job continues, because the next JobMaster coordinates the
+        same workers.
         """
         deadline = time.monotonic() + _GRACE
         while True:
@@ -268,10 +266,9 @@ class JobMasterTrigger(BaseTrigger):
         return await in_thread(lambda: ask_to_stop(hook.client(self.job_id), self._attempt), root=self.root)
 
     async def cleanup(self) -> None:
-        """Abandon the JobMaster, unless it is stopping its job. Airflow calls this after the end of :meth:`run`.
+        """Abandon the JobMaster, unless it is stopping its job. Airflow calls this method after the end of :meth:`run`.
 
-        This includes the shutdown of the triggerer. The next triggerer then claims the job, as after a kill of this
-        one. A stop takes no longer than a checkpoint may.
+        After a shutdown of the triggerer the next one claims the job. A stop takes no longer than a checkpoint may.
         """
         if self._host is not None and not self._is_stopping:
             self._host.abandon()

@@ -1,5 +1,4 @@
-"""One poll of a job for which a sensor waits. It finds the job, reads its journal and checks whether a driver runs
-it."""
+"""One poll of a job for which a sensor waits."""
 
 from __future__ import annotations
 
@@ -20,18 +19,19 @@ if TYPE_CHECKING:
 
 
 class JobPoll:
-    """Repeated poll of a job. The calls must be at least ``interval`` seconds apart. A silent storage ends no wait.
+    """Repeated poll of a job. The calls must be at least ``interval`` seconds apart. A storage that does not answer
+    ends no wait.
 
     Args:
         interval: Seconds between two polls.
-        task: The task whose job it is, instead of ``condition.job_id``.
+        task: The task that runs the job, instead of ``condition.job_id``.
         stalled_after: Seconds without a new journal entry after which the wait for a job without a visible driver
             fails. None: :func:`stall_limit` decides.
         max_checkpoint_age: Seconds without a new checkpoint after which the wait fails, even if a driver runs the job.
             None: no limit.
-        seen: What an earlier process saw.
-        next_of: A job, and the number that ``checkpoint="next"`` means for it, from an earlier process. The number is
-            that of the first checkpoint triggered after the first poll, so no clocks are compared.
+        seen: Findings of an earlier process.
+        next_of: A job and its number for ``checkpoint="next"``, from an earlier process: the first checkpoint triggered
+            after the first poll. A number is used, so that no clocks are compared.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class JobPoll:
         return "" if self._task is None else self._task.task_id
 
     def _follow(self, job_id: str) -> None:
-        """Follow the task to its job. After a clear it may run another job than before."""
+        """Follow the task to its job, which may be another one after a clear."""
         if job_id != self.condition.job_id:
             self.condition = replace(self._given_condition, job_id=job_id)
             self._client, self.seen = None, self.seen if self._client is None else LastProgress()
@@ -104,8 +104,7 @@ class JobPoll:
     def _with_task_state(self, verdict: Verdict, job: FoundJob, *, has_stopped: bool = False) -> Verdict:
         """Return the verdict with regard to the task that runs the job.
 
-        If the job has STOPPED, a task that Airflow retries will resume it. A task that succeeded will not. The next Dag
-        run may even wait for this sensor.
+        A retry resumes a STOPPED job. A successful task does not, and the next Dag run may wait for this sensor.
         """
         if self.condition.wait_for_restart:
             return verdict
@@ -128,10 +127,7 @@ class JobPoll:
         return detector.polls * self._interval
 
     def _overdue(self, state: JobState, max_age: float) -> Verdict | None:
-        """Return the failure if no checkpoint came for ``max_age`` seconds, else None.
-
-        Time is counted in polls, because the journal's times are those of the driver's host.
-        """
+        """Return the failure if no checkpoint completed for ``max_age`` seconds, counted in polls, else None."""
         if state.created is not None and state.created.mode == "batch":
             problem = "its only checkpoint comes at its end: leave max_checkpoint_age out"
             return Verdict("failed", f"Job {self.condition.job_id} runs in batch mode, and {problem}")

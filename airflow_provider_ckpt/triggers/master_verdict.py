@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MasterVerdict:
-    """End of a JobMaster.
-
-    Args:
-        code: Name of an :class:`ExitCode`.
-        abandoned: Why the JobMaster had to give up the run. None if it did not.
-    """
+    """End of a JobMaster. ``code`` names an :class:`ExitCode`. ``abandoned`` is the reason if it abandoned the run."""
 
     code: str
     kind: str
@@ -74,10 +69,9 @@ class MasterVerdict:
 
 
 class MasterRestartPolicy:
-    """Time limit for restarts of a failing JobMaster.
+    """Limit for restarts of a failing JobMaster: ``limit`` seconds without another completed checkpoint.
 
-    ``limit`` is the number of seconds without another completed checkpoint after which it is no longer restarted.
-    Workers continue without a JobMaster for as long.
+    Workers continue for as long without a JobMaster.
     """
 
     def __init__(self, limit: float = SILENCE, clock: Callable[[], float] = time.monotonic) -> None:
@@ -86,10 +80,8 @@ class MasterRestartPolicy:
         self._completed = -1
 
     def may_restart(self, verdict: MasterVerdict, state: JobState | None) -> bool:
-        """Return whether to restart the JobMaster. A run that has ended, or was given up, is not restarted.
-
-        ``state`` is the job's, None if it cannot be read.
-        """
+        """Return whether to restart the JobMaster. A run that ended or was abandoned is not restarted. ``state`` is
+        None if the journal cannot be read."""
         if verdict.exit_code is not ExitCode.FAILED or verdict.abandoned is not None:
             return False
         if state is not None and not state.deployment:

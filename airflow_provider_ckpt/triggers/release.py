@@ -1,7 +1,4 @@
-"""The trigger that reports every release to Airflow, and its events.
-
-Dags can therefore run on released data while the job continues.
-"""
+"""The trigger that reports every release to Airflow, so that Dags can run on released data while the job continues."""
 
 from __future__ import annotations
 
@@ -43,9 +40,9 @@ class ReleaseEvent:
         released_at: Epoch seconds of the release, by the driver's clock.
         watermark: Event time up to which the released output is complete, in ISO 8601. None if the job has no watermark
             or is at its end.
-        late_rows: Rows that the job's queries have dropped as late since the job began.
-        unfit_rows: Rows since the job began with an event time that the job's queries cannot use.
-        malformed_rows: Rows since the job began that do not fit the schema of their source.
+        late_rows: Rows dropped as late since the job began.
+        unfit_rows: Rows with an unusable event time since the job began.
+        malformed_rows: Rows that do not fit their source's schema since the job began.
     """
 
     job_id: str
@@ -68,12 +65,8 @@ class ReleaseEvent:
 def release_events(state: JobState, after: int, sink: str | None = None) -> Iterator[ReleaseEvent]:
     """Yield the remembered releases (the last 100) after checkpoint ``after`` with rows, in order.
 
-    A release of one sink is reported as soon as that sink has released. A release of all sinks is reported when each of
-    them has. The next ``after`` would otherwise skip the rows of a sink that releases later.
-
-    Args:
-        after: Checkpoint of the last event.
-        sink: uid of the only sink that counts. None: all sinks count.
+    With ``sink`` a release counts as soon as that sink (a uid) has released. Otherwise all sinks must have released it,
+    because the next ``after`` would skip the rows of a slower sink.
     """
     for number in sorted(state.releases):
         if sink is None and number > state.last_released:
@@ -105,12 +98,12 @@ _NAMES = ("job_id", "sink", "ckpt_conn_id", "root", "poll_interval")
 class CheckpointReleaseTrigger(BaseEventTrigger):
     """Trigger for an ``AssetWatcher``. It sends an asset event for each checkpoint with which a job released rows.
 
-    The payload is that of a :class:`ReleaseEvent`. The trigger reads the journal, so the job may run anywhere. It keeps
-    its progress in the asset's state store, so it reports later what is released while no triggerer runs. An event is
-    sent again if its triggerer dies with it (at least once; ``after`` and ``checkpoint`` show which rows are new).
+    The payload is a :class:`ReleaseEvent`. The job may run anywhere, because the trigger reads its journal. The
+    progress is in the asset's state store, so the trigger reports later what is released while no triggerer runs. A
+    triggerer that dies may send an event again (at least once; ``after`` and ``checkpoint`` show which rows are new).
 
-    For a job that has released before, the trigger begins with the next release. It never ends by itself, because a job
-    that ended may run again and a root that cannot be read may come back. It logs all problems.
+    For a job that has released before, the trigger begins with the next release. The trigger never ends by itself,
+    because an ended job may run again and an unreadable root may come back. It logs all problems.
 
     :param job_id: the job.
     :param sink: uid of a sink. Only releases in which this sink shows rows are reported.
@@ -214,7 +207,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
             await self.asset_state_store.aset(self._key, asdict(progress))
 
     def _warn_of_missing_sink(self, state: JobState) -> None:
-        """Warn if the job does not have the sink, because the trigger would wait for it silently and in vain."""
+        """Warn if the job lacks the sink, because the trigger would wait for it in vain."""
         sinks = sorted(uid for vertex in state.graph().vertices for uid in vertex.sinks)
         if self.sink is not None and sinks and self.sink not in sinks:
             hint = did_you_mean(self.sink, sinks)
@@ -232,8 +225,8 @@ class ReportedReleases:
     """Progress of the trigger.
 
     Args:
-        created: When the job was created, by its journal. If its root was deleted, a job with another time counts from
-            1 again. None: there was no journal so far.
+        created: Creation time of the job, from its journal. A job with another time (after its root was deleted) counts
+            from 1 again. None: there was no journal so far.
         checkpoint: All releases up to this checkpoint are reported.
     """
 
@@ -242,8 +235,7 @@ class ReportedReleases:
 
     @classmethod
     def read(cls, value: object) -> ReportedReleases | None:
-        """Return the progress from the store's value, or None for any other value, because a user can edit it in the
-        UI."""
+        """Return the progress from the store, or None for any other value, because a user can edit it in the UI."""
         try:
             progress = cls(**value) if isinstance(value, dict) else None
         except TypeError:
@@ -251,8 +243,7 @@ class ReportedReleases:
         return progress if progress is not None and isinstance(progress.checkpoint, int) else None
 
     def for_job(self, state: JobState) -> ReportedReleases:
-        """Return the progress for the job in ``state``. It starts over for a new journal, but not for a missing one,
-        whose storage may be back in a moment."""
+        """Return the progress for the job in ``state``. It starts over for a new journal, but not for a missing one."""
         created = _created(state)
         return self if created in (None, self.created) else ReportedReleases(created, 0)
 

@@ -1,7 +1,7 @@
 """Airflow's states of a trigger's own task and of the other tasks of its group.
 
-Airflow calls ``on_kill`` when a user killed the task, and also when a user cleared the task or another triggerer took
-it over (apache/airflow#73454). The state of the own task shows which of them it is.
+Airflow calls ``on_kill`` after a user's kill, after a clear, and when another triggerer takes the trigger over
+(apache/airflow#73454). The state of the own task distinguishes the three.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ASK_EVERY = 60.0
 class Siblings:
     """The tasks of a group in one Dag run.
 
-    Each question is a request to Airflow's API server. If the server does not answer, the answer is empty. The caller
-    asks again later, because the job must not end for that.
+    Each question is a request to Airflow's API server. If the server does not answer, the result is empty and the
+    caller asks again later.
     """
 
     dag_id: str
@@ -56,8 +56,7 @@ def tasks_of_subtasks(mapped: str | None, subtasks: Sequence[str], tasks: Sequen
 
     Args:
         mapped: Id of the task that is mapped over ``subtasks``. None: ``tasks`` has an id for each.
-        subtasks: Names of subtasks or vertices.
-        tasks: Ids of their tasks in the same order.
+        tasks: Ids of the tasks of ``subtasks`` in the same order.
     """
     if mapped is None:
         return dict(zip(tasks, subtasks, strict=True))
@@ -69,8 +68,7 @@ OVER = ("failed", "success", "skipped", "removed")
 
 
 def state_of_task(ti: Any) -> str:
-    """Return Airflow's state of the task, "removed" if its Dag run is gone. Blocks. Raises the errors of the
-    request."""
+    """Return Airflow's state of the task, "removed" if its Dag run is gone. Blocks. Raises the request's errors."""
     if ti is None:
         return "not known"
     is_mapped = ti.map_index is not None and ti.map_index >= 0

@@ -30,16 +30,16 @@ _NAMES = (
     "status_interval",
 )
 SETTLING = 12.0
-"""Seconds before the first event of each run. The message that a task is deferred reaches the scheduler up to five
-seconds late. If it comes after the task was resumed, it costs the task a try (apache/airflow#71580)."""
+"""Seconds before the first event of each run. Airflow's scheduler may learn up to five seconds late that a task is
+deferred. If it learns after the task has resumed, the task loses a try (apache/airflow#71580)."""
 _KILL_TRIES, _KILL_PAUSE = 3, 2.0
 
 
 class SparkApplicationTrigger(BaseTrigger):
     """Trigger that fires once, with a :class:`DriverVerdict` as JSON, when the driver has ended.
 
-    It is serialized without secrets, because it reads connections where it runs. Two instances do no harm (after
-    another triggerer took over). It logs errors and polls again, because an exception would cost the task a try.
+    The trigger is serialized without secrets, because it reads connections where it runs. A second instance in another
+    triggerer does no harm. The trigger logs errors and polls again, because an exception would cost the task a try.
 
     Args:
         submission: A :class:`Submission` as JSON.
@@ -99,8 +99,8 @@ class SparkApplicationTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """Ask the driver to leave if the task is over.
 
-        Airflow calls this when a user killed the task, and also when another triggerer took over or a user cleared the
-        task. In the last two cases the driver must continue. So the trigger first asks Airflow for the task's state.
+        Airflow also calls this method when another triggerer took over or a user cleared the task. Then the driver must
+        continue, so the trigger asks Airflow for the task's state.
         """
         for remaining in reversed(range(_KILL_TRIES)):
             try:

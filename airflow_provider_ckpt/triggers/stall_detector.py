@@ -1,7 +1,6 @@
-"""The decision to give a job up because its journal does not grow, or because no checkpoint gets through. Pure.
+"""The decision to abandon a wait because the journal does not grow or no checkpoint completes. Pure.
 
-Time is counted in polls, which are at least an interval apart. The journal's times are those of the driver's host, and
-the clocks of two hosts are never compared.
+Time is counted in polls, which are at least an interval apart. The clocks of two hosts are never compared.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _INTERVALS = 3
 
 @dataclass(frozen=True)
 class StallDetector:
-    """Count of polls in a row that found something unchanged. ``mark`` is its value."""
+    """Count of polls in a row that found the value ``mark`` unchanged."""
 
     mark: tuple[object, ...] = ()
     polls: int = 0
@@ -40,23 +39,19 @@ class LastProgress:
     checkpoint: StallDetector = StallDetector()
 
     def after(self, state: JobState, *, released: bool) -> LastProgress:
-        """Return the findings after another poll.
-
-        Args:
-            released: True if a checkpoint counts from its release, False if from its completion.
-        """
+        """Return the findings after another poll. With ``released`` a checkpoint counts only when it is released."""
         newest = state.last_released if released else state.last_completed
-        # Each decision of a driver is an entry. The checkpoints of an idle job are entries, too.
+        # Each decision of a driver is an entry. An idle job has entries for its checkpoints, too.
         return LastProgress(self.journal.after((state.epoch, state.position)), self.checkpoint.after((newest,)))
 
 
 def stall_limit(state: JobState, driver_alive: bool | None) -> float | None:
     """Return the seconds without a journal entry after which the driver counts as gone. None if this host cannot judge
-    it.
+    that.
 
-    A driver in streaming mode journals each of its checkpoints, so a few intervals without a checkpoint are conclusive.
-    The recorded options are those of the job's first run, so the intervals of the last checkpoints count, too. A driver
-    in batch mode may journal nothing for hours.
+    A driver in streaming mode journals each of its checkpoints, so a few missing ones are conclusive. The recorded
+    options are those of the job's first run, so the intervals of the last checkpoints count, too. A driver in batch
+    mode may journal nothing for hours.
 
     Args:
         driver_alive: Whether this host sees the driver alive. None if the driver ran on another host.
@@ -75,7 +70,7 @@ def stall_limit(state: JobState, driver_alive: bool | None) -> float | None:
 
 
 def _last_interval(state: JobState) -> float:
-    """Return the shortest of the last three intervals between checkpoints, in seconds of the driver's clock.
+    """Return the shortest of the last three checkpoint intervals, in seconds of the driver's clock.
 
     The longer ones may contain a pause between two runs.
     """

@@ -1,7 +1,7 @@
 """Threads for blocking calls in a triggerer.
 
-``asyncio.to_thread`` has some eight threads for all triggers of the process. A silent root or cluster would hold all of
-them and stop every other trigger there. So each root has a few threads of its own.
+``asyncio.to_thread`` has some eight threads for all triggers of the process. A root or cluster that does not answer
+would hold all of them. So each root has a few threads of its own.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ _THREADS_OF_CLUSTERS = 32
 
 
 async def in_thread(function: Callable[[], Result], *, root: str | None = None) -> Result:
-    """Run ``function`` as ``asyncio.to_thread`` does, in a thread of this package.
+    """Run ``function``, which may block, in a thread of this package, as ``asyncio.to_thread`` does.
 
-    Args:
-        function: It may block.
-        root: URI of the root that it reads, whose threads it waits for. None: it asks a cluster or Airflow.
+    ``root`` is the root that the function reads. None: it asks a cluster or Airflow.
     """
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(_pool(root), lambda: context.run(function))
