@@ -14,8 +14,7 @@ from airflow_provider_ckpt.sinks.sink import Handle
 REMEMBERED = 100
 """Checkpoints for which the ledger remembers each released batch.
 
-A late process is then told that its release is done. Otherwise it would conclude that another job releases under this
-name.
+They prove to a late process that its release is done. Otherwise it would conclude that another job uses its name.
 """
 
 _KEPT = (
@@ -48,7 +47,7 @@ class ParticipantRelease(Generic[C]):
         Args:
             connection: in the transaction of the release.
             staged: checked handles with rows.
-            problems: returns why the table as it is now cannot take the rows of these handles.
+            problems: returns why the current table cannot take the rows of these handles.
         """
         self._connection, self._ledger, self._failures, self._statements = connection, ledger, failures, statements
         self._staged, self._checkpoint, self._replaces = staged, checkpoint, replaces
@@ -70,10 +69,7 @@ class ParticipantRelease(Generic[C]):
             self._refuse_altered(waiting)
 
     def _refuse_altered(self, waiting: Sequence[Handle]) -> None:
-        """Refuse a table that was altered.
-
-        A database may silently round or cut values for a narrower column, and passes rows on through a view.
-        """
+        """Refuse a table that was altered, because a narrower column may silently round or cut values."""
         self._statements.lock_definition()
         for problem, advice in self._problems(waiting):
             raise self._failures.release_refused(self._checkpoint)(f"{problem}. {advice}")
@@ -115,7 +111,7 @@ class ParticipantRelease(Generic[C]):
     def _forget_released(self) -> None:
         """Forget batches that were released long before the oldest of these batches was staged.
 
-        No later call asks for them: a caller of this release knows that the one before is done.
+        No later call needs them: a caller of this release has read that the release before is done.
         """
         upto = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED
         if upto > 0:

@@ -1,4 +1,4 @@
-"""A check of a sink's columns against those of the folder that it writes to, and the record of them there."""
+"""The columns of the sinks of one folder: a check before a sink writes there, and the record of its columns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FolderColumns:
     def check(self, given: SinkInput, *, is_first: bool) -> None:
         """Refuse columns that differ from those of the folder.
 
-        Between its runs a job may add and leave out columns, if the format has columns by name.
+        Between its runs a job may add and omit columns, if the format identifies columns by name.
 
         Args:
             is_first: the sink has released nothing there and adds to existing files.
@@ -101,7 +101,7 @@ class ColumnRecord:
         self._books = books
 
     def write(self, name: SinkName, columns: _Recorded) -> None:
-        """Record the columns of a sink, in place of those that it recorded before."""
+        """Record the columns of a sink, and replace its earlier record."""
         if self.read(name) != columns:
             document = encode_document(KIND, VERSION, columns=[list(column) for column in columns])
             self._books.replace(self._path(name), document)

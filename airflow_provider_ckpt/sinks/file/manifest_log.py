@@ -32,7 +32,7 @@ class Manifest:
     Args:
         sink: the sink's uid.
         batches: ids of the staged batches. Each batch is in one manifest only.
-        supersedes: sinks all of whose releases this one replaces. Only a sink's first manifest has any.
+        supersedes: sinks whose releases this one replaces. Only a sink's first manifest has any.
     """
 
     job_id: str
@@ -81,9 +81,9 @@ class Manifest:
 
 
 class ManifestLog(NumberedLog[Manifest]):
-    """The manifests of one sink, read from the end. A job that has released for months reads only the newest ones.
+    """The manifests of one sink, with rising checkpoints.
 
-    Checkpoints rise from entry to entry.
+    They are read from the end, so a job that has released for months reads only the newest ones.
     """
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
@@ -96,7 +96,7 @@ class ManifestLog(NumberedLog[Manifest]):
         return self.entry(length - 1) if length else None
 
     def batches_since(self, number: int) -> set[str]:
-        """Return the ids of the batches in the entries from ``number`` on that were seen."""
+        """Return the ids of the batches in the read entries from ``number`` on."""
         return {batch for index in range(number, self.length()) for batch in self.entry(index).batches}
 
     def read(self, after: int | None = None) -> list[Manifest]:

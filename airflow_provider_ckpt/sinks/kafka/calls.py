@@ -38,7 +38,7 @@ _LOGIN_REFUSED = frozenset({"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAIL
 
 
 class ReleaserFenced(Exception):
-    """Another releaser of this sink has begun since. The ledger shows the fate of our transaction."""
+    """Another releaser of this sink has begun since. The ledger shows the outcome of this releaser's transaction."""
 
 
 class KafkaCalls:
@@ -68,7 +68,7 @@ class KafkaCalls:
         return confluent_kafka
 
     def on_error(self, error: Any) -> None:
-        """Store an error that a client reports to its ``error_cb``. Only there does it explain why it cannot connect.
+        """Store an error that a client reports to its ``error_cb``, the only place where it explains a failed connection.
 
         A refused login is kept, because the later error only reports that all brokers are down.
         """
@@ -78,7 +78,7 @@ class KafkaCalls:
     def create_client(self, make: Callable[[], Any]) -> Any:
         """Return a new client.
 
-        Raises InvalidSinkError, because another try would be refused, too.
+        Raises InvalidSinkError, because another try would fail, too.
         """
         try:
             return make()

@@ -26,7 +26,7 @@ class Intent:
 
     Args:
         sink: the sink's uid.
-        overwrites: how often jobs have replaced the table's rows before.
+        overwrites: how often jobs had replaced the table's rows before.
     """
 
     job: str

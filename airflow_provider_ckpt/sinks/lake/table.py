@@ -1,4 +1,4 @@
-"""The interface to a table that the releases of a sink need. Each table format has a class."""
+"""The interface to a table that the releases of a sink need."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def table_refused(context: SinkContext, uri: str, problem: str) -> TargetRefused
 class CommitConflict(Exception):
     """The table's library reported a conflict with another commit.
 
-    That is no proof that this commit is not in the table: a client that repeats a request by itself may report the
-    conflict with its own first request. Load the table again, and delete nothing that the commit names.
+    This commit may still be in the table: a client that repeats a request by itself may report the conflict with its
+    own first request. Load the table again, and delete nothing that the commit names.
     """
 
 
