@@ -1,6 +1,6 @@
 """The conformance suite of sinks that are released in one transaction (``job.sink(…, transaction="shop")``).
 
-It is a part of the suite of a sink. It is skipped if the target gives no group.
+It is a part of the suite of a sink, and skipped if the target has no group.
 """
 
 from __future__ import annotations
@@ -206,9 +206,7 @@ class GroupConformance:
     def test_group_what_was_released_together_is_passed_over_by_one_that_is_released_by_itself(
         self, spark: SparkSession, group: SinkGroup, alone: int
     ) -> None:
-        """Model sinks that stop sharing a transaction between two runs, after a release that the journal does not
-        know.
-        """
+        """Model sinks that stop sharing a transaction after a release that the journal does not record."""
         first, second = self.both(spark, group.bind(), 1), self.both(spark, group.bind(), 2)
         together(group.bind(), first, 1)
         assert group.bind()[alone].release(first[alone], 1)["rows"] == 2

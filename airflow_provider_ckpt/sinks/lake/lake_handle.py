@@ -1,7 +1,4 @@
-"""The handle of a batch that is staged for a table.
-
-A data file of a table, as it was staged.
-"""
+"""The handle of a batch that is staged for a table, and the data files in it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Staging tables of PostgreSQL: made like the target, and filled by executors with each row's task attempt.
 
-Executors send rows in PostgreSQL's binary form. An encoder of the Arrow project silently wrote decimals with zeros
-inside as other numbers (arrow-adbc 4507). So each executor uses its installed encoder only if it encodes known rows of
-each type to the bytes that PostgreSQL itself writes.
+Executors send rows in PostgreSQL's binary form. An encoder of the Arrow project once wrote wrong decimals silently
+(arrow-adbc 4507). So each executor first encodes known rows of each type, and compares the bytes with PostgreSQL's own.
 """
 
 from __future__ import annotations
@@ -84,7 +83,8 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
 def own_columns(mode: str) -> tuple[str, ...]:
     """Return the sink's own columns of a staging table.
 
-    Only an upsert needs the order of rows in a batch, and a column adds some percent to the work of writing.
+    Only an upsert has the row's number, because only an upsert needs the order of rows and the column costs some
+    percent of the writing time.
     """
     return (PART, ROW) if mode == "upsert" else (PART,)
 
@@ -99,7 +99,7 @@ def create_staging(
 ) -> None:
     """Create a logged staging table with the target's own types, CHECKs and NOT NULLs.
 
-    So a row that the target refuses is refused before its batch is acknowledged.
+    So the database refuses a row before its batch is acknowledged.
 
     Args:
         connection: in a transaction.

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, error_text
 
 _IDLE = "SET SESSION wait_timeout = 60"
-"""A process that hangs in its transaction frees the others after a minute."""
+"""Limits a process that hangs in its transaction to a minute, because it blocks others."""
 
 
 class _NotConnectedError(Exception):
@@ -28,7 +28,7 @@ class _NotConnectedError(Exception):
 
 
 class Database:
-    """The sink's database, with a new connection for each transaction. None is held while Spark works.
+    """The sink's database, with a new connection for each transaction. No connection is open while Spark works.
 
     ``connect``: the driver's function.
     """
@@ -84,7 +84,7 @@ class Database:
             failure = self._failure(error.orig, doing, failures, refusal_of)
         except _NotConnectedError as error:
             failure = self._failure(error.error, doing, failures, refusal_of, is_connected=False)
-        except OSError as error:  # raised for certificates; network errors are the driver's own
+        except OSError as error:  # certificates raise this error; network errors come from the driver
             failure = failures.database_refused(
                 f"its TLS settings cannot be used here: {error.strerror or type(error).__name__}"
             )

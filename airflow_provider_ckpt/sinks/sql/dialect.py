@@ -19,7 +19,7 @@ class Dialect(ABC):
 
     Args:
         name: for people.
-        url: URL prefix by which SQLAlchemy knows it.
+        url: URL prefix by which SQLAlchemy identifies it.
         ddl_commits: a CREATE or DROP commits its transaction.
         triggers_skip_rows: a trigger can silently skip a row that is inserted, updated or deleted.
         names_key: an upsert names its unique index, and any other index refuses rows.
@@ -76,8 +76,7 @@ class Dialect(ABC):
     ) -> str:
         """Return the problem that an error reports, and the advice, without values of rows.
 
-        Args:
-            key: the key of an upsert, else empty.
+        ``key``: the key of an upsert, else empty.
         """
 
     # ---- the server, and its catalog
@@ -92,7 +91,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def name_problem(self, connection: Connection, table: TableName) -> Problem | None:
-        """Return why the server would know the table by another name; None if it keeps this name."""
+        """Return why the server would store the table under another name; None if it keeps this name."""
 
     @abstractmethod
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
@@ -104,13 +103,13 @@ class Dialect(ABC):
 
     @abstractmethod
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
-        """Return the table as the catalog describes it; None if there is no such table."""
+        """Return the table that the catalog describes, or None if it does not exist."""
 
     @abstractmethod
     def compared_key(
         self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
     ) -> list[ColumnElement[Any]]:
-        """Return the key columns of the staging table, compared as the target's index compares them."""
+        """Return the key columns of the staging table, with the collations of the target's index."""
 
     @abstractmethod
     def may_skip_rows(self, connection: Connection, name: TableName) -> bool:

@@ -1,4 +1,4 @@
-"""The databases on which the sink is known to work, by their names in SQLAlchemy and Airflow."""
+"""The databases that the sink supports, by their names in SQLAlchemy and Airflow."""
 
 from __future__ import annotations
 

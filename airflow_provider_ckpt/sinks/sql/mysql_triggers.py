@@ -30,7 +30,7 @@ _TOKEN = re.compile(
 )
 """The tokens of an SQL statement. Comments and strings have no group.
 
-Double quotes count as quoted names (ANSI_QUOTES), because no string can stand in the place of a table's name.
+Double quotes count as quoted names (ANSI_QUOTES), because a string never replaces a table's name.
 """
 _VERBS = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _ENDS = ("SET", "VALUES", "VALUE", "SELECT", "WHERE", "LIMIT")
@@ -70,7 +70,7 @@ class _TriggerReader:
             self._unknown.add(trigger)
 
     def _is_table(self, trigger: str, name: TableName) -> bool:
-        """Add the effects of a write to that table. Return False if there is no such table."""
+        """Add the effects of a write to that table. Return False if the table does not exist."""
         for (engine,) in self._unseen_rows("table", name, _TABLE):
             for (definition,) in self._rows(_VIEW, name) if engine is None else ():
                 self._follow_view(trigger, definition)

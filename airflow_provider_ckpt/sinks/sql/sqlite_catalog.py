@@ -1,7 +1,6 @@
 """Queries of the catalog of SQLite, about the library and about a table.
 
-The effects of a table and its triggers on inserted rows are read from their source texts, because the catalog has no
-other description of them.
+The catalog describes constraints and triggers only by their source texts, so these are parsed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _NO_WORDS = re.compile(
 )
 """Comments, strings and quoted names."""
 _EVENT = re.compile(r"\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
-"""An unquoted name cannot be one of these words."""
+"""The events of triggers. An unquoted name cannot be one of these words."""
 _IGNORE = re.compile(r"\bRAISE\s*\(\s*IGNORE\b", re.IGNORECASE)
 _SKIPS_CONFLICTS = re.compile(r"\bON\s+CONFLICT\s+(?:IGNORE|REPLACE)\b", re.IGNORECASE)
 
@@ -128,7 +127,7 @@ def _uniques(connection: Connection, table: str, rowid: list[str]) -> dict[str, 
 
 
 def _indexes(connection: Connection, table: str) -> dict[str, dict[str, str]]:
-    """Return unique index -> (column -> collation). It has no columns if it covers an expression or some rows only."""
+    """Return unique index -> (column -> collation); no columns for an index of an expression or of some rows only."""
     indexes = {}
     for _, index, is_unique, _, is_partial in _pragma(connection, "index_list", table):
         if is_unique:

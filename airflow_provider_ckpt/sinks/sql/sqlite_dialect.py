@@ -65,7 +65,7 @@ def fits(kind: Any, column: str) -> bool:
     Only a text column keeps a decimal, because SQLite's numbers have 15 digits.
 
     Args:
-        kind: the type, spelled as in Spark's schema JSON.
+        kind: the type, in the spelling of Spark's schema JSON.
         column: its declared type.
     """
     kind, column_affinity = plain(kind), affinity(column)
@@ -109,7 +109,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     names_key = True
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments by which a missing file is not created, because a missing file is not an empty database.
+        """Return the driver's arguments. They create no missing file, because a missing file is not an empty database.
 
         SQLite's driver begins no transactions by itself; :meth:`configure_transactions` does.
         """
@@ -136,7 +136,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         return "PRAGMA synchronous = EXTRA", "PRAGMA foreign_keys = ON"
 
     def configure_transactions(self, engine: Engine) -> None:
-        """Take the lock before anything is read. Otherwise two sessions that have both read would both write."""
+        """Take the lock before the first read. Otherwise two sessions that have both read would both write."""
         event.listen(engine, "begin", _begin)
 
     def is_transient(self, code: int, *, is_connected: bool) -> bool:

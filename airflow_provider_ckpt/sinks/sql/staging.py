@@ -1,7 +1,4 @@
-"""Staging tables of SQL databases: made like the target, and filled by executors with each row's task attempt.
-
-CHECKs of a table, as the catalog spells them. Pure functions.
-"""
+"""Staging tables of SQL databases: made like the target, and filled by executors with each row's task attempt."""
 
 from __future__ import annotations
 
@@ -50,7 +47,7 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
 def staging_table_of(name: TableName, target: SqlTable, columns: Columns) -> Table:
     """Return a staging table with the target's own types, NOT NULLs and CHECKs.
 
-    So a row that the target refuses is refused before its batch is acknowledged.
+    So the database refuses a row before its batch is acknowledged.
     """
     names = [name for name, _ in columns]
     definitions = [(name, target.columns[name].definition, target.columns[name].not_null) for name in names]
