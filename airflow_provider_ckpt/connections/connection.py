@@ -100,7 +100,7 @@ def _from_fields(conn_id: str, fields: Mapping[str, Any]) -> tuple[Connection | 
 
 
 def _from_uri(conn_id: str, uri: str) -> tuple[Connection | None, str]:
-    """Read a URI as Airflow does: ``type://login:password@host:port/schema?extra``; the host may be ``https://host``."""
+    """Read a URI as Airflow does: ``type://login:password@host:port/schema?extra``. The host may have a scheme, too."""
     kind, separator, address = uri.partition("://")
     if not kind or not separator:
         return None, "its text is neither a JSON object nor a URI with a type in front (postgres://…)"

@@ -38,11 +38,7 @@ _USED = frozenset({*_KNOWN, *_SASL, *_SSL_FILES, *_SSL_TEXTS})
 
 @dataclass(frozen=True, repr=False)
 class KafkaBrokers:
-    """Kafka brokers and the settings to log in to them.
-
-    ``settings`` are librdkafka's, with secrets, without the servers. ``repr`` shows only the connection and the
-    servers.
-    """
+    """Kafka brokers and librdkafka's settings to log in to them. ``repr`` shows only the connection and the servers."""
 
     conn_id: str
     servers: str
@@ -172,5 +168,4 @@ def _as_text(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text quoted as JAAS reads it."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

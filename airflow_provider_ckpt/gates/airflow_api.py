@@ -116,11 +116,7 @@ def _fields(data: bytes) -> Mapping[str, Any]:
 
 
 def _address(connection: Connection) -> str:
-    """Return the URL of the API server.
-
-    ``host`` may be a URL with Airflow's path. Otherwise ``schema`` (http or https) precedes it, as in Airflow's HTTP
-    hook.
-    """
+    """Return the URL of the API server: ``host`` if it is a URL, else ``schema`` (http or https), host and port."""
     host = connection.host or ""
     if "://" not in host:
         host = f"{connection.schema or 'http'}://{host}"

@@ -100,10 +100,7 @@ class ReleaseRefusedError(TerminalError):
 
 
 class ReleaseRecordLostError(TerminalError):
-    """A target, or its record of releases, that is not the one that the job has used.
-
-    A release would repeat or lose rows.
-    """
+    """A target, or its record of releases, that the job has not used before. A release would repeat or lose rows."""
 
     template = (
         "The release log {uri} has lost entries: {problem}. Something deleted them (an expiry rule of the bucket, a "

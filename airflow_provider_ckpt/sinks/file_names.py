@@ -37,18 +37,12 @@ def manifests_folder(job_id: str, uid: str) -> str:
 
 
 def is_data_file(path: str) -> bool:
-    """Return whether Spark would read the file: no segment of its path is hidden.
-
-    As for Spark, a partition folder is not hidden if its column's name starts with an underscore (``_day=1``).
-    """
+    """Return whether Spark would read the file: no part of its path is hidden. A partition ``_day=1`` is visible."""
     return not any(map(is_hidden, path.split("/")))
 
 
 def format_of(path: str) -> str | None:
-    """Return the file format that the extension names; None if it names no format of a sink.
-
-    The extension of a compression may follow, as in ``.csv.gz``.
-    """
+    """Return the file format of a name such as ``x.csv`` or ``x.csv.gz``; None if it names no format of a sink."""
     extensions = path.rpartition("/")[2].lower().split(".")[1:][-2:]
     return next(
         (extension for extension in reversed(extensions) if extension in ("parquet", "json", "csv", "orc")), None

@@ -50,10 +50,7 @@ def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str
 
 
 def _longest(error: BaseException, partition_by: Sequence[str], path: str) -> tuple[str, int] | None:
-    """Return the column with the longest name in the error, and that name's bytes; None if the error has another cause.
-
-    Only lines with ``path`` count, because other lines may describe an input with such folders.
-    """
+    """Return the column with the longest name in the error's lines with ``path``, and that name's bytes; else None."""
     columns = {name.casefold(): name for name in partition_by}
     if not columns:
         return None

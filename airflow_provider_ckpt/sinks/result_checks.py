@@ -62,9 +62,9 @@ def checked_counts(uid: str, sink: BoundSink, answer: object, handles: Sequence[
 
 
 def checked_together(uid: str, sink: BoundSink, answer: object, sinks: int) -> list[object]:
-    """Return what :meth:`BoundSink.release_together` returned, checked to have one item for each sink.
+    """Return the list that :meth:`BoundSink.release_together` returned, checked to have one item for each sink.
 
-    The counts of each sink are not checked here. Raises SinkContractError.
+    Raises SinkContractError.
     """
     if isinstance(answer, Sequence) and not isinstance(answer, str) and len(answer) == sinks:
         return list(answer)

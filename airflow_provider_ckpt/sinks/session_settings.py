@@ -36,11 +36,7 @@ class _Mode:
 
 @contextmanager
 def writing(session: SparkSession, allowed: Mapping[str, tuple[str, ...]]) -> Iterator[None]:
-    """Run a write with settings of the session.
-
-    Args:
-        allowed: setting -> accepted values, the preferred one first. Empty keeps the user's own settings.
-    """
+    """Run a write with settings of the session. ``allowed``: setting -> accepted values, the preferred one first."""
     key = _identity(session)
     with _CHANGED:
         _enter(session, key, allowed)

@@ -25,10 +25,7 @@ NO_GROUP = "SinkTarget.group gives none: a sink of this kind is released by itse
 
 
 class SinkGroup(ABC):
-    """Two sinks of one job that share a transaction. Each writes to a place of its own.
-
-    Every call of :meth:`bind` stands for another process.
-    """
+    """Two sinks of one job that share a transaction. Every call of :meth:`bind` stands for another process."""
 
     @abstractmethod
     def bind(self) -> list[BoundSink]:
@@ -36,17 +33,11 @@ class SinkGroup(ABC):
 
     @abstractmethod
     def dying(self, at: int, when: When) -> list[BoundSink]:
-        """Return the sinks of a process that dies at its ``at``-th change of the target, from 1.
-
-        SimulatedCrash is raised before or after that change.
-        """
+        """Return sinks whose process raises SimulatedCrash before or after its ``at``-th change of the target, from 1."""
 
     @abstractmethod
     def losing(self) -> list[BoundSink]:
-        """Return the sinks of a process that gets no reply to its first commit.
-
-        The target has carried out the commit, and the call raises its usual TransientError.
-        """
+        """Return the sinks of a process whose first commit succeeds but raises the sink's usual TransientError."""
 
     @abstractmethod
     def damage(self, handle: Handle, how: Damage) -> None:

@@ -38,10 +38,7 @@ class SinkTarget(ABC):
 
     @abstractmethod
     def dying(self, at: int, when: When) -> BoundSink:
-        """Return another bound sink whose process dies at its ``at``-th change of the target, from 1.
-
-        SimulatedCrash is raised before or after that change.
-        """
+        """Return a bound sink that raises SimulatedCrash before or after its ``at``-th change of the target, from 1."""
 
     @abstractmethod
     def rows(self, spark: SparkSession) -> list[Row]:

@@ -148,10 +148,7 @@ class SuccessorConformance(GroupConformance):
         assert target.bind().last_released() == 1
 
     def test_r5_garbage_of_other_jobs_is_theirs(self, spark: SparkSession, target: SinkTarget) -> None:
-        """Include a job whose sink has the same uid and whose attempts have similar names.
-
-        The garbage collection can only check whether an attempt is live.
-        """
+        """Include a job whose sink has the same uid and whose attempts have similar names."""
         target = target.shared()
         other_sinks = [
             target.bind(job, uid) for job, uid in (("orders", "lake2"), ("orders2", "lake"), ("order", "s_lake"))

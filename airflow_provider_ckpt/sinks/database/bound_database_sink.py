@@ -109,7 +109,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _release_statements(self, connection: C) -> ReleaseStatements: ...
 
     def _undropped(self, connection: C) -> list[str]:
-        """Return released handles whose staging tables still exist. There are none unless a DROP commits."""
+        """Return released handles whose staging tables still exist. Only a database whose DROP commits has any."""
         return []
 
     @abstractmethod
@@ -262,7 +262,6 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         )
 
     def _current_problems(self, connection: C, waiting: Sequence[Handle]) -> Iterable[Problem]:
-        """Return the problems of the table for the rows of these handles."""
         seen: list[Columns] = []
         for handle in waiting:
             columns = list(zip(handle["columns"], handle["types"], strict=True))

@@ -42,10 +42,7 @@ class DatabaseSink(Sink):
 
     database: ClassVar[str]
     changeable: ClassVar[frozenset[str]] = frozenset({"conn_id", "create"})
-    """Settings that may change when a job resumes.
-
-    The ledger shows whether another connection leads to the same database.
-    """
+    """Settings that may change when a job resumes. The ledger identifies the database of a renamed connection."""
 
     @property
     def settings(self) -> Settings:

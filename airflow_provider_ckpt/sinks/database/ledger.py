@@ -30,10 +30,7 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def row(self, connection: C, *, lock: bool = False) -> LedgerRow | None:
-        """Return the sink's entry; None if there is no entry or no ledger.
-
-        With ``lock`` the entry stays locked until the end of the transaction (R9).
-        """
+        """Return the sink's entry, or None if it is absent. ``lock`` locks it until the end of the transaction (R9)."""
 
     @abstractmethod
     def lock_target(self, connection: C, *, exclusive: bool) -> None:

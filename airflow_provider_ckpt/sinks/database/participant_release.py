@@ -12,10 +12,7 @@ from airflow_provider_ckpt.sinks.database.table_checks import Problem
 from airflow_provider_ckpt.sinks.sink import Handle
 
 REMEMBERED = 100
-"""Checkpoints for which the ledger remembers each released batch.
-
-They prove to a late process that its release is done. Otherwise it would conclude that another job uses its name.
-"""
+"""Checkpoints for which the ledger remembers released batches, so that a late process finds its release done."""
 
 _KEPT = (
     "the table still has rows after the release deleted all of them, because a trigger or a rule of the table keeps "
@@ -109,10 +106,7 @@ class ParticipantRelease(Generic[C]):
         return {"rows": rows}
 
     def _forget_released(self) -> None:
-        """Forget batches that were released long before the oldest of these batches was staged.
-
-        No later call needs them: a caller of this release has read that the release before is done.
-        """
+        """Forget batches that were released long before the oldest of these batches was staged."""
         upto = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED
         if upto > 0:
             self._ledger.forget_released(self._connection, upto)

@@ -65,10 +65,7 @@ def digits_in(kind: Any) -> int:
 
 
 def _is_key(kind: Any) -> bool:
-    """Return whether the type can be a key of a map in JSON.
-
-    ``to_json`` writes bytes as a memory address, and arrays and structs without quotes.
-    """
+    """Return whether the type can be a key of a map in JSON. Bytes, arrays and structs cannot."""
     return fits_in_json(kind) and not isinstance(kind, dict) and kind != "binary"
 
 

@@ -39,12 +39,7 @@ def rights_needed(mode: str) -> tuple[str, ...]:
 def column_problems(
     columns: Columns, table_columns: Mapping[str, TargetColumn], fits: Callable[[Any, str], bool], database: str
 ) -> Iterator[Problem]:
-    """Yield the problems of a table's columns.
-
-    Args:
-        fits: returns whether a table column of a type keeps each value of a Spark type.
-        database: name of the database for people.
-    """
+    """Yield the problems of a table's columns. ``fits``: returns whether a column keeps each value of a Spark type."""
     for name, kind in columns:
         column = table_columns.get(name)
         if column is None:

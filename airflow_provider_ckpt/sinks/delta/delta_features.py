@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.sinks.lake.intents import Change
 
 _KNOWN = {"appendOnly", "invariants", "timestampNtz", "changeDataFeed"}
-"""Features that are harmless, or whose use shows in the table's configuration and schema."""
+"""Features that are harmless, or whose use the table's configuration and schema show."""
 _RETENTION = "delta.setTransactionRetentionDuration"
 _NEWEST_WRITER = 7
 

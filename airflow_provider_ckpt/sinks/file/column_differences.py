@@ -21,10 +21,7 @@ def differences(
     file_format: str,
     partition_by: Collection[str],
 ) -> list[str]:
-    """Return how two lists of columns differ for a reader of the format, each difference as a phrase.
-
-    ``own_name``, ``other_name``: names of the two writers.
-    """
+    """Return how two writers' lists of columns differ for a reader of the format, each difference as a phrase."""
     differ = [
         *_only_one_has(own_columns, other_columns, own_name, other_name),
         *type_differences(own_columns, other_columns, own_name, other_name),

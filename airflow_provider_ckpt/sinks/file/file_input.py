@@ -48,10 +48,7 @@ def _check_names(given: SinkInput) -> None:
 
 
 def _partition_column(given: SinkInput, wanted: str, sink: str) -> str:
-    """Return the column that Spark takes for this name.
-
-    Spark ignores the case of names, unless spark.sql.caseSensitive is set.
-    """
+    """Return the column that Spark takes for this name. Spark ignores case, unless spark.sql.caseSensitive is set."""
     names = [name for name, _ in given.columns]
     for name in names:
         if name == wanted:
@@ -109,10 +106,7 @@ def _plain(kind: Any) -> Any:
 
 
 def _family(kind: str) -> str:
-    """Return the name of a type without its arguments: ``geometry`` for ``geometry(SRID:0)``.
-
-    ``interval day`` is returned unchanged, because it is another type than ``interval``.
-    """
+    """Return the name of a type without arguments: ``geometry`` for ``geometry(SRID:0)``. ``interval day`` stays."""
     return kind.partition("(")[0]
 
 

@@ -146,9 +146,9 @@ _READ_BY: dict[str, dict[str, str | None]] = {
 
 
 def shape_of(file_format: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the options that decide how the files must be read, each as ``option.<name in lower case>``.
+    """Return the options that readers need, each as ``option.<name in lower case>``, and ``compression``.
 
-    ``compression`` is returned, too. Other options are omitted, because they may be secrets and no reader needs them.
+    Other options are omitted, because they may be secrets.
     """
     normalized = {_ALIASES.get(name.lower(), name.lower()): _text(value) for name, value in _canonical_last(options)}
     defaults = _READ_BY.get(file_format, {})
@@ -165,5 +165,4 @@ def _canonical_last(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    """Return a value in the text form that PySpark hands to the writer."""
     return str(value).lower() if isinstance(value, bool) or str(value).lower() in ("true", "false") else str(value)

@@ -46,10 +46,9 @@ class FileWriter:
             writer.save(uri)
 
     def refused_options(self, frame: DataFrame, uri: str) -> list[str]:
-        """Return the options that Spark's writer refuses for any rows, after a write has failed.
+        """Return the options that Spark's writer refuses for any rows, after a write has failed. It may refuse none.
 
-        Each option is tried without rows, in folders of ``uri``, because Spark raises many kinds of errors for them. An
-        empty list means that the options are not the cause.
+        Each option is tried without rows, in folders of ``uri``, because Spark raises many kinds of errors for them.
         """
 
         def fails(trial: str, options: Mapping[str, Any]) -> bool:

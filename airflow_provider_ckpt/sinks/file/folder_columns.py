@@ -22,11 +22,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class FolderColumns:
-    """The check of one sink.
-
-    Args:
-        visible_sinks: returns the sinks whose rows readers of the folder find, this one included.
-    """
+    """The check of one sink. ``visible_sinks``: returns the sinks whose rows readers of the folder find."""
 
     def __init__(
         self, folders: FileFolders, name: SinkName, writer: FileWriter, visible_sinks: Callable[[], Iterable[SinkName]]

@@ -66,10 +66,7 @@ def recorded_job(definition: JobDefinition, root: Location) -> RecordedJob:
 
 
 def not_recorded(sinks: Iterable[SinkOperator]) -> list[str]:
-    """Return the uids of the sinks that the journal does not record well enough to release.
-
-    :func:`recorded_job` omits them, or would use other options than their own.
-    """
+    """Return the uids of the sinks that :func:`recorded_job` cannot release, because the journal records too little."""
     return [operator.uid for operator in sinks if not _is_recorded(operator)]
 
 

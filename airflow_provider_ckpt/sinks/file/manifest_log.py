@@ -81,10 +81,7 @@ class Manifest:
 
 
 class ManifestLog(NumberedLog[Manifest]):
-    """The manifests of one sink, with rising checkpoints.
-
-    They are read from the end, so a job that has released for months reads only the newest ones.
-    """
+    """The manifests of one sink, with rising checkpoints. Only the newest ones are read if that is enough."""
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
         folder = manifests_folder(job_id, uid)

@@ -30,10 +30,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
 def spark_columns(schema: Any) -> tuple[Column, ...]:
-    """Return the columns of a ``pyiceberg.schema.Schema``.
-
-    A type that Spark lacks keeps Iceberg's name, so no row's type fits it.
-    """
+    """Return the columns of a ``pyiceberg.schema.Schema``. A type that Spark lacks keeps Iceberg's name."""
     return tuple(Column(field.name, _spark_type(field.field_type), not field.required) for field in schema.fields)
 
 
@@ -135,10 +132,7 @@ def _fields_inside(fields: Sequence[Any]) -> Iterator[Any]:
 
 
 def with_field_ids(columns: Sequence[Column], schema: Any) -> tuple[Column, ...]:
-    """Return columns with the ids that the fields of these names have in a ``pyiceberg.schema.Schema``.
-
-    Without :func:`takes_field_ids` the result has no ids.
-    """
+    """Return columns with the ids of a ``pyiceberg.schema.Schema``; without ids unless :func:`takes_field_ids`."""
     if not takes_field_ids(schema):
         return tuple(columns)
     fields = {field.name: field for field in schema.fields}

@@ -198,10 +198,7 @@ class IcebergLakeTable(LakeTable):
         return values
 
     def released(self, name: str, snapshot: Snapshot) -> str | None:
-        """Return the path of the file among the table's data files.
-
-        The path omits Spark's folders, because they are named after copies of columns.
-        """
+        """Return the file's path among the table's data files, without Spark's folders for copies of columns."""
         if not self._releases_files(snapshot):
             return None
         return _data_path(snapshot.handle, name.rpartition("/")[2])

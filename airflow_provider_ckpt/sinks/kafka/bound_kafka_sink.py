@@ -89,7 +89,6 @@ class BoundKafkaSink(BoundSink):
         self._known_ledger_end = None
 
     def _check_release(self) -> None:
-        """Check that a release with the sink's settings to this topic is possible."""
         self._client.check_settings(self._transactional_id, self._check_topic().largest)
         longest = self._client.longest_transaction()
         if longest is not None and self._client.timeout > longest:
@@ -144,10 +143,7 @@ class BoundKafkaSink(BoundSink):
         return self._staging.handle(request.id, rows, files, ledger, since)
 
     def _ledger_end(self) -> tuple[str, int]:
-        """Return the ledger's id and end, read once in a process.
-
-        An offset below the current end only means that more of the ledger is read.
-        """
+        """Return the ledger's id and end, read once in a process. A lower offset only means that more of it is read."""
         if self._known_ledger_end is None:
             ledger_id = self._ledger.id()
             self._known_ledger_end = ledger_id, self._ledger.end() if ledger_id else 0

@@ -33,11 +33,9 @@ class TopicFacts:
 
 
 class KafkaClient:
-    """The client of a Kafka sink. Every method raises the errors of :meth:`KafkaCalls.request`.
+    """The client of a Kafka sink. ``timeout``: seconds of a transaction. ``settings`` contain secrets.
 
-    Args:
-        settings: settings of librdkafka, with secrets, which are never shown.
-        timeout: seconds of a transaction.
+    Every method raises the errors of :meth:`KafkaCalls.request`.
     """
 
     def __init__(self, sink: str, servers: str, settings: Mapping[str, Any], timeout: float) -> None:
@@ -133,10 +131,7 @@ class KafkaClient:
         return self._calls.request(f"asking for the offsets of {name}", lambda: (offset(low), offset(high)))  # type: ignore[no-any-return]
 
     def committed(self, name: str, start: int, end: int) -> list[bytes]:
-        """Return the committed records of partition 0 from ``start`` up to ``end``.
-
-        Waits for open transactions among them.
-        """
+        """Return the committed records of partition 0 from ``start`` up to ``end``. Wait for open transactions."""
         if start >= end:
             return []
         return self._calls.request(f"reading {name}", lambda: self._read(name, start, end))  # type: ignore[no-any-return]
@@ -167,19 +162,16 @@ class KafkaClient:
     # ---- transactions
 
     def transactions(self, transactional_id: str, largest: int) -> Transactions:
-        """Return a producer that has settled the earlier transactions of the id.
+        """Return a producer that has settled the earlier transactions of the id. ``largest``: bytes of a record.
 
         It fences every other producer of the id: an open transaction is aborted, a half-committed one is completed.
-        ``largest``: bytes of a record.
         """
         producer = self._producer(transactional_id, largest)
         self._calls.request("settling the transactions before", lambda: producer.init_transactions(SETTLED_WITHIN))
         return Transactions(self._calls, producer)
 
     def check_settings(self, transactional_id: str, largest: int) -> None:
-        """Check the client's settings for a release, without asking a broker or fencing a producer.
-
-        Some settings are wrong only for a producer of transactions.
+        """Check the client's settings for a transaction, without asking a broker or fencing a producer.
 
         Raises InvalidSinkError.
         """

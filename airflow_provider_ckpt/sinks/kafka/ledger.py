@@ -31,10 +31,7 @@ _IDS = 16_384
 
 @dataclass(frozen=True)
 class LedgerRecord:
-    """A record of a release.
-
-    ``rows`` counts the whole release, in each of its records. ``topic`` is the id of the topic of the rows.
-    """
+    """A record of a release. ``rows`` counts the whole release. ``topic`` is the id of the topic of the rows."""
 
     checkpoint: int
     rows: int
@@ -81,20 +78,13 @@ def records_of(checkpoint: int, rows: int, ids: Iterable[str], topic: str) -> li
 
 
 def ledger_name(context: SinkContext, topic: str) -> str:
-    """Return the topic's name: a hash, because a job's name may be too long for a topic.
-
-    Also, Kafka's metrics do not distinguish ``.`` and ``_``.
-    """
+    """Return the topic's name: a hash, because a job's name may be too long for a topic."""
     name = "/".join((context.job_id, context.uid, topic))
     return f"ckpt-ledger-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
 class Ledger:
-    """The ledger of one sink of one job.
-
-    Methods read only committed records. A caller that depends on open transactions settles them first
-    (``KafkaClient.transactions``).
-    """
+    """The ledger of one sink of one job. Methods read the records that are committed at that time."""
 
     def __init__(self, client: KafkaClient, context: SinkContext, topic: str) -> None:
         self._client, self._context, self._topic = client, context, topic

@@ -51,8 +51,7 @@ class LakeFiles(StagingArea):
     def publish(self, files: Sequence[LakeFile]) -> None:
         """Copy every file to its final name. :meth:`verify_targets` reports files that are gone.
 
-        The staged file stays until the commit is done, because a clean-up of the table may delete files that no commit
-        names.
+        The staged file stays until the commit, because a clean-up of the table may delete files that no commit names.
         """
         sizes = self._existing_sizes([file.target for file in files])
         for path in sorted(sizes):

@@ -31,9 +31,9 @@ VERSION = 1
 
 
 class StartMark:
-    """A record of how often jobs had replaced the table's rows when the sink began. It never changes.
+    """A record of how often jobs had replaced the table's rows when an overwriting sink began. It never changes.
 
-    Only overwriting sinks have one. It distinguishes an abandoned job from its successor.
+    It distinguishes an abandoned job from its successor.
     """
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
@@ -67,12 +67,7 @@ TRIES = 100
 
 @dataclass(frozen=True)
 class Position:
-    """A version of the table, and the intents at that time.
-
-    Args:
-        newest: the newest intent in the table.
-        pending: the intent that the table lacks.
-    """
+    """A version of the table, its newest intent, and the ``pending`` intent that it lacks."""
 
     snapshot: Snapshot
     length: int
@@ -104,9 +99,7 @@ class RollForward:
     def read_position(self, handles: Sequence[LakeHandle] = ()) -> Position | None:
         """Return the table's position; None if no table, no log entry and no handle exists.
 
-        ``handles``: handles, which record the table that they were staged for.
-
-        Raises ReleaseRecordLostError.
+        Raises ReleaseRecordLostError if a handle or the log names another table or more commits.
         """
         snapshot = self._table.load()
         while True:

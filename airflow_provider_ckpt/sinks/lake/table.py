@@ -110,10 +110,7 @@ class LakeTable(ABC):
         """
 
     def released(self, name: str, snapshot: Snapshot) -> str | None:
-        """Return the final path of a staged file, outside the staged places; None if only its rows are released.
-
-        ``name`` has folders if Spark made some.
-        """
+        """Return the final path of a staged file, outside the staged places; None if only its rows are released."""
         return name
 
     @abstractmethod

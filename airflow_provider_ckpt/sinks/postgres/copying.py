@@ -40,9 +40,8 @@ def copier(
     """
 
     def copy_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
-        """Copy the rows of a partition, in one transaction.
+        """Copy the rows of a partition, in one transaction. ``part`` is the attempt of Spark's task.
 
-        ``part`` is the attempt of Spark's task. A task that ran twice has two parts, and Spark counts one of them.
         Refusals of the database are returned, not raised, because Spark would repeat the task in vain.
         """
         import pyarrow
@@ -179,8 +178,6 @@ class _TextEncoder:
 
 
 class _BinaryEncoder:
-    """An encoder to PostgreSQL's binary form."""
-
     form = "binary"
 
     def __init__(self, columns: Sequence[Any], sample: tuple[Any, bytes]) -> None:
@@ -235,10 +232,7 @@ def _numbered(columns: Sequence[Any]) -> list[str]:
 
 
 def _error_report(error: Any) -> dict[str, Any]:
-    """Return the codes of an error, without the values in PostgreSQL's messages and details.
-
-    The end of the error's context names the column.
-    """
+    """Return the codes of an error and the end of its context, which names the column. Other parts contain values."""
     import re
 
     column = error.diag.column_name

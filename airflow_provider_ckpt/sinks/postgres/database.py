@@ -17,11 +17,7 @@ from airflow_provider_ckpt.sinks.postgres.refusals import codes
 
 OLDEST = 140000
 _TRANSIENT = ("08", "40", "53", "55", "57", "58", "25", "XX")
-"""Classes of SQLSTATEs of errors that may pass.
-
-They stand for connection, conflict, locks, resources, an operator's intervention, the system, an idle session or a
-server that is currently a standby.
-"""
+"""Classes of SQLSTATEs of errors that may pass, for example conflicts, locks, lost connections, a server on standby."""
 TRANSACTION_SETTINGS = (
     # with 'off', a server's crash could undo a commit and so lose a release
     "SELECT set_config('synchronous_commit', 'on', true)",
@@ -63,8 +59,7 @@ def _cursors(watchdog: StatementWatchdog) -> type[psycopg.Cursor[Any]]:
 class Database:
     """The sink's database, with a new connection for each transaction. No connection is open while Spark works.
 
-    Args:
-        timeout: seconds that the server may take for one statement.
+    ``timeout``: seconds that the server may take for one statement.
     """
 
     def __init__(
@@ -81,10 +76,8 @@ class Database:
     ) -> Iterator[Connection]:
         """Commit at the end of the block, and roll back if it raises.
 
-        If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
-
-        Args:
-            refusal_of: returns the error for a psycopg error that would persist.
+        If the reply to a commit was lost, the next reader of the ledger finds out whether it happened. ``refusal_of``:
+        returns the error for a psycopg error that would persist.
 
         Raises SinkUnavailableError for errors that may pass.
         """

@@ -79,10 +79,7 @@ def meaning(sqlstate: str | None) -> tuple[str, str] | None:
 
 
 def explain(error: psycopg.Error, table: TableName, read: Read) -> str:
-    """Return the problem, the constraint or other part of the catalog that refused the row, and the advice.
-
-    ``table``: target of the release, because a trigger's message does not name it.
-    """
+    """Return the problem, the part of the catalog that refused the row, and the advice. ``table``: the target."""
     diag = error.diag
     if diag.source_function == _RAISED:
         return _explain_raise(error, table, read)
@@ -106,10 +103,7 @@ def _constraint(diag: psycopg.errors.Diagnostic, read: Read) -> str:
 
 
 def _explain_raise(error: psycopg.Error, table: TableName, read: Read) -> str:
-    """Return the problem with the trigger's message, if its function contains the message as a literal.
-
-    Only a literal is certain to contain no values of the row.
-    """
+    """Return the problem, and the trigger's message if it is a literal in its function and contains no values."""
     names = (table.schema, table.name)
     sources = [source for (source,) in read(_FUNCTIONS, (*names, *names))]
     texts = {text.replace("''", "'").replace("%%", "%") for source in sources for text in _TEXT.findall(source)}

@@ -81,11 +81,7 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
 
 
 def own_columns(mode: str) -> tuple[str, ...]:
-    """Return the sink's own columns of a staging table.
-
-    Only an upsert has the row's number, because only an upsert needs the order of rows and the column costs some
-    percent of the writing time.
-    """
+    """Return the sink's own columns of a staging table. Only an upsert needs the row's number, which costs time."""
     return (PART, ROW) if mode == "upsert" else (PART,)
 
 
@@ -97,13 +93,9 @@ def create_staging(
     columns: Columns,
     extra_columns: Sequence[str],
 ) -> None:
-    """Create a logged staging table with the target's own types, CHECKs and NOT NULLs.
+    """Create a logged staging table with the target's types, CHECKs and NOT NULLs.
 
-    So the database refuses a row before its batch is acknowledged.
-
-    Args:
-        connection: in a transaction.
-        extra_columns: see :func:`own_columns`.
+    The database thus refuses a row before its batch is acknowledged. ``extra_columns``: see :func:`own_columns`.
     """
     names = {name for name, _ in columns}
     like = sql.Identifier(table.schema, table.name)
@@ -124,8 +116,6 @@ def copy_rows(
     failures: Failures,
 ) -> list[dict[str, Any]]:
     """Copy the rows and return (part, rows) of each partition that Spark counts. Reads the frame once (R18).
-
-    ``types``: types of the staging table's columns.
 
     Raises RowsRefusedError, SinkUnavailableError, and the errors of the frame itself.
     """

@@ -75,7 +75,7 @@ _ON_LEDGER = {
 def lacking_on_schema(connection: Connection, schema: str) -> list[str] | None:
     """Return which of CREATE and USAGE the user lacks; None if the schema does not exist.
 
-    Each right needs its own query. For several at once PostgreSQL returns whether the user has *one* of them.
+    Each right needs its own query, because a query for several returns whether the user has *one* of them.
     """
     query = (
         "SELECT has_schema_privilege(oid, 'CREATE'), has_schema_privilege(oid, 'USAGE') "

@@ -151,10 +151,7 @@ def binary_expression(name: str, kind: Any, column: str) -> tuple[str, str] | No
 
 
 def _mark_too_long(value: str, kind: Any, max_length: str, depth: int = 0) -> str:
-    """Return an expression that appends an end to a longer value, so that PostgreSQL refuses the value.
-
-    PostgreSQL would silently cut off blanks after the last place.
-    """
+    """Return an expression that appends an end to a longer value. PostgreSQL would silently cut trailing blanks."""
     kind = plain(kind)
     if isinstance(kind, dict):
         element = f"e{depth}"

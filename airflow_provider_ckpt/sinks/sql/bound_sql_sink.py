@@ -96,10 +96,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         return list(self._dialect.lacking_to_stage(connection, TableName(schema, staging_table("", "", ""))))
 
     def _is_granted_on_ledger(self, connection: Connection, right: str, lacking: Collection[str]) -> bool:
-        """Return whether the right is granted on the ledger's tables.
-
-        UPDATE and DELETE are needed only there, because staged rows are neither updated nor deleted.
-        """
+        """Return whether the right is granted on the ledger's tables. Staged rows need no UPDATE and no DELETE."""
         tables = self._sql_ledger.tables
         target_tables = {"UPDATE": (tables.ledger, tables.targets), "DELETE": (tables.released, tables.staged)}.get(
             right

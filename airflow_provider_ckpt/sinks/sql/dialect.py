@@ -61,9 +61,8 @@ class Dialect(ABC):
     def is_transient(self, code: int, *, is_connected: bool) -> bool:
         """Return True if another try may help.
 
-        Args:
-            code: the error's code, by ``inserting.code_of``.
-            is_connected: the session was open. Otherwise the server refused the login, not a statement.
+        ``code`` comes from ``inserting.code_of``. Without ``is_connected`` the server refused the login, not a
+        statement.
         """
 
     @abstractmethod
@@ -74,10 +73,7 @@ class Dialect(ABC):
         key: Collection[str],
         read: Callable[[TextClause, Mapping[str, Any]], list[Any]],
     ) -> str:
-        """Return the problem that an error reports, and the advice, without values of rows.
-
-        ``key``: the key of an upsert, else empty.
-        """
+        """Return an error's problem and the advice, without values of rows. ``key``: the key of an upsert or empty."""
 
     # ---- the server, and its catalog
 

@@ -60,11 +60,11 @@ def inserter(
     """
 
     def insert_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
-        """Insert the rows of a partition, with a commit for each batch.
+        """Insert the rows of a partition, with a commit for each batch. ``part`` is the attempt of Spark's task.
 
-        ``part`` is the attempt of Spark's task. A task that ran twice has two parts, and Spark counts one of them. So
-        each batch may be committed alone, and no lock is held while Spark computes the next batch. Refusals of the
-        database are returned, not raised, because Spark would repeat the task in vain.
+        A task that ran twice has two parts, and Spark counts one of them. So each batch may be committed alone, and no
+        lock is held while Spark computes the next batch. Refusals of the database are returned, not raised, because
+        Spark would repeat the task in vain.
         """
         rows, session = 0, None
         errors = _driver_errors(kind)
@@ -161,10 +161,7 @@ def _connect_with_timeout(connect: Callable[..., Any], parameters: Mapping[str, 
 
 
 def _open_socket(session: Any, timeout: float) -> Any:
-    """Return a socket to the server, with the driver's own settings and keepalives.
-
-    Keepalives reveal a lost machine within two minutes, even during a long statement.
-    """
+    """Return a socket to the server with the driver's settings. Keepalives reveal a lost machine within two minutes."""
     import socket
 
     from pymysql.err import OperationalError
@@ -266,11 +263,7 @@ def _statements(insert: str, rows: Iterable[str], max_bytes: int) -> Iterator[tu
 
 
 def _row_literals(session: Any, columns: Sequence[list[Any]]) -> Iterator[str]:
-    """Yield each row as an SQL literal.
-
-    The driver writes values as this server needs them. Plain types are written here, because the driver would take as
-    long over a row as the server.
-    """
+    """Yield each row as an SQL literal. The driver writes only types that are not plain, because it is slow."""
     cursor = session.cursor()
     for row in zip(*(_value_literals(cursor, values) for values in columns), strict=True):
         yield f"({','.join(row)})"
@@ -327,8 +320,7 @@ def code_of(error: Any) -> int:
 def _is_transient_in_sqlite(error: Any) -> bool:
     """Return whether an error of SQLite may pass, by the lowest byte of its code.
 
-    Python before 3.11 does not provide the code, so the whole text before a colon is compared. A single word could
-    belong to the name of a table or a constraint.
+    Python before 3.11 does not provide the code. Then the text before a colon is compared as a whole.
     """
     number = getattr(error, "sqlite_errorcode", None)
     if number is not None:

@@ -152,10 +152,7 @@ class SqlLedger(Ledger[Connection]):
         connection.execute(self.dialect.insert(self.tables.staged).values(record))
 
     def lock_staged(self, connection: Connection, handle: str) -> bool:
-        """Return whether the batch is recorded, and lock its record until the end of the transaction.
-
-        While it is locked, no other process makes or drops its table.
-        """
+        """Return whether the batch is recorded. Lock its record, so that no other process makes or drops its table."""
         table = self.tables.staged
         query = select(table.c.handle).where(self._own_rows(table), table.c.handle == handle).with_for_update()
         return connection.execute(query).one_or_none() is not None

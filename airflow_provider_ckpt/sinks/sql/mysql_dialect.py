@@ -88,10 +88,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         """Do nothing, because a transaction begins with its first statement."""
 
     def is_transient(self, code: int, *, is_connected: bool) -> bool:
-        """Return True also for a refused login, because the password may be changing at this moment.
-
-        A session with an expired password may begin, and the server then refuses its statements.
-        """
+        """Return True also for a refused login or an expired password, because the password may be changing."""
         return code in _TRANSIENT or (not is_connected and code in DATABASE_CODES)
 
     def explain(self, error: Any, table: TableName, key: Collection[str], read: Read) -> str:
@@ -152,10 +149,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         return insert
 
     def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:
-        """Return an insert that leaves an existing row unchanged.
-
-        INSERT IGNORE is not used, because it turns all other errors into warnings, too.
-        """
+        """Return an insert that leaves an existing row unchanged. INSERT IGNORE would hide other errors, too."""
         [first, *_] = table.primary_key.columns
         return mysql.insert(table).values(values).on_duplicate_key_update({first.name: first})
 

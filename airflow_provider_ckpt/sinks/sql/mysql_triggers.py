@@ -28,10 +28,7 @@ _TOKEN = re.compile(
     r'(?P<quoted>`(?:[^`]|``)+`|"(?:[^"]|"")+")|(?P<word>[\w$]+)|(?P<mark>[.;(])',
     re.DOTALL,
 )
-"""The tokens of an SQL statement. Comments and strings have no group.
-
-Double quotes count as quoted names (ANSI_QUOTES), because a string never replaces a table's name.
-"""
+"""The tokens of an SQL statement. Comments and strings have no group. Double quotes count as quoted names."""
 _VERBS = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _ENDS = ("SET", "VALUES", "VALUE", "SELECT", "WHERE", "LIMIT")
 """The words that end the list of a statement's target tables."""

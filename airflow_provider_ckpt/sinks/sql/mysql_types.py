@@ -86,10 +86,7 @@ def _is_wide_enough(kind: str, base: str, size: str | None) -> bool:
 
 
 def column_type_for(kind: Any, collation: str, *, is_key: bool) -> str | None:
-    """Return the type of a new column for values of Spark's type ``kind``; None if no type keeps them.
-
-    ``collation``: the collation of a column of texts.
-    """
+    """Return the type of a new column for values of Spark's type ``kind``; None if no type keeps them."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if is_key or not fits_in_json(kind):

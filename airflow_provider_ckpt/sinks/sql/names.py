@@ -18,10 +18,7 @@ def parse_table(text: str) -> TableName:
 
 
 def problem_of(name: str) -> str | None:
-    """Return why the sink takes no table or column of that name; None if it does.
-
-    All databases share the rules, because a job that names a connection does not know the database before it runs.
-    """
+    """Return why the sink takes no table or column of that name in any database; None if it does."""
     if not name or "\0" in name:
         return "is empty or holds a NUL"
     if len(name) > MAX_NAME_LENGTH:

@@ -31,10 +31,7 @@ def skips_conflicts(table: str) -> bool:
 
 
 def trigger_skips_rows(trigger: str) -> bool:
-    """Return whether the trigger may skip a row that is inserted.
-
-    A trigger of an UPDATE may keep the existing row instead of the new one, which loses no row.
-    """
+    """Return whether the trigger may skip a row that is inserted. A trigger of an UPDATE loses no row."""
     words = _NO_WORDS.sub(" ", trigger)
     event = _EVENT.search(words)
     return event is not None and event[0].upper() == "INSERT" and _IGNORE.search(words) is not None
@@ -81,10 +78,7 @@ class SQLiteCatalog:
     def compared_key(
         self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
     ) -> list[ColumnElement[Any]]:
-        """Return the key columns with the collations of the target's index.
-
-        A staging table has no collations, and an index may have other ones than its columns.
-        """
+        """Return the key columns with the collations of the target's index. A staging table has no collations."""
         indexes = _indexes(connection, name.name).values()
         collations = next((index for index in indexes if index.keys() == set(key)), {})
         return [

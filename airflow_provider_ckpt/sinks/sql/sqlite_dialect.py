@@ -60,9 +60,7 @@ def affinity(declared: str) -> str:
 
 
 def fits(kind: Any, column: str) -> bool:
-    """Return whether the column keeps each value of the type.
-
-    Only a text column keeps a decimal, because SQLite's numbers have 15 digits.
+    """Return whether the column keeps each value of the type. A decimal needs a text column: numbers have 15 digits.
 
     Args:
         kind: the type, in the spelling of Spark's schema JSON.
@@ -109,10 +107,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     names_key = True
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the driver's arguments. They create no missing file, because a missing file is not an empty database.
-
-        SQLite's driver begins no transactions by itself; :meth:`configure_transactions` does.
-        """
+        """Return the driver's arguments. They create no missing file, because that is not an empty database."""
         uri = f"file:{quote(parameters['path'])}?mode=rw"
         return {"database": uri, "uri": True, "timeout": _BUSY, "isolation_level": None, "check_same_thread": False}
 

@@ -40,12 +40,7 @@ def new_table(
     key: Sequence[str] = (),
     checks: Sequence[str] = (),
 ) -> Table:
-    """Return a table to create.
-
-    Args:
-        columns: (name, type, whether it is NOT NULL).
-        checks: CHECK constraints, as SQL.
-    """
+    """Return a table to create. ``columns``: (name, type, whether it is NOT NULL). ``checks``: CHECKs, as SQL."""
     sql_columns: list[Column[Any]] = [
         # NULL is written explicitly, because a TIMESTAMP of older servers is NOT NULL by default and turns NULL into
         # the current time.
@@ -122,10 +117,7 @@ def _target() -> String:
 
 
 MAX_VALUES = 900
-"""Most values in one statement. SQLite before 3.32 takes 999 parameters.
-
-900 handles are far below MySQL's smallest ``max_allowed_packet``.
-"""
+"""Most values in one statement. SQLite before 3.32 takes 999; MySQL's packets take far more."""
 
 
 def portions(texts: Sequence[str]) -> Iterator[list[str]]:
