@@ -39,10 +39,7 @@ def handed(environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> Connection:
-    """Read a connection.
-
-    Args:
-        environ: Default: the environment of this process and the connections passed to it.
+    """Read a connection. ``environ`` defaults to the environment of this process and the connections passed to it.
 
     Raises ConnectionMissingError, BadConnectionError.
     """

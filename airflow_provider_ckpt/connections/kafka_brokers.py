@@ -111,11 +111,9 @@ class KafkaBrokers:
 def kafka_options(conn_id: str) -> dict[str, str]:
     """Return the servers, the protocol and the secrets of a connection as options of a Spark reader (format ``kafka``).
 
-    Call it in the function of a source::
+    Call it in the function of a source; the process needs the connection in its environment (``conn_ids=``)::
 
         read.format("kafka").options(**kafka_options("shop_kafka")).option("subscribe", "orders").load()
-
-    The process finds the connection in its environment (``conn_ids=`` of the operator).
 
     Raises ConnectionMissingError, BadConnectionError.
     """

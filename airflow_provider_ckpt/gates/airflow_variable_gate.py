@@ -17,8 +17,7 @@ class AirflowVariableGate:
     """A gate of a sink: ``job.sink(…, gate=AirflowVariableGate("orders_approved", conn_id="airflow_api"))``.
 
     A user sets the Variable to ``true`` in the UI to release the held output. ``false`` and a missing Variable hold the
-    output. Any other text, or a server that does not answer, fails the release, which is retried. Upper and lower case
-    are equal.
+    output. Any other text, or a server that does not answer, fails the release, which is retried. Case is ignored.
 
     The releasing process (a driver, a JobMaster, ``ckpt release``) is not an Airflow task. Each time it has rows to
     release, it reads the Variable over Airflow's REST API.

@@ -50,13 +50,10 @@ def format_of(path: str) -> str | None:
 
 
 def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: int, nonce: str) -> list[str]:
-    """Return the final names of staged files, relative to the sink's folder.
+    """Return the final names of files from their paths in the staged place. Names are relative to the sink's folder.
 
     The names are unique and depend only on the staged batch. They do not contain the checkpoint. If the release of *n*
     crashes, the release of *n+1* may finish it (R9), and must then produce the same names.
-
-    Args:
-        staged: paths of the staged files, relative to their staged place.
     """
     prefix = f"part-{job_and_sink(job_id, uid)}-{batch_id:08d}-{nonce}"
     names = []

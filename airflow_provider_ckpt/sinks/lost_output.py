@@ -13,9 +13,9 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 def refuse_lost_output(state: JobState, sinks: Mapping[str, BoundSink]) -> None:
     """Refuse a sink that has lost releases which the journal knows (R9).
 
-    If the sink's folder or ledger was deleted, a new one would start as if nothing had been released. Called before a
-    job that has run resumes; writes nothing. Compares only releases with rows that the journal still remembers, because
-    a sink need not record an empty release.
+    A new folder or ledger would start as if nothing had been released. Called before a job that has run resumes; writes
+    nothing. Compares only releases with rows that the journal still remembers, because a sink need not record an empty
+    release.
 
     Raises OutputLostError.
     """
@@ -38,10 +38,7 @@ def _has_rows(counts: Mapping[str, int]) -> bool:
 
 
 def refuse_older_journal(journal: Journal, sinks: Mapping[str, BoundSink]) -> None:
-    """Refuse a journal that is older than a sink's releases (R9).
-
-    The run would produce rows again that are already released. It would release them a second time once its checkpoint
-    numbers had passed the sink's.
+    """Refuse a journal that is older than a sink's releases (R9), because the run would release their rows again.
 
     The sinks are read before the journal, because a live driver may complete and release a checkpoint at any moment. A
     completion is never taken back, so the newest one bounds every earlier release.

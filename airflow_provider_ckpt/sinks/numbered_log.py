@@ -29,9 +29,8 @@ class NumberedLog(Generic[T]):
 
     One listing finds its end (one request per thousand entries, R17), and shows whether entries were deleted. After the
     listing the next number is requested. A missing or unreadable entry raises ReleaseRecordLostError and is never taken
-    for the end, because a shorter log would release or supersede twice.
-
-    A process appends only after it has read the entry before.
+    for the end, because a shorter log would release or supersede twice. A process appends only after it has read the
+    entry before.
 
     Args:
         version: version that is written, and the newest that is read.

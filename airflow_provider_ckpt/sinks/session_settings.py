@@ -1,6 +1,6 @@
 """Settings of a Spark session during one write, where Spark's writers have no option.
 
-Several writes of a session may run at once. A write waits while another one uses settings that conflict.
+Several writes may run at once. A write waits while another one uses settings that conflict.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class StagingArea:
         return f"{self.folder}/{handle_id}"
 
     def written(self, place: str) -> list[tuple[str, int]]:
-        """Return the data files that Spark left in a place: (path relative to it, bytes). Empty files hold no data."""
+        """Return the data files that Spark left in a place: (path relative to it, bytes). Empty files are left out."""
         files = self._storage.child(place).files("")
         return [(path, size) for path, size in files if size > 0 and self._is_data(path)]
 

@@ -1,4 +1,4 @@
-"""The conformance suite of sinks that are released in one transaction (``job.sink(…, transaction="shop")``).
+"""The conformance suite of sinks that share a transaction (``job.sink(…, transaction="shop")``).
 
 It is a part of the suite of a sink, and skipped if the target has no group.
 """
@@ -33,7 +33,7 @@ class SinkGroup(ABC):
 
     @abstractmethod
     def dying(self, at: int, when: When) -> list[BoundSink]:
-        """Return sinks whose process raises SimulatedCrash before or after its ``at``-th change of the target, from 1."""
+        """Return sinks whose process raises SimulatedCrash before or after its ``at``-th change of the target."""
 
     @abstractmethod
     def losing(self) -> list[BoundSink]:

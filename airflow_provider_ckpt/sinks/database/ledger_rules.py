@@ -12,13 +12,11 @@ from airflow_provider_ckpt.sinks.sink import Handle
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """The ledger entry of one sink of one job.
+    """The ledger entry of one sink of one job. The first release fixes ``target`` and ``mode``.
 
     Args:
         born: random id of this entry. An entry that was created again has another one.
         last: last released checkpoint; 0 before the first release.
-        target: the sink's table, fixed by the first release.
-        mode: how the sink releases to the table, fixed by the first release.
     """
 
     born: str
@@ -44,9 +42,7 @@ class LedgerRules:
     failures: Failures
 
     def check(self, row: LedgerRow | None, handles: Sequence[Handle]) -> None:
-        """Refuse a ledger that lacks a release that a handle recorded when it was staged.
-
-        A lost ledger would release rows again.
+        """Refuse a lost or older ledger, which lacks a release that a handle recorded when it was staged.
 
         Raises ReleaseRecordLostError.
         """
@@ -71,12 +67,9 @@ class LedgerRules:
         *,
         replaces: bool,
     ) -> Decision:
-        """Decide which handles to release.
+        """Decide which handles to release. The sink's entry ``row`` must be locked.
 
-        Args:
-            row: the sink's entry, locked.
-            handles: checked handles with rows.
-            replaces: the first release empties the table, even if the release has no rows.
+        ``replaces``: the first release empties the table, even if the release has no rows.
 
         Raises ForeignReleaseError, OutputSupersededError.
         """

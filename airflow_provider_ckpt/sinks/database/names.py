@@ -27,10 +27,8 @@ class TableName:
 def parse_table(text: str, schema: str, problem_of: Callable[[str], str | None]) -> TableName:
     """Return the name of a table, given as ``orders`` (in ``schema``) or ``shop.orders``.
 
-    Upper and lower case differ. As in SQL, a part with dots or quotes must be quoted.
-
-    Args:
-        problem_of: returns why no object can have a name, or None.
+    Upper and lower case differ. As in SQL, a part with dots or quotes must be quoted. ``problem_of`` returns why no
+    object can have a name, or None.
 
     Raises ValueError, whose text describes the problem.
     """

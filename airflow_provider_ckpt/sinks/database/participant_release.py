@@ -39,12 +39,9 @@ class ParticipantRelease(Generic[C]):
         replaces: bool,
         problems: Callable[[Sequence[Handle]], Iterable[Problem]],
     ) -> None:
-        """Prepare the part of one sink.
+        """Prepare the part of one sink. ``connection`` is in the transaction of the release.
 
-        Args:
-            connection: in the transaction of the release.
-            staged: checked handles with rows.
-            problems: returns why the current table cannot take the rows of these handles.
+        ``problems``: returns why the current table cannot take the rows of these handles.
         """
         self._connection, self._ledger, self._failures, self._statements = connection, ledger, failures, statements
         self._staged, self._checkpoint, self._replaces = staged, checkpoint, replaces

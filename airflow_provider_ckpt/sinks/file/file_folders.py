@@ -23,13 +23,7 @@ _WITHOUT_HOST = ("file", "memory")
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of a table.
-
-    Args:
-        above: URI of the folder above the table.
-        target: path of the table's folder in it.
-        books: path of the bookkeeping folder in it.
-    """
+    """The folders of a table: the parent's URI, and in it the paths of the table's folder and the bookkeeping folder."""
 
     above: str
     target: str

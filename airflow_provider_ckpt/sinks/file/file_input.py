@@ -106,7 +106,7 @@ def _plain(kind: Any) -> Any:
 
 
 def _family(kind: str) -> str:
-    """Return the name of a type without arguments: ``geometry`` for ``geometry(SRID:0)``. ``interval day`` stays."""
+    """Return a type without its arguments: ``geometry`` for ``geometry(SRID:0)``, but ``interval day`` unchanged."""
     return kind.partition("(")[0]
 
 

@@ -104,9 +104,7 @@ class FileWriter:
 
 @dataclass(frozen=True)
 class BlankLines:
-    """The rule by which a row of a CSV file is a blank line.
-
-    It holds for files with one column, or with a separator that is blank itself (a tab).
+    """The rule by which a row of a CSV file is a blank line. Only one column, or a blank separator, allows such rows.
 
     Args:
         columns: name -> whether the column is a text.

@@ -27,12 +27,9 @@ class ReleasedFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One release of one sink.
+    """One release of one sink. Each of its ``batches`` (ids) is in no other manifest.
 
-    Args:
-        sink: the sink's uid.
-        batches: ids of the staged batches. Each batch is in one manifest only.
-        supersedes: sinks whose releases this one replaces. Only a sink's first manifest has any.
+    ``supersedes``: sinks whose releases this one replaces. Only a sink's first manifest has any.
     """
 
     job_id: str

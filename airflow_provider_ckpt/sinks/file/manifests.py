@@ -31,23 +31,20 @@ def read_manifests(
     after: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[Manifest]:
-    """Return all releases to the folder ``path`` that were not replaced since.
+    """Return all releases to the sink's folder ``path`` that were not replaced since.
 
     They are grouped by job and sink (sorted), each group in the order of its checkpoints. A sink with
     ``mode="overwrite"`` replaces the releases of other jobs with its first manifest, all at once. An absent folder has
     no releases.
 
     Args:
-        path: the sink's folder.
         job_id: only this job.
         sink: only the sink with this uid.
         after: only checkpoints above this one. An incremental reader passes the last one it has read, with ``job_id``
             and ``sink``, because each sink counts its own checkpoints.
         storage_options: fsspec options of the folder.
 
-    Raises ReleaseRecordLostError when manifests were deleted.
-
-    Raises NewerFormatError when a newer version of this package wrote them.
+    Raises ReleaseRecordLostError when manifests were deleted, and NewerFormatError when a newer version wrote them.
     """
     storage = FileFolders.open(Location(path, storage_options or {})).books
     logs: dict[SinkName, ManifestLog] = {}

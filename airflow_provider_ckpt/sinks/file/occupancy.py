@@ -83,8 +83,7 @@ class Occupancy:
     def take_turn(self, has_rows: bool) -> Turn | None:
         """Take and return the turn of the first release; None if it needs none.
 
-        Args:
-            has_rows: whether the release has rows. A release without rows takes a turn only to replace another sink.
+        A release without rows takes a turn only to replace another sink.
 
         Raises ReleaseRefusedError, OutputSupersededError.
         """

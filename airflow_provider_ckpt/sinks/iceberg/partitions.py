@@ -21,12 +21,9 @@ _TRUNCATED = ("integer", "long", "string")
 
 @dataclass(frozen=True)
 class PartitionField:
-    """A partition field.
+    """A partition field of the column ``source``, whose Spark type is ``type``.
 
-    Args:
-        source: its column.
-        transform: in Iceberg's spelling (``day``, ``truncate[10]``).
-        type: Spark's type of the column.
+    ``transform`` is in Iceberg's spelling (``day``, ``truncate[10]``).
     """
 
     name: str

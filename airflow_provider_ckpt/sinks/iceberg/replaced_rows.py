@@ -21,8 +21,7 @@ def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> No
     """Add rows to the snapshot of an overwrite, and rewrite the files that hold a row with one of their keys.
 
     Args:
-        producer: the overwrite of ``pyiceberg.table.update.snapshot``, on top of ``table``.
-        table: the ``pyiceberg.table.Table``.
+        producer: the overwrite of ``pyiceberg.table.update.snapshot``, on top of the ``pyiceberg.table.Table``.
         rows: a ``pyarrow.Table`` with one row for each key.
     """
     keys = _keys(table, rows, key)

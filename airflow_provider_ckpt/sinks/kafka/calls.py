@@ -94,13 +94,9 @@ class KafkaCalls:
         )
 
     def request(self, description: str, act: Any, absent: str | None = None) -> Any:
-        """Return the result of ``act``.
+        """Return the result of ``act``; None for an error with the name ``absent``.
 
-        Args:
-            absent: name of the error for which None is returned.
-
-        Raises ReleaserFenced.
-        Raises SinkUnavailableError if another try may help, ReleaseRefusedError if not.
+        Raises ReleaserFenced. Raises SinkUnavailableError if another try may help, ReleaseRefusedError if not.
         """
         kafka = self.kafka
         self.poll_errors()

@@ -311,7 +311,7 @@ class BoundLakeSink(BoundSink):
     # ---- the table's folder
 
     def _find_roll_forward(self) -> RollForward | None:
-        """Return the state of releases in the table's folder; None if the table does not exist yet."""
+        """Return the releases in the table's folder; None if the table does not exist yet."""
         if self._roll_forward is None and (storage := self._table.storage()) is not None:
             self._roll_forward = RollForward(self._table, storage, self._context)
         return self._roll_forward

@@ -20,7 +20,7 @@ class LakeFile:
     Args:
         path: path relative to the table's folder; a real name, which must not be unescaped.
         size: bytes.
-        target: path after the release, like ``path``. It equals ``path`` if only the rows are released, not the file.
+        target: path after the release. It equals ``path`` if only the rows are released, not the file.
         partition: column -> value, in the table format's spelling.
         stats: column -> (least value, greatest value, number of nulls).
     """

@@ -87,7 +87,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         return read_table(connection, self._table) is not None
 
     def _is_empty(self, connection: Connection) -> bool:
-        """Return False if a policy may hide rows, or if the search for a row takes too long because of dead rows."""
+        """Return whether the table is empty; False if a policy may hide rows. Dead rows may slow the search for a row."""
         table = read_table(connection, self._table)
         if table is None or table.hides_rows:
             return False

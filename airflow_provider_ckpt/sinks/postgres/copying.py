@@ -95,10 +95,8 @@ class StatementWatchdog:
     """A watchdog that cuts the connection of a server that does not answer within ``seconds``.
 
     Neither libpq nor psycopg has such a limit. A frozen server does not enforce ``statement_timeout``, while its kernel
-    acknowledges all data.
-
-    The watchdog is the context of one connection. Its thread sleeps until the deadline that it has read last, so a
-    statement only stores its own deadline.
+    acknowledges all data. The watchdog is the context of one connection. Its thread sleeps until the deadline that it
+    has read last, so a statement only stores its own deadline.
     """
 
     def __init__(self, connection: Any, seconds: float) -> None:
@@ -181,9 +179,7 @@ class _BinaryEncoder:
     form = "binary"
 
     def __init__(self, columns: Sequence[Any], sample: tuple[Any, bytes]) -> None:
-        """Prepare the encoder for these columns.
-
-        ``sample``: rows, and the bytes that PostgreSQL itself writes for them.
+        """Prepare the encoder for these columns. ``sample``: rows, and PostgreSQL's own bytes for them.
 
         Raises ImportError without pgpq, and ValueError if this release of pgpq writes other bytes. pgpq may raise other
         errors for the columns.

@@ -92,7 +92,6 @@ class TargetTable:
         hides_rows: row-level security may hide rows from this user.
         is_logged: the table, with all partitions, survives a crash of the server.
         has_foreign_partition: a partition is on another server.
-        privileges: the rights of this user.
         keys: sets of columns by which ON CONFLICT finds a row.
     """
 

@@ -62,9 +62,7 @@ JSON = ("json", "jsonb")
 def fits(kind: Any, column: str) -> bool:
     """Return whether the column keeps each value of the type. It must not round, cut or shift values.
 
-    Args:
-        kind: the type, in the spelling of Spark's schema JSON.
-        column: the type that ``format_type`` returns; for a domain its base type, for an enum ``enum``.
+    ``column``: the type that ``format_type`` returns; for a domain its base type, for an enum ``enum``.
     """
     kind = plain(kind)
     if isinstance(kind, dict):

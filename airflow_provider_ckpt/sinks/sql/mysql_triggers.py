@@ -67,7 +67,7 @@ class _TriggerReader:
             self._unknown.add(trigger)
 
     def _is_table(self, trigger: str, name: TableName) -> bool:
-        """Add the effects of a write to that table. Return False if the table does not exist."""
+        """Return whether the table exists, and add the effects of a write to it."""
         for (engine,) in self._unseen_rows("table", name, _TABLE):
             for (definition,) in self._rows(_VIEW, name) if engine is None else ():
                 self._follow_view(trigger, definition)

@@ -54,11 +54,8 @@ update. They give the second one a zero, which a strict session refuses.
 def fits(kind: Any, column: str) -> bool:
     """Return whether the column keeps each value of the type. It must not round, cut or shift values.
 
-    An unsigned column does not fit, because all of Spark's numbers have a sign.
-
-    Args:
-        kind: the type, in the spelling of Spark's schema JSON.
-        column: ``COLUMN_TYPE`` of the catalog.
+    An unsigned column does not fit, because all of Spark's numbers have a sign. ``column``: the catalog's
+    ``COLUMN_TYPE``.
     """
     kind, match = plain(kind), _TYPE.fullmatch(column)
     if match is None or "unsigned" in match[3] or "zerofill" in match[3]:

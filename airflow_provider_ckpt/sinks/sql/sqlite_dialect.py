@@ -60,11 +60,9 @@ def affinity(declared: str) -> str:
 
 
 def fits(kind: Any, column: str) -> bool:
-    """Return whether the column keeps each value of the type. A decimal needs a text column: numbers have 15 digits.
+    """Return whether a column of a declared type keeps each value of the Spark type.
 
-    Args:
-        kind: the type, in the spelling of Spark's schema JSON.
-        column: its declared type.
+    A decimal needs a text column, because SQLite's numbers have 15 digits.
     """
     kind, column_affinity = plain(kind), affinity(column)
     if isinstance(kind, dict):
