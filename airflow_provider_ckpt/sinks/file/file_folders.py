@@ -23,7 +23,7 @@ _WITHOUT_HOST = ("file", "memory")
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of a table: the parent's URI, and in it the paths of the table's folder and the bookkeeping folder."""
+    """The folders of a table: the URI of the parent, and the paths of the table and its bookkeeping folder in it."""
 
     above: str
     target: str

@@ -87,7 +87,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         return read_table(connection, self._table) is not None
 
     def _is_empty(self, connection: Connection) -> bool:
-        """Return whether the table is empty; False if a policy may hide rows. Dead rows may slow the search for a row."""
+        """Return whether the table is empty; False if a policy may hide rows. Dead rows may slow the search."""
         table = read_table(connection, self._table)
         if table is None or table.hides_rows:
             return False

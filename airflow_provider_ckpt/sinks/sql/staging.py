@@ -26,7 +26,7 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|`((?:[^`]|``)+)`", re.DOTALL)
 
 
 def refers_only_to(check: str, columns: Collection[str]) -> bool:
-    """Return whether the CHECK names only these columns; False if it names none, because it is then not understood."""
+    """Return whether the CHECK names only these columns; False if no column is found in it."""
     named = {name.replace("``", "`") for name in _QUOTED.findall(check) if name}
     return bool(named) and named <= set(columns)
 
