@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 PartitionResults = list[dict[str, Any]]
-"""For each partition that Spark counts: ``part`` and ``rows``."""
+"""The results of the partitions that Spark counts: ``part`` and ``rows``."""
 
 
 class BoundDatabaseSink(BoundSink, Generic[C]):

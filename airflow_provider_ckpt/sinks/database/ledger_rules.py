@@ -1,4 +1,4 @@
-"""The decision about a release, made from the sink's ledger entry. No I/O, because the entry is locked (R9)."""
+"""The decision about a release, made from the sink's locked ledger entry (R9). No I/O."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class ParticipantRelease(Generic[C]):
     """The part of one sink in a release.
 
     First every sink of the transaction decides. Then the replacing sinks empty their tables in reverse order. Then all
-    sinks fill their tables. So a table that others refer to is filled before them and emptied after them.
+    sinks fill their tables. So a table that others reference is filled before them and emptied after them.
     """
 
     def __init__(
