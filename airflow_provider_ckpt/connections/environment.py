@@ -1,4 +1,4 @@
-"""Transfer of connections to a driver: in its environment, in Airflow's form, never in a file or on a command line."""
+"""Transfer of Airflow connections to a driver in environment variables, never in a file or on a command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IN_BLOCKS: dict[object, Mapping[str, str]] = {}
 
 
 def variable_of(conn_id: str) -> str:
-    """Return the environment variable that Airflow, too, reads first for the connection."""
+    """Return the environment variable from which Airflow, too, reads the connection first."""
     return f"{_PREFIX}{conn_id.upper()}"
 
 
@@ -29,9 +29,7 @@ def hand_over(environ: Mapping[str, str]) -> None:
 
 @contextmanager
 def handed(environ: Mapping[str, str]) -> Iterator[None]:
-    """Pass connections as :func:`hand_over` does, but only during the block, because the process continues with
-    other work.
-    """
+    """Pass connections as :func:`hand_over` does, but only during the block."""
     block = object()
     _IN_BLOCKS[block] = dict(environ)
     try:
@@ -41,11 +39,7 @@ def handed(environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> Connection:
-    """Read a connection.
-
-    Args:
-        environ: The environment to read. By default it is the environment of this process, and the connections passed
-            to it.
+    """Read a connection. ``environ`` defaults to the environment of this process and the connections passed to it.
 
     Raises ConnectionMissingError, BadConnectionError.
     """
@@ -60,7 +54,7 @@ def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> C
 
 
 def secrets_of_connections() -> set[str]:
-    """Return the secrets of all connections that this process has, in the forms in which they may be printed."""
+    """Return the secrets of all connections of this process, in the forms in which they may be printed."""
     texts = {
         (name, text)
         for place in (os.environ, _IN_MEMORY, *list(_IN_BLOCKS.values()))
@@ -69,6 +63,6 @@ def secrets_of_connections() -> set[str]:
     }
     secrets: set[str] = set()
     for name, text in texts:
-        with suppress(BadConnectionError):  # the reader of this connection refuses it
+        with suppress(BadConnectionError):  # read_connection() refuses it later
             secrets.update(parse_connection(name.removeprefix(_PREFIX).lower(), text).secrets())
     return secrets

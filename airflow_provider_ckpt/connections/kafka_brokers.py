@@ -23,7 +23,7 @@ _SSL_FILES = {
     "ssl.certificate.location": "ssl.keystore.certificate.chain",
     "ssl.key.location": "ssl.keystore.key",
 }
-"""librdkafka's names of PEM files → Java's settings for their text."""
+"""librdkafka's settings of PEM files → Java's settings for the text of these files."""
 _SSL_TEXTS = {
     "ssl.ca.pem": "ssl.truststore.certificates",
     "ssl.certificate.pem": "ssl.keystore.certificate.chain",
@@ -38,11 +38,7 @@ _USED = frozenset({*_KNOWN, *_SASL, *_SSL_FILES, *_SSL_TEXTS})
 
 @dataclass(frozen=True, repr=False)
 class KafkaBrokers:
-    """Kafka brokers and the settings to log in to them.
-
-    ``settings`` are librdkafka's, with secrets and without the servers. ``repr`` shows only the connection and the
-    servers.
-    """
+    """Kafka brokers and librdkafka's settings to log in to them. ``repr`` shows only the connection and the servers."""
 
     conn_id: str
     servers: str
@@ -52,9 +48,9 @@ class KafkaBrokers:
     def of_connection(cls, connection: Connection) -> KafkaBrokers:
         """Read a connection of type ``kafka``.
 
-        As for Airflow's Kafka provider, its extra is a librdkafka configuration. The servers and the settings for
-        security (``security.protocol``, ``sasl.…``, ``ssl.…``) are used, and settings of consumers are ignored. Host,
-        port, login and password may replace the extra.
+        Its extra is a librdkafka configuration, as for Airflow's Kafka provider. Only the servers and the settings for
+        security (``security.protocol``, ``sasl.…``, ``ssl.…``) are used. Host, port, login and password may replace the
+        extra.
 
         Raises BadConnectionError.
         """
@@ -67,7 +63,7 @@ class KafkaBrokers:
     def reader_options(self) -> dict[str, str]:
         """Return the options of a Spark reader of the format ``kafka``.
 
-        Files are read here, on the driver, because executors do not have them.
+        The driver reads the files here, because executors do not have them.
 
         Raises BadConnectionError for a mechanism that needs Java's own options, and for an unreadable file.
         """
@@ -113,13 +109,11 @@ class KafkaBrokers:
 
 
 def kafka_options(conn_id: str) -> dict[str, str]:
-    """Return the options of a Spark reader of the format ``kafka`` for the Airflow connection ``conn_id``.
+    """Return the servers, the protocol and the secrets of a connection as options of a Spark reader (format ``kafka``).
 
-    They are the servers, the protocol and the secrets. Call it in the function of a source::
+    Call it in the function of a source; the process needs the connection in its environment (``conn_ids=``)::
 
         read.format("kafka").options(**kafka_options("shop_kafka")).option("subscribe", "orders").load()
-
-    The process finds the connection in its environment (``conn_ids=`` of the operator).
 
     Raises ConnectionMissingError, BadConnectionError.
     """
@@ -133,7 +127,7 @@ def read_brokers(conn_id: str) -> KafkaBrokers:
 
 def _settings_of(connection: Connection) -> dict[str, str]:
     settings = {name: _as_text(value) for name, value in connection.extra.items() if name in _USED}
-    if "sasl.mechanisms" in connection.extra:  # librdkafka's older name of it
+    if "sasl.mechanisms" in connection.extra:  # librdkafka's older name of bootstrap.servers
         settings.setdefault("sasl.mechanism", _as_text(connection.extra["sasl.mechanisms"]))
     if connection.host:
         port = f":{connection.port}" if connection.port else ""
@@ -172,5 +166,4 @@ def _as_text(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text quoted as JAAS reads it."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

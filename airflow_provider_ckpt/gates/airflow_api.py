@@ -1,4 +1,4 @@
-"""The part of Airflow's REST API (v2) that a gate needs, without Airflow."""
+"""A client for the part of Airflow's REST API (v2) that a gate needs. Works without Airflow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNAUTHORIZED, _NOT_FOUND = 401, 404
 
 
 class ApiFailedError(Exception):
-    """A refusal by the server, or no answer; contains no secret."""
+    """A server that refused the request or did not answer. The error contains no secret."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -47,7 +47,7 @@ class AirflowApi:
         self._opener = urllib.request.build_opener(_NoRedirect())
 
     def variable(self, key: str) -> str | None:
-        """Return the text of a Variable, or None if there is none of that key. Raises ApiFailedError."""
+        """Return the text of a Variable, or None if it does not exist. Raises ApiFailedError."""
         path = f"/api/v2/variables/{quote(key, safe='')}"
         code, answer = self._request_authorized(path)
         # a server also answers 404 for an unknown path, for example if the address lacks Airflow's own path
@@ -63,7 +63,7 @@ class AirflowApi:
             self._token = self._log_in()
         code, answer = self._request(path, token=self._token)
         if code == _UNAUTHORIZED and not self._has_fixed_token:
-            self._token = None  # it has expired, or the server is another one
+            self._token = None  # the token has expired, or the address now belongs to another server
             if not is_new:
                 return self._request_authorized(path)
         return code, answer
@@ -116,11 +116,7 @@ def _fields(data: bytes) -> Mapping[str, Any]:
 
 
 def _address(connection: Connection) -> str:
-    """Return the URL of the API server.
-
-    ``host`` may be a whole URL with Airflow's path. Otherwise the URL is built as for Airflow's HTTP hook: ``schema``
-    is http or https.
-    """
+    """Return the URL of the API server: ``host`` if it is a URL, else ``schema`` (http or https), host and port."""
     host = connection.host or ""
     if "://" not in host:
         host = f"{connection.schema or 'http'}://{host}"

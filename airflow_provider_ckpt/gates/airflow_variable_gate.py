@@ -1,4 +1,4 @@
-"""A gate that reads an Airflow Variable. A user sets it to true in the UI to release the held output."""
+"""A gate that reads an Airflow Variable."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _ANSWERS = {"true": True, "false": False}
 class AirflowVariableGate:
     """A gate of a sink: ``job.sink(…, gate=AirflowVariableGate("orders_approved", conn_id="airflow_api"))``.
 
-    The releasing process (a driver, a JobMaster, ``ckpt release``) is not an Airflow task. It therefore reads the
-    Variable over Airflow's REST API, each time that there are rows to release. ``true`` releases and ``false`` holds,
-    in any case of letters. A missing Variable holds, too. Any other text, or a server that does not answer, fails the
-    release, which is retried.
+    A user sets the Variable to ``true`` in the UI to release the held output. ``false`` and a missing Variable hold the
+    output. Any other text, or a server that does not answer, fails the release, which is retried. Case is ignored.
+
+    The releasing process (a driver, a JobMaster, ``ckpt release``) is not an Airflow task. Each time it has rows to
+    release, it reads the Variable over Airflow's REST API.
 
     Args:
         key: The key of the Variable. ``{job_id}`` and ``{sink}`` in it are replaced.
         conn_id: A connection whose host is the API server's address, with a login and password or a ``token`` in its
             extra. Name it in ``conn_ids`` of the operator.
 
-    Raises InvalidInputError. When the gate is asked it raises ConnectionMissingError, BadConnectionError,
-    GateUndecidedError, GateUndecidedError.
+    Raises InvalidInputError. A release raises ConnectionMissingError, BadConnectionError, GateUndecidedError.
     """
 
     def __init__(self, key: str, conn_id: str) -> None:

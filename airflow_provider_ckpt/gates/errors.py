@@ -1,4 +1,4 @@
-"""Errors of a gate, or of the service that it asks."""
+"""Errors of gates."""
 
 from __future__ import annotations
 

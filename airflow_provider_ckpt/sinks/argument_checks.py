@@ -1,4 +1,4 @@
-"""Checks of the form of users' arguments, which would otherwise fail only in the driver. Pure functions, no I/O."""
+"""Checks of the form of users' arguments, which would otherwise fail only in the driver. No I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 def names_problem(given: object) -> str | None:
     """Return what is wrong with the form of a list of column names, or None.
 
-    Names are read several times, in one order. An iterator would be empty the second time, and a set has no order.
+    An iterator is refused because the names are read several times. A set is refused because it has no order.
     """
     if isinstance(given, str):
         return "is a string; give a list of column names"

@@ -15,7 +15,7 @@ def bind_sinks(job: HasSinks, job_id: str, root: Location) -> dict[str, BoundSin
 def output_folders(job: HasSinks, root: Location) -> dict[str, str]:
     """Return the URI of each sink's folder by uid, to show to users.
 
-    A folder in a store with its own endpoint is left out, because its URI without the endpoint names another store.
+    A folder in a store with its own endpoint is left out, because its URI alone would name a folder in another store.
     """
     folders = {operator.uid: operator.sink.spark_folders(root.options) for operator in job.sinks}
     return {

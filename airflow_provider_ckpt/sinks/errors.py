@@ -22,7 +22,7 @@ class SinkInputError(InvalidInputError):
 
 
 class TargetRefusedError(InvalidInputError):
-    """The target cannot take the rows as it is now. Nothing was staged."""
+    """A target that cannot take the rows in its current state. Nothing was staged."""
 
 
 class OutputLostError(InvalidInputError):
@@ -34,11 +34,11 @@ class SinkContractError(TerminalError):
 
 
 class RowsRefusedError(TerminalError):
-    """The target or its format takes no such rows or options. Nothing of the batch was staged."""
+    """Rows or options that the target or its format does not take. Nothing of the batch was staged."""
 
 
 class StagedRowCountError(TerminalError):
-    """The number of rows counted and the number of files found contradict each other, so rows could be lost."""
+    """Staged files that do not agree with the number of counted rows. Rows could be lost."""
 
     template = (
         "Batch {handle} was staged in {uri} with {rows} rows in {files} files, which cannot be; nothing was "
@@ -63,7 +63,7 @@ class UnknownHandleError(TerminalError):
 
 
 class DamagedHandleError(TerminalError):
-    """The entry of a staged batch in a subtask's log lacks something."""
+    """The entry of a staged batch in a subtask's log that lacks a field or holds a damaged one."""
 
     template = (
         "The log of job {job!r} has a damaged entry for a batch that sink {sink} has staged: {problem} "
@@ -73,7 +73,7 @@ class DamagedHandleError(TerminalError):
 
 
 class StagedElsewhereError(TerminalError):
-    """The sink's target was changed while staged rows wait for their release in the old one."""
+    """A sink whose target was changed while staged rows wait for their release in the old target."""
 
     template = (
         "Sink {sink} writes to {uri} now, but batch {handle!s:.200} was staged for {staged_for!s:.500}. Point the sink "
@@ -82,7 +82,7 @@ class StagedElsewhereError(TerminalError):
 
 
 class StagedFilesMissingError(TerminalError):
-    """Staged files are neither in their staged place nor at their final name, because something deleted them."""
+    """Staged files that were deleted: they are neither in their staged place nor at their final name."""
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: staged files are gone ({count} in "
@@ -92,18 +92,15 @@ class StagedFilesMissingError(TerminalError):
 
 
 class StagedDataDamagedError(TerminalError):
-    """The target's staged data is not what was staged: the disk lost data, or another writer changed it."""
+    """Staged data that differs from what was staged: the disk lost data, or another writer changed the data."""
 
 
 class ReleaseRefusedError(TerminalError):
-    """The target refuses a release that it allowed when the rows were staged. The rows stay staged."""
+    """A release that the target refuses now and allowed when the rows were staged. The rows stay staged."""
 
 
 class ReleaseRecordLostError(TerminalError):
-    """The target, or its record of releases, is not the one that the job has used.
-
-    A release that ignored this would repeat or lose rows.
-    """
+    """A target, or its record of releases, that the job has not used before. A release would repeat or lose rows."""
 
     template = (
         "The release log {uri} has lost entries: {problem}. Something deleted them (an expiry rule of the bucket, a "
@@ -113,7 +110,7 @@ class ReleaseRecordLostError(TerminalError):
 
 
 class ForeignReleaseError(TerminalError):
-    """Another job releases under the same name. Its release holds the number that this job's release needs."""
+    """A release of another job under the same name, with the number that this job's release needs."""
 
     template = (
         "Sink {sink} at {uri} has released checkpoint {newest} without batch {handle}, which belongs to checkpoint "
@@ -123,18 +120,17 @@ class ForeignReleaseError(TerminalError):
 
 
 class OutputSupersededError(TerminalError):
-    """Another job has replaced this job's output. More rows of this job would mix both outputs."""
+    """Output of this job that another job has replaced. More rows of this job would mix both outputs."""
 
 
 class SinkUnavailableError(TransientError):
-    """The target did not answer, or others used it. The operation may or may not have taken effect."""
+    """A target that did not answer or was in use. The operation may or may not have taken effect."""
 
 
 class GarbageLeftError(TransientError):
-    """Some of a sink's garbage could not be deleted; the rest was.
+    """Garbage of a sink that could not be deleted. ``data``: ``deleted`` and ``left`` (ids).
 
-    The leftovers harm no run. A driver that takes the job over reports them and continues. Its data
-    has ``deleted`` and ``left`` (ids).
+    The remaining garbage harms no run. A driver that takes the job over reports it and continues.
     """
 
     template = (

@@ -1,7 +1,7 @@
-"""Names in the folders of a :class:`~.file.file_sink.FileSink`: pure functions, no I/O.
+"""Names in the folders of a :class:`~.file.file_sink.FileSink`. No I/O.
 
-All names are the real names in the store. Spark escapes partition values (the folder is really named ``city=a%2Fb``),
-and neither these functions nor the store escape or unescape them again.
+All names are the real names in the store. Spark escapes partition values: the folder of ``a/b`` is really named
+``city=a%2Fb``. Neither these functions nor the store escape or unescape names.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ BOOKKEEPING = "_ckpt"
 """The bookkeeping folder inside the folder of a sink. A file sink has it next to the table instead."""
 
 TURNS = "~turns"
-"""A folder in the bookkeeping folder. No job has a folder of this name, because no job id starts with a tilde."""
+"""A folder in the bookkeeping folder. No job's folder has this name, because no job id starts with a tilde."""
 
-_MAX_PREFIX = 130  # of the 255 bytes that file systems allow; batch, nonce, number and extension follow
+_MAX_PREFIX = 130  # of the 255 bytes that file systems allow; the rest is for batch, nonce, number and extension
 _SPARK_FILE = re.compile(r"part-\d+-[0-9a-f-]{36}(?:_\d+)?[-.]c\d+")
 _RELEASED = re.compile(r"part-(.+)-\d{8,}-[A-Za-z0-9]{1,40}-\d{5,}(?:\.[A-Za-z0-9_]+)*")
 
 
 def sink_folder(job_id: str, uid: str) -> str:
-    """Return the folder of one sink, in the bookkeeping folder."""
+    """Return the sink's folder in the bookkeeping folder."""
     return f"{job_id}/{uid}"
 
 
@@ -37,19 +37,12 @@ def manifests_folder(job_id: str, uid: str) -> str:
 
 
 def is_data_file(path: str) -> bool:
-    """Return whether Spark would read the file: no segment of its path is hidden.
-
-    As in Spark's own rule, partition folders are not hidden if the column's name starts with an underscore
-    (``_day=1``).
-    """
+    """Return whether Spark would read the file: no part of its path is hidden. A partition ``_day=1`` is visible."""
     return not any(map(is_hidden, path.split("/")))
 
 
 def format_of(path: str) -> str | None:
-    """Return the file format that the extension names; None if it names no format of a sink.
-
-    An extension of a compression may follow, as in ``.csv.gz``.
-    """
+    """Return the file format of a name such as ``x.csv`` or ``x.csv.gz``; None if it names no format of a sink."""
     extensions = path.rpartition("/")[2].lower().split(".")[1:][-2:]
     return next(
         (extension for extension in reversed(extensions) if extension in ("parquet", "json", "csv", "orc")), None
@@ -57,14 +50,10 @@ def format_of(path: str) -> str | None:
 
 
 def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: int, nonce: str) -> list[str]:
-    """Return the final names of staged files, relative to the sink's folder.
+    """Return the final names of files from their paths in the staged place. Names are relative to the sink's folder.
 
-    The names are unique (job, sink, batch, nonce, number) and depend on nothing but the staged batch. They do not
-    contain the checkpoint. If the release of *n* crashes, the release of *n+1* may finish it (R9), and must then
-    produce the same names.
-
-    Args:
-        staged: paths of the staged files, relative to their staged place.
+    The names are unique and depend only on the staged batch. They do not contain the checkpoint. If the release of *n*
+    crashes, the release of *n+1* may finish it (R9), and must then produce the same names.
     """
     prefix = f"part-{job_and_sink(job_id, uid)}-{batch_id:08d}-{nonce}"
     names = []
@@ -78,7 +67,7 @@ def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: in
 def job_and_sink(job_id: str, uid: str) -> str:
     """Return the part that the names of a sink's released files have after ``part-``.
 
-    A sink uid has no ``-``, so job and sink can be told apart. A long name is shortened and gets a hash.
+    A sink uid has no ``-``, so job and sink are distinguishable. A long name is shortened and gets a hash.
     """
     name = f"{job_id}-{uid}"
     if len(name) <= _MAX_PREFIX:
@@ -87,7 +76,7 @@ def job_and_sink(job_id: str, uid: str) -> str:
 
 
 def released_by(path: str) -> str | None:
-    """Return the :func:`job_and_sink` in a file name made by :func:`released_names`; None for another name."""
+    """Return the :func:`job_and_sink` in a file name of :func:`released_names`; None for another name."""
     match = _RELEASED.fullmatch(path.rpartition("/")[2])
     return match[1] if match else None
 

@@ -16,14 +16,15 @@ _LONGEST = 255
 _FOLDER = re.compile(r"(?:(?<=/)|(?<=limit of ))([^/=]+)=([^/]*?)(?=/| \(exists=| in directory |$)")
 """A partition folder in a path in Hadoop's error, local or on HDFS. Spark has escaped the names."""
 _TOO_LONG = re.compile(r"Mkdirs failed|File name too long|PathComponentTooLong|component name limit")
-"""Hadoop's errors for a long name. An object store takes such names, and may fail there for other reasons."""
+"""Hadoop's errors for a long name. On an object store these texts may have other causes."""
 
 
 @contextmanager
 def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str) -> Iterator[None]:
-    """Translate Spark's error for a folder name that is too long, while it writes to a place named by ``handle``.
+    """Translate Spark's error for a folder name that is too long.
 
-    Spark's own error is as long as the value and names neither the job nor the column.
+    Spark's own error is as long as the value and names neither the job nor the column. ``handle`` names the place to
+    which the block writes.
 
     Raises RowsRefusedError.
     """
@@ -49,10 +50,7 @@ def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str
 
 
 def _longest(error: BaseException, partition_by: Sequence[str], path: str) -> tuple[str, int] | None:
-    """Return the column with the longest name in the error, and that name's bytes; None if the error has another cause.
-
-    Lines without ``path`` are skipped, because they may describe an input with such folders.
-    """
+    """Return the column with the longest name in the error's lines with ``path``, and that name's bytes; else None."""
     columns = {name.casefold(): name for name in partition_by}
     if not columns:
         return None

@@ -1,4 +1,4 @@
-"""The reading of handles, which a subtask's log may hold for weeks."""
+"""Checks of handles when they are read. A subtask's log may hold a handle for weeks."""
 
 from __future__ import annotations
 

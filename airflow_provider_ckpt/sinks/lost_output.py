@@ -1,4 +1,4 @@
-"""Refusal of a journal and a sink that disagree about released checkpoints."""
+"""Refusal to run when the journal and a sink disagree about released checkpoints."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 def refuse_lost_output(state: JobState, sinks: Mapping[str, BoundSink]) -> None:
     """Refuse a sink that has lost releases which the journal knows (R9).
 
-    Its folder or its ledger was deleted, and a new one would start as if nothing had been released. Called before a job
-    that has run resumes; writes nothing. Only releases with rows that the journal still remembers are compared, because
-    a sink need not record an empty one.
+    A new folder or ledger would start as if nothing had been released. Called before a job that has run resumes; writes
+    nothing. Compares only releases with rows that the journal still remembers, because a sink need not record an empty
+    release.
 
     Raises OutputLostError.
     """
@@ -38,13 +38,10 @@ def _has_rows(counts: Mapping[str, int]) -> bool:
 
 
 def refuse_older_journal(journal: Journal, sinks: Mapping[str, BoundSink]) -> None:
-    """Refuse a journal that is older than a sink's releases (R9).
+    """Refuse a journal that is older than a sink's releases (R9), because the run would release their rows again.
 
-    If the run continued, it would produce rows again that are in the output. It would release them once its checkpoint
-    numbers had passed the sink's.
-
-    The sinks are asked before the journal is read, because a live driver may complete and release a checkpoint at any
-    moment. A completion is never taken back, so the newest one bounds every earlier release.
+    The sinks are read before the journal, because a live driver may complete and release a checkpoint at any moment. A
+    completion is never taken back, so the newest one bounds every earlier release.
 
     Raises OutputLostError.
     """

@@ -1,4 +1,4 @@
-"""A log of numbered objects in a folder, created one after the other. File sinks base their decisions on it."""
+"""A log of numbered objects in a folder, created one after the other. File sinks base their decisions on this log."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from airflow_provider_ckpt.storage.storage import Storage
 T = TypeVar("T")
 _NAME = re.compile(r"(\d{8,})\.json")
 _REMEMBERED = 64
-"""Entries that are kept in memory. A release needs only those that were appended since its batches were staged."""
+"""Entries kept in memory. A release needs only the entries that were appended since its batches were staged."""
 
 
 class NumberedLog(Generic[T]):
-    """A log without gaps that is never truncated.
+    """A log without gaps that is never truncated. Thread-safe.
 
-    One listing finds its end (one request per thousand entries, R17), and shows whether entries were deleted. A log
-    that lost entries would release or supersede twice. So a missing or unreadable entry raises ReleaseRecordLostError
-    and is never taken for the end. After the listing the next number is requested.
-
-    A process appends only after it has seen the entry before. Thread-safe.
+    One listing finds its end (one request per thousand entries, R17), and shows whether entries were deleted. After the
+    listing the next number is requested. A missing or unreadable entry raises ReleaseRecordLostError and is never taken
+    for the end, because a shorter log would release or supersede twice. A process appends only after it has read the
+    entry before.
 
     Args:
         version: version that is written, and the newest that is read.
@@ -59,7 +58,7 @@ class NumberedLog(Generic[T]):
         self.lock = threading.RLock()
 
     def length(self) -> int:
-        """Return the number of entries seen so far. There may be more."""
+        """Return the number of entries read so far. There may be more."""
         with self.lock:
             if self._length is None:
                 self._length = self._count_listed()
@@ -75,7 +74,7 @@ class NumberedLog(Generic[T]):
                     return self.length()
 
     def append(self, value: T) -> bool:
-        """Append after the last entry seen. Return False if another process did; then call :meth:`catch_up`."""
+        """Append after the last entry read. Return False if another process did; then call :meth:`catch_up`."""
         with self.lock:
             number, writer = self.length(), secrets.token_hex(8)
             body = self._body(value)
@@ -83,7 +82,7 @@ class NumberedLog(Generic[T]):
             try:
                 self._storage.create(self._path(number), data)
             except AlreadyExistsError:
-                if self._read(number).get("writer") != writer:  # if it is ours, only the reply was lost (R17)
+                if self._read(number).get("writer") != writer:  # if the entry is ours, only the reply was lost (R17)
                     return False
             self._advance(value)
             return True
@@ -99,10 +98,7 @@ class NumberedLog(Generic[T]):
             return self._recent[number]
 
     def refuse_shorter(self, entries: int, observer: str) -> None:
-        """Refuse a log with fewer ``entries`` than ``observer`` has seen.
-
-        Raises ReleaseRecordLostError.
-        """
+        """Raise ReleaseRecordLostError if the log has fewer ``entries`` than ``observer`` has read."""
         if entries > self.length():
             raise self._damaged(f"{observer} has seen {entries}, and there are {self.length()}")
 
@@ -120,7 +116,7 @@ class NumberedLog(Generic[T]):
         numbers = {int(match[1]) for match in map(_NAME.fullmatch, self._storage.list(self._folder)) if match}
         end = max(numbers, default=-1) + 1
         for number in range(end):
-            # A listing that runs while entries are created may show the second of two and not the first.
+            # A listing may miss an entry and show a later one, if both are created while it runs.
             if number not in numbers and not self._storage.exists(self._path(number)):
                 raise self._damaged(f"entry {number} is gone, and the newest is {end - 1}")
         return end

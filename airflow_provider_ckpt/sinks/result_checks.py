@@ -1,4 +1,4 @@
-"""Checks of the values that a sink returns. A user may have written the sink, and its values go into durable logs."""
+"""Checks of the values that a sink returns, because they go into durable logs and a user may have written the sink."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def _handle_problem(answer: object, request: StageRequest) -> str | None:
 def checked_counts(uid: str, sink: BoundSink, answer: object, handles: Sequence[Handle]) -> dict[str, int]:
     """Return the counts that :meth:`BoundSink.release` returned for these handles, checked.
 
-    Raises SinkContractError. The rows may be visible then; the next call finds out.
+    Raises SinkContractError. The rows may be visible then; the next call will detect that.
     """
     if not isinstance(answer, Mapping):
         problem = f"what is of type {type(answer).__name__}"
-    # the next start needs this count to detect that the target has lost a release
+    # the next start compares this count to detect that the target has lost a release
     elif handles and "rows" not in answer:
         problem = 'counts without "rows"'
     elif wrong := sorted(str(name) for name, count in answer.items() if type(count) is not int):
@@ -62,9 +62,9 @@ def checked_counts(uid: str, sink: BoundSink, answer: object, handles: Sequence[
 
 
 def checked_together(uid: str, sink: BoundSink, answer: object, sinks: int) -> list[object]:
-    """Return what :meth:`BoundSink.release_together` returned, checked to have one item for each sink.
+    """Return the list that :meth:`BoundSink.release_together` returned, checked to have one item for each sink.
 
-    The counts of each sink are not checked here. Raises SinkContractError.
+    Raises SinkContractError.
     """
     if isinstance(answer, Sequence) and not isinstance(answer, str) and len(answer) == sinks:
         return list(answer)

@@ -1,7 +1,6 @@
-"""Settings of a Spark session that hold for one write, where Spark's writers have no option.
+"""Settings of a Spark session during one write, where Spark's writers have no option.
 
-A session of a batch job writes several folders at once. A write waits while other writes use settings that do not fit
-it.
+Several writes may run at once. A write waits while another one uses settings that conflict.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ LOSSLESS = {
     "spark.sql.parquet.writeLegacyFormat": ("false",),
     "spark.sql.parquet.fieldId.write.enabled": ("true",),
 }
-"""Settings under which Parquet files return exactly the written values: setting -> accepted values, preferred first."""
+"""Settings for Parquet files that return exactly the written values: setting -> accepted values, preferred first."""
 _MODES: dict[str, _Mode] = {}
 _CHANGED = threading.Condition()
 
@@ -37,11 +36,7 @@ class _Mode:
 
 @contextmanager
 def writing(session: SparkSession, allowed: Mapping[str, tuple[str, ...]]) -> Iterator[None]:
-    """Run a write with settings of the session.
-
-    Args:
-        allowed: setting -> accepted values, the preferred one first. Empty keeps the user's own settings.
-    """
+    """Run a write with settings of the session. ``allowed``: setting -> accepted values, the preferred one first."""
     key = _identity(session)
     with _CHANGED:
         _enter(session, key, allowed)

@@ -10,10 +10,7 @@ def has_text(error: BaseException | None, text: str) -> bool:
 
 
 def texts(error: BaseException | None) -> Iterator[str]:
-    """Yield the texts of an error and its causes.
-
-    Spark reports the error of a task in the JVM's stack trace, or as a cause of PySpark's own.
-    """
+    """Yield the texts of an error and its causes, which include the JVM's stack trace."""
     while error is not None:
         yield f"{error} {getattr(error, '_stackTrace', '')}"
         error = error.__cause__ or getattr(error, "_cause", None)

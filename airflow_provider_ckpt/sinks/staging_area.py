@@ -1,4 +1,4 @@
-"""The place of a sink's files until their release, and checks that they are unchanged."""
+"""The place of a sink's files until their release, and checks that the files are unchanged."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ class StagingArea:
         return f"{self.folder}/{handle_id}"
 
     def written(self, place: str) -> list[tuple[str, int]]:
-        """Return the data files that Spark left in a place: (path relative to it, bytes).
-
-        Text writers also leave empty files, which hold no data.
-        """
+        """Return the data files that Spark left in a place: (path relative to it, bytes). Empty files are left out."""
         files = self._storage.child(place).files("")
         return [(path, size) for path, size in files if size > 0 and self._is_data(path)]
 
@@ -44,7 +41,6 @@ class StagingArea:
             return None
 
     def _existing_sizes(self, paths: Sequence[str]) -> dict[str, int]:
-        """Return the bytes of the files that exist, by path."""
         sizes = map_parallel(self._size, paths, self._storage.requests_at_once)
         return {path: size for path, size in zip(paths, sizes, strict=True) if size is not None}
 
@@ -68,12 +64,7 @@ class StagingArea:
 def file_changed(
     context: SinkContext, checkpoint: int, path: str, uri: str, expected: int, found: int
 ) -> StagedDataDamagedError:
-    """Return the error for a staged file of another size: the disk lost data, or another writer changed it.
-
-    Args:
-        expected: the bytes that were staged.
-        found: the bytes that are there.
-    """
+    """Return the error for a staged file of another size. ``expected``: the staged bytes; ``found``: the bytes now."""
     return StagedDataDamagedError(
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {path!r} in {uri} was staged with "
         "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back and resume with "

@@ -58,7 +58,7 @@ _MODULES = {
     "stage": "staging",
 }
 
-# before their import, so that a suite's failures show values, as those of a test file do
+# Called before the suites are imported, so that their failures show values like those of a test file.
 _SUITES = ("batch_conformance", "group_conformance", "sink_conformance", "storage_conformance", "successor_conformance")
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
 

@@ -1,4 +1,4 @@
-"""Injected faults of a storage: a process that dies at a verb, or a reply that is lost."""
+"""Injected faults of a storage: a process that dies at a mutating verb, or a reply that is lost."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ class Verbs:
 
 
 class WrappedStorage(Storage):
-    """A storage that passes every verb on to ``inner``. Subclasses override ``_mutate``, which runs each mutating
-    verb.
+    """A storage that passes every verb on to ``inner``. Subclasses override ``_mutate``.
 
-    After a run without a fault ``verbs.count`` is the number of crash points. A move counts as its two verbs, a copy
-    and a deletion.
+    ``_mutate`` runs each mutating verb. After a run without a fault ``verbs.count`` is the number of crash points. A
+    move counts as two verbs, a copy and a deletion.
     """
 
     def __init__(self, inner: Storage, verbs: Verbs | None = None) -> None:
@@ -107,8 +106,7 @@ class WrappedStorage(Storage):
 class CrashingStorage(WrappedStorage):
     """A storage whose process dies at the ``at``-th mutating verb.
 
-    SimulatedCrash is raised before or after that verb has taken effect. Every later mutating verb raises it, too,
-    because a dead process writes nothing.
+    This verb and every later mutating verb raise SimulatedCrash, because a dead process writes nothing.
 
     Args:
         at: The number of the verb, from 1; None for no crash.
@@ -140,8 +138,8 @@ class LossyStorage(WrappedStorage):
 
     Args:
         lose: Numbers of verbs, from 1.
-        repeats: True if the client under the storage repeats the request, as botocore does. A creation is then answered
-            with AlreadyExistsError. Otherwise StorageTransientError is raised.
+        repeats: True if the client under the storage repeats the request, as botocore does. A creation then raises
+            AlreadyExistsError. Otherwise StorageTransientError is raised.
         verbs: A counter to share.
     """
 

@@ -1,6 +1,6 @@
-"""The conformance suite of sinks that are released in one transaction (``job.sink(…, transaction="shop")``).
+"""The conformance suite of sinks that share a transaction (``job.sink(…, transaction="shop")``).
 
-It is a part of the suite of a sink. It is skipped if the target gives no group.
+It is a part of the suite of a sink, and skipped if the target has no group.
 """
 
 from __future__ import annotations
@@ -25,10 +25,7 @@ NO_GROUP = "SinkTarget.group gives none: a sink of this kind is released by itse
 
 
 class SinkGroup(ABC):
-    """Two sinks of one job that share a transaction. Each writes to a place of its own.
-
-    Every call of :meth:`bind` stands for another process.
-    """
+    """Two sinks of one job that share a transaction. Every call of :meth:`bind` stands for another process."""
 
     @abstractmethod
     def bind(self) -> list[BoundSink]:
@@ -36,17 +33,11 @@ class SinkGroup(ABC):
 
     @abstractmethod
     def dying(self, at: int, when: When) -> list[BoundSink]:
-        """Return the sinks of a process that dies at its ``at``-th change of the target, from 1.
-
-        SimulatedCrash is raised before or after that change.
-        """
+        """Return sinks whose process raises SimulatedCrash before or after its ``at``-th change of the target."""
 
     @abstractmethod
     def losing(self) -> list[BoundSink]:
-        """Return the sinks of a process that gets no reply to its first commit.
-
-        The target has carried out the commit, and the call raises its usual TransientError.
-        """
+        """Return the sinks of a process whose first commit succeeds but raises the sink's usual TransientError."""
 
     @abstractmethod
     def damage(self, handle: Handle, how: Damage) -> None:
@@ -206,9 +197,7 @@ class GroupConformance:
     def test_group_what_was_released_together_is_passed_over_by_one_that_is_released_by_itself(
         self, spark: SparkSession, group: SinkGroup, alone: int
     ) -> None:
-        """Model sinks that stop sharing a transaction between two runs, after a release that the journal does not
-        know.
-        """
+        """Model sinks that stop sharing a transaction after a release that the journal does not record."""
         first, second = self.both(spark, group.bind(), 1), self.both(spark, group.bind(), 2)
         together(group.bind(), first, 1)
         assert group.bind()[alone].release(first[alone], 1)["rows"] == 2

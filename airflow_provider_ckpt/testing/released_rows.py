@@ -9,7 +9,7 @@ from typing import Literal
 SCHEMA = "id int, city string"
 Row = tuple[int, str]
 Damage = Literal["cut", "deleted"]
-"""Damage to staged output, as by a disk or a foreign process."""
+"""Damage to staged output by a disk or a foreign process."""
 
 
 def ids_of(*batches: int) -> list[int]:
@@ -27,7 +27,7 @@ def steps() -> Iterable[int]:
 
 
 def at_once(releases: Sequence[Callable[[], object]]) -> None:
-    """Run each release in its own thread. Raise an error of any of them that is not retryable."""
+    """Run each release in its own thread. Raise an error that is not retryable."""
     start, failures = threading.Barrier(len(releases)), []
 
     def run(release: Callable[[], object]) -> None:

@@ -1,8 +1,7 @@
 """The conformance suite of two-phase-commit sinks.
 
-A sink's test class inherits :class:`SinkConformance` and overrides the fixture ``target``. Every call of
-:meth:`SinkTarget.bind` stands for another process, although it is not one. The suite therefore cannot notice a sink
-that keeps data in a global of its module, which no other process could find.
+Every call of :meth:`SinkTarget.bind` stands for another process, but all run in one. The suite therefore cannot detect
+a sink that keeps data in a global variable of its module, which no other process could find.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The target that the suite of sinks tests, seen from outside."""
+"""The interface of the suite of sinks to the target under test."""
 
 from __future__ import annotations
 
@@ -38,10 +38,7 @@ class SinkTarget(ABC):
 
     @abstractmethod
     def dying(self, at: int, when: When) -> BoundSink:
-        """Return another bound sink whose process dies at its ``at``-th change of the target, from 1.
-
-        SimulatedCrash is raised before or after that change.
-        """
+        """Return a bound sink that raises SimulatedCrash before or after its ``at``-th change of the target, from 1."""
 
     @abstractmethod
     def rows(self, spark: SparkSession) -> list[Row]:
@@ -52,8 +49,5 @@ class SinkTarget(ABC):
         """Return the sorted ids of the output that all jobs and sinks have staged in the target, by inspecting it."""
 
     def group(self) -> SinkGroup | None:
-        """Return two sinks of this kind that share a transaction.
-
-        Return None if ``Sink.not_released_with`` allows no shared transaction.
-        """
+        """Return two sinks of this kind that share a transaction; None if ``Sink.not_released_with`` allows none."""
         return None

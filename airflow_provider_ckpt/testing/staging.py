@@ -1,7 +1,4 @@
-"""A call of ``stage`` as a run makes it.
-
-Each call gets a new nonce, rows are counted in flight if the sink asks (R18), and its function runs on executors.
-"""
+"""A call of ``stage`` with the same request as in a run: a new nonce, counted rows (R18), functions on executors."""
 
 from __future__ import annotations
 

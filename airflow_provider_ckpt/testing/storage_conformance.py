@@ -1,7 +1,4 @@
-"""The conformance suite that every storage backend must pass, with its tests of operations on many objects.
-
-A backend's test class inherits the suite and gives a fresh, empty storage.
-"""
+"""The conformance suite of storage backends. A test class inherits it and gives a fresh, empty storage."""
 
 from __future__ import annotations
 
@@ -111,9 +108,7 @@ class StorageConformance(BatchConformance):
         raise NotImplementedError
 
     def faulty(self, fault: Fault) -> AbstractContextManager[None] | None:
-        """Return a context in which the service below the storage answers with the fault; None if the backend cannot
-        fail.
-        """
+        """Return a context in which the service below the storage answers with the fault; None if it cannot fail."""
         raise NotImplementedError
 
     @pytest.mark.parametrize("fault", ["denied", "broken"])

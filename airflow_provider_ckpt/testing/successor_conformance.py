@@ -1,7 +1,4 @@
-"""Tests of a sink under its successors: the next driver, another subtask, and the garbage collection of either.
-
-They are a part of the suite of a sink (:class:`SinkConformance`).
-"""
+"""Tests of a sink under its successors: the next driver, another subtask, and the garbage collection of either."""
 
 from __future__ import annotations
 
@@ -50,9 +47,7 @@ class SuccessorConformance(GroupConformance):
     def test_r9_subtasks_number_their_batches_each_for_itself(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """Identify a batch by its id, because another subtask may use the same number, and a slow one a lower
-        number.
-        """
+        """Identify a batch by its id, because another subtask may use the same number or a lower one."""
         batches = [("a1.one", 7), ("a1.other", 7), ("a1.one", 9), ("a1.third", 5), ("a1.other", 9)]
         first, second, ahead, behind, level = (
             stage(sink, self.frame(spark, *ids_of(batch)), number, attempt)
@@ -66,9 +61,7 @@ class SuccessorConformance(GroupConformance):
     def test_r9_several_releases_that_nobody_heard_of_are_skipped(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """Model drivers that die before the journal records their release. Each successor releases all handles
-        again.
-        """
+        """Model drivers that die before the journal records their release. Each successor repeats all of it."""
         handles = []
         for batch in range(1, 5):
             handles.append(self.staged(spark, sink, batch))
@@ -155,10 +148,7 @@ class SuccessorConformance(GroupConformance):
         assert target.bind().last_released() == 1
 
     def test_r5_garbage_of_other_jobs_is_theirs(self, spark: SparkSession, target: SinkTarget) -> None:
-        """Include a job whose sink has the same uid and whose attempts have similar names.
-
-        The garbage collection can only ask whether an attempt is alive.
-        """
+        """Include a job whose sink has the same uid and whose attempts have similar names."""
         target = target.shared()
         other_sinks = [
             target.bind(job, uid) for job, uid in (("orders", "lake2"), ("orders2", "lake"), ("order", "s_lake"))

@@ -1,4 +1,4 @@
-"""The common part of all database sinks that are bound to a job."""
+"""The common part of the database sinks that are bound to a job."""
 
 from __future__ import annotations
 
@@ -42,22 +42,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 PartitionResults = list[dict[str, Any]]
-"""For each partition that Spark counts: ``part`` and ``rows``."""
+"""The results of the partitions that Spark counts: ``part`` and ``rows``."""
 
 
 class BoundDatabaseSink(BoundSink, Generic[C]):
     """A database sink of one job.
 
-    A release is one transaction. It locks the ledger entry of job and sink, and compares the checkpoint. It skips the
-    released handles and moves the rows of the others. Then it records them, advances the entry and commits. No crash,
-    second releaser or late releaser does harm:
+    A release is one transaction. It locks the ledger entry of job and sink, and compares the checkpoint. It skips
+    released handles, moves the rows of the others, records them, advances the entry and commits. No crash, second
+    releaser or late releaser does harm:
 
     1. The second of two releasers waits for the lock, and then reads what the first one has committed.
-    2. Work that was not committed did not happen.
-    3. If the reply to a commit is lost, the next call reads in the ledger whether it happened. Prepared transactions
-       are not used, because an undecided one blocks others.
-    4. A Spark task that ran twice has staged its rows twice. A handle names the task attempts that count.
-    5. A handle records the id of the ledger entry and its last release. So a lost ledger is never taken for a new one.
+    2. If the reply to a commit is lost, the next call reads in the ledger whether the commit happened. Prepared
+       transactions are not used, because an undecided one blocks others.
+    3. A Spark task that ran twice has staged its rows twice. A handle names the task attempts that count.
+    4. A handle records the id of the ledger entry and its last release. So a lost ledger is never taken for a new one.
     """
 
     handle_format: ClassVar[str]
@@ -90,15 +89,15 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
     @abstractmethod
     def _problems(self, connection: C, columns: Columns) -> Iterable[Problem] | None:
-        """Return the problems of the table as it is now, the most serious first; None if there is no table."""
+        """Return the current problems of the table, the most serious first; None if there is no table."""
 
     @abstractmethod
     def _exists(self, connection: C) -> bool:
-        """Return True if there is something of the table's name."""
+        """Return True if the database has an object of the table's name."""
 
     @abstractmethod
     def _is_empty(self, connection: C) -> bool:
-        """Return True if the table, which is there, has no row. False if that cannot be seen within seconds."""
+        """Return True if the existing table has no row; False if the database cannot answer within seconds."""
 
     @abstractmethod
     def _stage(
@@ -110,7 +109,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _release_statements(self, connection: C) -> ReleaseStatements: ...
 
     def _undropped(self, connection: C) -> list[str]:
-        """Return released handles whose staging tables still exist. Only where a DROP commits can there be any."""
+        """Return released handles whose staging tables still exist. Only a database whose DROP commits has any."""
         return []
 
     @abstractmethod
@@ -181,8 +180,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _make_with_retries(self, request: StageRequest, make: Callable[[], T]) -> T:
         """Call ``make``, which makes the staging table of the request, and return its value.
 
-        While the database fails temporarily, it is called again. The commit of the previous try may have happened
-        although its reply was lost, so the output of that try is deleted first.
+        It is called again while the database fails temporarily. The output of the previous try is deleted first,
+        because its commit may have happened although the reply was lost.
         """
         tries = itertools.count()
 
@@ -227,10 +226,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         return counts
 
     def _clean_up(self, released: Sequence[str]) -> None:
-        """Delete the staging tables of released batches. A failure is only logged, because the release is done.
-
-        The next release or clean-up tries again.
-        """
+        """Delete the staging tables of released batches. Log a failure; the next release or clean-up tries again."""
         try:
             self.delete_staged(released)
         except SinkUnavailableError as error:
@@ -266,7 +262,6 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         )
 
     def _current_problems(self, connection: C, waiting: Sequence[Handle]) -> Iterable[Problem]:
-        """Return the problems of the table for the rows of these handles."""
         seen: list[Columns] = []
         for handle in waiting:
             columns = list(zip(handle["columns"], handle["types"], strict=True))
@@ -275,7 +270,10 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
                 yield from self._problems(connection, columns) or ()
 
     def last_released(self) -> int:
-        """Raises OutputLostError: the ledger outlives the table, and ``create=True`` would make an empty one."""
+        """Return the ledger's last released checkpoint.
+
+        Raises OutputLostError if the table is gone, because ``create=True`` would make an empty one.
+        """
         with self._transaction("read its ledger") as connection:
             row = self._ledger.row(connection)
             if not self._exists(connection):
@@ -334,10 +332,7 @@ _FIELDS = {
 
 
 def checked_handle(handle: Mapping[str, Any], handle_format: str, context: SinkContext, table: str) -> Handle:
-    """Return the handle if it is whole and was staged for this table.
-
-    Args:
-        handle: as the subtask's log holds it. Its ``parts`` are the attempts of Spark's tasks that count.
+    """Return the handle if it is complete and was staged for this table.
 
     Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
     """

@@ -16,20 +16,14 @@ from airflow_provider_ckpt.sinks.sink import Sink, SinkInput
 
 Mode = Literal["append", "upsert", "replace"]
 STATEMENT_TIMEOUT = 3600
-"""Default limit of a statement in seconds. A statement moves a whole batch or empties a table, which may take long.
-
-A statement that is cut off on a healthy server is cut off again at each try. A frozen server releases nothing in any
-case, and does not delay other sinks.
-"""
+"""Default limit of a statement in seconds. A statement may move a whole batch or empty a table, which may take long."""
 MIN_TIMEOUT, MAX_TIMEOUT = 1, 86_400
-"""Seconds that ``statement_timeout`` may have."""
+"""Limits of ``statement_timeout`` in seconds."""
 
 
 @dataclass(frozen=True)
 class DatabaseSink(Sink):
-    """A sink that releases in one transaction of a database.
-
-    The subclasses describe the other arguments.
+    """A sink that releases in one transaction of a database. The subclasses describe the other arguments.
 
     Args:
         staging_schema: schema of the ledger and the staging tables; None: the schema of the table.
@@ -48,10 +42,7 @@ class DatabaseSink(Sink):
 
     database: ClassVar[str]
     changeable: ClassVar[frozenset[str]] = frozenset({"conn_id", "create"})
-    """Settings that may change when a job resumes.
-
-    A connection may be renamed, because the ledger shows whether it still leads to the same database.
-    """
+    """Settings that may change when a job resumes. The ledger identifies the database of a renamed connection."""
 
     @property
     def settings(self) -> Settings:
@@ -78,15 +69,15 @@ class DatabaseSink(Sink):
 
     @abstractmethod
     def problem_of(self, name: str) -> str | None:
-        """Return why nothing in the database can have that name; None if it can."""
+        """Return why no object in the database can have that name; None if it can."""
 
     @abstractmethod
     def has_type_for(self, kind: Any) -> bool:
-        """Return whether some type of column keeps values of this Spark type unchanged."""
+        """Return whether some column type keeps values of this Spark type unchanged."""
 
     @abstractmethod
     def validate_place(self) -> None:
-        """Check where the ledger is, and ``url`` if it is given.
+        """Check the place of the ledger, and ``url`` if it is given.
 
         Raises InvalidSinkError.
         """

@@ -97,12 +97,7 @@ class Failures:
         )
 
     def rows_missing(self, handle: Handle, checkpoint: int, *, staged: int, moved: int) -> StagedDataDamagedError:
-        """Return the error for rows that did not all reach the target.
-
-        Args:
-            staged: rows in the staging table.
-            moved: rows that reached the target.
-        """
+        """Return the error for ``staged`` rows of which only ``moved`` reached the target."""
         is_staged = staged == handle["rows"]
         return StagedDataDamagedError(
             "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: of batch {handle} {expected} "

@@ -1,4 +1,4 @@
-"""The interface of a database sink to its own tables: the releases so far, and the staging table of each batch."""
+"""The interface of a database sink to its own tables: the ledger of its releases, and one staging table a batch."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ C = TypeVar("C")
 
 
 class Ledger(ABC, Generic[C]):
-    """The ledger of one sink of one job, in one schema.
-
-    Every method works in the transaction of the given connection.
-    """
+    """The ledger of one sink of one job, in one schema. Every method works in the given connection's transaction."""
 
     @abstractmethod
     def create(self, connection: C, born: str) -> None:
@@ -33,10 +30,7 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def row(self, connection: C, *, lock: bool = False) -> LedgerRow | None:
-        """Return the sink's entry; None if there is no entry or no ledger.
-
-        With ``lock`` it stays locked until the end of the transaction (R9).
-        """
+        """Return the sink's entry, or None if it is absent. ``lock`` locks it until the end of the transaction (R9)."""
 
     @abstractmethod
     def lock_target(self, connection: C, *, exclusive: bool) -> None:
@@ -58,7 +52,7 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def supersede(self, connection: C) -> None:
-        """Mark other jobs in the table as replaced, if they have released or were about to replace it."""
+        """Mark the other jobs in the table as replaced if they have released or were about to replace it."""
 
     @abstractmethod
     def record_staged(self, connection: C, handle: str, staging: str) -> None: ...
@@ -78,16 +72,16 @@ class ReleaseStatements(Protocol):
         """Return the handles whose staging table is gone."""
 
     def lock_definition(self) -> None:
-        """Hold the target, so that it is not altered before the end of the transaction."""
+        """Lock the definition of the target until the end of the transaction."""
 
     def empty(self) -> bool:
         """Delete all rows of the target. Return False if it still has rows, because a trigger or a rule keeps them."""
 
     def move(self, handle: Handle) -> int:
-        """Move the rows of the task attempts that count. Return how many reached the target."""
+        """Move the rows of the task attempts that count. Return how many rows reached the target."""
 
     def count(self, handle: Handle) -> int:
         """Return the number of staged rows of the task attempts that count."""
 
     def drop(self, handle: Handle) -> None:
-        """Drop the staging table, if that does not commit the transaction."""
+        """Drop the staging table, unless a DROP would commit the transaction."""

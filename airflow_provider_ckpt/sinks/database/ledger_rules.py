@@ -1,4 +1,4 @@
-"""The decision about a release, made from the sink's ledger entry. Pure, because the entry is locked (R9)."""
+"""The decision about a release, made from the sink's locked ledger entry (R9). No I/O."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from airflow_provider_ckpt.sinks.sink import Handle
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """The ledger entry of one sink of one job.
+    """The ledger entry of one sink of one job. The first release fixes ``target`` and ``mode``.
 
     Args:
         born: random id of this entry. An entry that was created again has another one.
         last: last released checkpoint; 0 before the first release.
-        target: the sink's table, fixed by the first release.
-        mode: how the sink releases there, fixed by the first release.
     """
 
     born: str
@@ -31,11 +29,7 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class Decision:
-    """The outcome of the rules.
-
-    Args:
-        counts: the answer if there is nothing to release; else None.
-    """
+    """A decision about a release. ``counts``: the answer if there is nothing to release; else None."""
 
     waiting: tuple[Handle, ...] = ()
     counts: dict[str, int] | None = None
@@ -48,9 +42,7 @@ class LedgerRules:
     failures: Failures
 
     def check(self, row: LedgerRow | None, handles: Sequence[Handle]) -> None:
-        """Refuse a ledger that knows less than a handle knew when it was staged.
-
-        If a lost ledger counted as "nothing was released", rows would be released again.
+        """Refuse a lost or older ledger, which lacks a release that a handle recorded when it was staged.
 
         Raises ReleaseRecordLostError.
         """
@@ -75,12 +67,9 @@ class LedgerRules:
         *,
         replaces: bool,
     ) -> Decision:
-        """Decide which handles to release.
+        """Decide which handles to release. The sink's entry ``row`` must be locked.
 
-        Args:
-            row: the sink's entry, locked.
-            handles: checked handles with rows.
-            replaces: the first release empties the table, even if it has no rows.
+        ``replaces``: the first release empties the table, even if the release has no rows.
 
         Raises ForeignReleaseError, OutputSupersededError.
         """
@@ -108,10 +97,9 @@ class LedgerRules:
         return Decision(tuple(waiting.values()))
 
     def refuse_moved(self, row: LedgerRow | None, target: str, mode: str) -> None:
-        """Refuse another table or mode for a sink that the job had left out and names again.
+        """Refuse another table or mode for a sink that the job left out for some runs and names again.
 
-        Such a sink finds the ledger entry of the old one. With another table, that entry would give wrong answers about
-        releases and replacements there.
+        The sink finds its old ledger entry, which does not describe releases to another table.
 
         Raises TargetRefusedError.
         """
@@ -131,8 +119,10 @@ class LedgerRules:
         )
 
     def refuse_lost(self, row: LedgerRow | None) -> None:
-        """Refuse a sink whose table is not there if rows were released to it. An empty release of ``replace`` has
-        none. Raises OutputLostError."""
+        """Refuse a sink whose table is gone if rows were released to it. An empty release of ``replace`` has no rows.
+
+        Raises OutputLostError.
+        """
         if row is not None and row.rows:
             raise self.failures.table_lost(row.last)
 

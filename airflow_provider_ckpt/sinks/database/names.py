@@ -27,10 +27,8 @@ class TableName:
 def parse_table(text: str, schema: str, problem_of: Callable[[str], str | None]) -> TableName:
     """Return the name of a table, given as ``orders`` (in ``schema``) or ``shop.orders``.
 
-    Upper and lower case differ. As in SQL, a part with dots or quotes must be quoted.
-
-    Args:
-        problem_of: returns why nothing can have a name, or None.
+    Upper and lower case differ. As in SQL, a part with dots or quotes must be quoted. ``problem_of`` returns why no
+    object can have a name, or None.
 
     Raises ValueError, whose text describes the problem.
     """
@@ -51,10 +49,7 @@ def parse_table(text: str, schema: str, problem_of: Callable[[str], str | None])
 
 
 def staging_hash(job_id: str, sink: str, handle_id: str) -> str:
-    """Return a hash for the name of a staging table, because ids are longer than names may be.
-
-    The ledger records which table belongs to which handle.
-    """
+    """Return a hash for the name of a staging table, because handle ids are longer than names may be."""
     return hashlib.sha256("\0".join((job_id, sink, handle_id)).encode()).hexdigest()[:40]
 
 

@@ -12,11 +12,7 @@ from airflow_provider_ckpt.sinks.database.table_checks import Problem
 from airflow_provider_ckpt.sinks.sink import Handle
 
 REMEMBERED = 100
-"""Checkpoints for which the ledger remembers each released batch.
-
-A late process is then told that its release is done. Otherwise it would conclude that another job releases under this
-name.
-"""
+"""Checkpoints for which the ledger remembers released batches, so that a late process finds its release done."""
 
 _KEPT = (
     "the table still has rows after the release deleted all of them, because a trigger or a rule of the table keeps "
@@ -28,7 +24,7 @@ class ParticipantRelease(Generic[C]):
     """The part of one sink in a release.
 
     First every sink of the transaction decides. Then the replacing sinks empty their tables in reverse order. Then all
-    sinks fill their tables. So a table that others refer to is filled before them and emptied after them.
+    sinks fill their tables. So a table that others reference is filled before them and emptied after them.
     """
 
     def __init__(
@@ -43,12 +39,9 @@ class ParticipantRelease(Generic[C]):
         replaces: bool,
         problems: Callable[[Sequence[Handle]], Iterable[Problem]],
     ) -> None:
-        """Prepare the part of one sink.
+        """Prepare the part of one sink. ``connection`` is in the transaction of the release.
 
-        Args:
-            connection: in the transaction of the release.
-            staged: checked handles with rows.
-            problems: returns why the table as it is now cannot take the rows of these handles.
+        ``problems``: returns why the current table cannot take the rows of these handles.
         """
         self._connection, self._ledger, self._failures, self._statements = connection, ledger, failures, statements
         self._staged, self._checkpoint, self._replaces = staged, checkpoint, replaces
@@ -70,10 +63,7 @@ class ParticipantRelease(Generic[C]):
             self._refuse_altered(waiting)
 
     def _refuse_altered(self, waiting: Sequence[Handle]) -> None:
-        """Refuse a table that was altered.
-
-        A database may silently round or cut values for a narrower column, and passes rows on through a view.
-        """
+        """Refuse a table that was altered, because a narrower column may silently round or cut values."""
         self._statements.lock_definition()
         for problem, advice in self._problems(waiting):
             raise self._failures.release_refused(self._checkpoint)(f"{problem}. {advice}")
@@ -113,10 +103,7 @@ class ParticipantRelease(Generic[C]):
         return {"rows": rows}
 
     def _forget_released(self) -> None:
-        """Forget batches that were released long before the oldest of these batches was staged.
-
-        No later call asks for them: a caller of this release knows that the one before is done.
-        """
+        """Forget batches that were released long before the oldest of these batches was staged."""
         upto = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED
         if upto > 0:
             self._ledger.forget_released(self._connection, upto)

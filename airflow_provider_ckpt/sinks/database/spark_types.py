@@ -1,4 +1,4 @@
-"""Spark's types, as its schema JSON spells them. Pure functions."""
+"""Spark's types, in the spelling of its schema JSON. No I/O."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def fits_in_json(kind: Any) -> bool:
         return kind in _PLAIN or is_text(kind) or decimal_of(kind) is not None
     fields = kind["fields"] if kind["type"] == "struct" else []
     if len({field["name"] for field in fields}) < len(fields):
-        return False  # readers, and some databases themselves, keep only one of the two
+        return False  # readers and some databases keep only one of two equal names
     parts = [field["type"] for field in fields]
     parts += [kind[name] for name in ("elementType", "valueType") if name in kind]
     return all(map(fits_in_json, parts)) and ("keyType" not in kind or _is_key(plain(kind["keyType"])))
@@ -65,10 +65,7 @@ def digits_in(kind: Any) -> int:
 
 
 def _is_key(kind: Any) -> bool:
-    """Return whether the type can be a key of a map in JSON.
-
-    ``to_json`` writes the memory address of bytes, and arrays and structs without quotes.
-    """
+    """Return whether the type can be a key of a map in JSON. Bytes, arrays and structs cannot."""
     return fits_in_json(kind) and not isinstance(kind, dict) and kind != "binary"
 
 

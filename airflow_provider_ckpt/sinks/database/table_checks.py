@@ -1,4 +1,4 @@
-"""Checks whether rows of a schema can be released to a table as it is now. Pure functions."""
+"""Checks whether rows of a schema can be released to the current table. No I/O."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class TargetColumn:
     """A column of the target.
 
     Args:
-        type: as the database spells it.
-        has_default: the database has a value of its own for the column, such as a default.
-        is_computed: the database takes no other value for it.
+        type: in the database's spelling.
+        has_default: the database supplies a value if none is given.
+        is_computed: the database takes no value for it.
     """
 
     type: str
@@ -39,12 +39,7 @@ def rights_needed(mode: str) -> tuple[str, ...]:
 def column_problems(
     columns: Columns, table_columns: Mapping[str, TargetColumn], fits: Callable[[Any, str], bool], database: str
 ) -> Iterator[Problem]:
-    """Yield the problems of a table's columns.
-
-    Args:
-        fits: returns whether a table column of a type keeps each value of a Spark type.
-        database: name of the database for people.
-    """
+    """Yield the problems of a table's columns. ``fits``: returns whether a column keeps each value of a Spark type."""
     for name, kind in columns:
         column = table_columns.get(name)
         if column is None:
@@ -73,7 +68,7 @@ def column_problems(
 def nullable_key_problems(
     key: Collection[str], table_columns: Mapping[str, TargetColumn], advice: str
 ) -> Iterator[Problem]:
-    """Yield a problem for each nullable column of the key. ``advice``: the advice, with ``{name}``."""
+    """Yield a problem for each nullable column of the key. ``advice`` contains ``{name}``."""
     for name in key:
         if name in table_columns and not table_columns[name].not_null:
             problem = f"column {name!r} of its key may be NULL, and an upsert never finds such rows"

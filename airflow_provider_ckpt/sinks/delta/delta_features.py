@@ -1,4 +1,4 @@
-"""The features of Delta tables that this sink does not support. Pure functions, no I/O."""
+"""The features of Delta tables that this sink does not support. No I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.sinks.lake.intents import Change
 
 _KNOWN = {"appendOnly", "invariants", "timestampNtz", "changeDataFeed"}
-"""Features that are harmless, or whose use shows in the settings below."""
+"""Features that are harmless, or whose use is visible in the table's configuration and schema."""
 _RETENTION = "delta.setTransactionRetentionDuration"
 _NEWEST_WRITER = 7
 
@@ -17,7 +17,7 @@ _NEWEST_WRITER = 7
 def refusal(
     writer: int, features: Collection[str], configuration: Mapping[str, Any], schema_json: str, change: Change
 ) -> str | None:
-    """Return why the table cannot be written to with commits that only name files; None if it can."""
+    """Return why a commit that only names files cannot write to the table; None if it can."""
     if writer > _NEWEST_WRITER:
         return f"it demands writers of version {writer}, and this one knows {_NEWEST_WRITER}"
     if unknown := sorted(set(features) - _KNOWN):

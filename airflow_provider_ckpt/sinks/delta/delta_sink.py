@@ -21,10 +21,7 @@ from airflow_provider_ckpt.storage.opening import canonical_uri, is_local, open_
 from airflow_provider_ckpt.storage.storage import Storage
 
 _AMBIGUOUS_PATH = re.compile(r"\\|%[0-9A-Fa-f]{2}")
-"""Parts of a local path that ``deltalake`` reads as another path.
-
-It would create the table under one path and search it under the other.
-"""
+"""Parts of a local path for which ``deltalake`` creates the table under one path and searches under another."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,8 @@ class DeltaSink(Sink):
     Delta jar. The package ``deltalake`` is needed wherever the job runs or is released. See docs/sinks-lakes.md.
 
     Args:
-        uri: the table's folder, as a path or a URI (``s3://…``). If there is no table, it is created with the columns
-            of the input.
+        uri: the table's folder, as a path or a URI (``s3://…``). An absent table is created with the columns of the
+            input.
         mode: ``append`` adds rows. ``overwrite`` replaces all rows with the job's first release, and adds later ones.
             ``upsert`` replaces rows with the same ``key``.
         key: columns of the key, for ``upsert``.
@@ -56,10 +53,7 @@ class DeltaSink(Sink):
     delta_options: Mapping[str, str] | None = field(default=None, repr=False)
 
     changeable: ClassVar[frozenset[str]] = frozenset({"mode"})
-    """Settings that may change when a job resumes. A mode has an effect only until the first release.
-
-    A sink with keys keeps them, because ``key`` may not change.
-    """
+    """Settings that may change when a job resumes. A mode has an effect only until the first release."""
 
     @property
     def settings(self) -> LakeSettings:
@@ -103,7 +97,7 @@ class DeltaSink(Sink):
         check_table_input(given, "DeltaSink", self.mode, self.key, self.partition_by)
         for name, kind in given.columns:
             spelled = next((column for column in self.partition_by if column.casefold() == name.casefold()), None)
-            if spelled not in (None, name):  # Spark takes the other case, but no reader could read the new table
+            if spelled not in (None, name):  # Spark ignores the case, but no reader could read the new table
                 reason = (
                     f"is called {name!r} in the input of sink {given.uid}, and tables distinguish the case of names"
                 )

@@ -1,4 +1,4 @@
-"""A Delta table, through the package ``deltalake``."""
+"""Access to a Delta table through the package ``deltalake``."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OVERWRITES = "ckpt/~overwrites"
-"""Count of the overwrites of all jobs. It is no sink's transaction, because no job id starts with a tilde."""
+"""The transaction that counts the overwrites of all jobs. No job id starts with a tilde."""
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
 class DeltaLakeTable(LakeTable):
     """A Delta table.
 
-    Its application transaction ``ckpt/<job>/<sink>`` is the number of intents in the table. The table keeps it when old
-    versions are cleaned up. The library must not retry commits: it would rebase them on an unchecked version, and it
-    does not compare the numbers of transactions.
+    Its application transaction ``ckpt/<job>/<sink>`` is the number of intents in the table. The table keeps this number
+    when old versions are cleaned up. The library must not retry commits: it would rebase them on an unchecked version,
+    and it does not compare the numbers of transactions.
     """
 
     def __init__(self, location: Location, storage: Storage, context: SinkContext, partition_by: Sequence[str]) -> None:
@@ -87,7 +87,7 @@ class DeltaLakeTable(LakeTable):
         try:
             self._call("made", act)
         except SinkUnavailableError:
-            if self.load() is None:  # otherwise another process was first
+            if self.load() is None:  # if the table exists now, another process created it first
                 raise
 
     def refusal(self, snapshot: Snapshot, change: Change) -> str | None:

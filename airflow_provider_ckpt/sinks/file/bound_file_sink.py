@@ -36,25 +36,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LOOKED_FOR = 100
-"""Files of a release that are checked for. If none of them is there, the table counts as emptied."""
+"""Number of files of a release to check. If none of them exists, the table counts as emptied."""
 
 
 class BoundFileSink(BoundSink):
     """A file sink of one job.
 
-    A release checks that every staged file is whole. A first release then takes the sink's turn in the folder. The
+    A release checks that every staged file is complete. A first release then takes the sink's turn in the folder. The
     release moves every file to the name in its handle, and appends one manifest entry. Finally it deletes the empty
     staged places, and the files that the entry replaces. A crash between two steps, or a second releaser, does no harm:
 
-    1. Names are fixed when a batch is staged, and moving is idempotent. A repeated move moves nothing twice.
+    1. Names are fixed when a batch is staged, and a repeated move moves nothing twice.
     2. The manifest entry is the release. It is created under the next number only if that number is free. Of two
        releasers one wins, and the other one reads the winner's entry and starts over.
-    3. A handle records how many entries there were when it was staged. Only a later entry can list it, so the few
-       entries from there on show whether it was released. Nothing else is checked, because a reader of the manifests
-       may consume and delete files.
-    4. A checkpoint with nothing staged appends no entry, so ``last_released`` stays lower. (The first release that
-       replaces other jobs' rows does append one.) A late release may then find a lower number. It is still a no-op,
-       because the entries since then list all its handles (3).
+    3. A handle records how many entries there were when it was staged. Only later entries can list it, so these few
+       entries show whether it was released. The files are not checked, because readers may consume and delete them.
+    4. A checkpoint with nothing staged appends no entry, unless it is the first release and replaces other jobs' rows.
+       So ``last_released`` stays lower. A late release is still a no-op, because the later entries list all its handles
+       (3).
     5. The turn decides what is replaced, see :class:`~.occupancy.Occupancy`.
     """
 
@@ -95,10 +94,7 @@ class BoundFileSink(BoundSink):
             self._refuse_other_format()
 
     def _refuse_other_format(self) -> None:
-        """Refuse a folder with data files of another format, because readers list it in one format.
-
-        Jobs that come later are not checked against this one.
-        """
+        """Refuse a folder with data files of another format, because readers list the folder in one format."""
         own_format = self._writer.format
         for path, _ in self._storage.files(""):
             *folders, _ = path.split("/")
@@ -147,11 +143,11 @@ class BoundFileSink(BoundSink):
         rows = parquet_rows(self._books.child(place), files) if rows_written is None else rows_written()
         if (rows == 0 and len(files) > 1) or (not files and (rows > 0 or rows_written is None)):
             raise StagedRowCountError(handle=request.id, uri=self._storage.uri, rows=rows, files=len(files))
-        if rows == 0:  # for an empty frame Spark writes one file (its header, its schema)
+        if rows == 0:  # for an empty frame Spark writes one file with the header or the schema
             self._books.delete_tree(place)
             files = []
         else:
-            self._books.sync(place)  # a handle that survives a power cut must name files that do
+            self._books.sync(place)  # a handle survives a power cut, so its files must survive it, too
         return self._staged.handle(request, rows, entries, files)
 
     def _write(self, frame: DataFrame, request: StageRequest, uri: str) -> None:
@@ -204,7 +200,7 @@ class BoundFileSink(BoundSink):
                 return _counts(None)
             if self._log.append(manifest):
                 return self._finish(manifest, waiting, checkpoint)
-            # R9: another releaser was first, and its entry decides what is still to do.
+            # Another releaser was first, and its entry decides what remains to release (R9).
 
     def _prepare_manifest(self, waiting: Sequence[Handle], checkpoint: int, *, is_first: bool) -> Manifest | None:
         """Do everything that precedes the manifest entry and return it; None if there is nothing to release."""
@@ -277,7 +273,7 @@ class BoundFileSink(BoundSink):
                     removed.append(name)
         if self._log.catch_up():
             self._occupancy.sweep(force=True)
-        self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # left by probes
+        self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # files that probes of the storage left
         for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
             self._books.collect_temporary(folder, LEFT_BEHIND)
         if errors.failed:

@@ -1,4 +1,4 @@
-"""Differences between the columns of two writers of one folder, as its readers see them. Pure functions, no I/O."""
+"""Differences between the columns of two writers of one folder, as its readers see them. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_ckpt.sinks.errors import TargetRefusedError
 _UNREAD = {"nullable", "metadata", "containsNull", "valueContainsNull"}
 """Parts of a type that do not change how values are read."""
 Columns = Sequence[tuple[str, Any]]
-"""(name, type as Spark's schema JSON has it), in order. None stands for an unknown type."""
+"""(name, type as in Spark's schema JSON), in order. None stands for an unknown type."""
 
 
 def differences(
@@ -21,10 +21,7 @@ def differences(
     file_format: str,
     partition_by: Collection[str],
 ) -> list[str]:
-    """Return how two lists of columns differ for a reader of the format, each difference as a phrase.
-
-    ``own_name``, ``other_name``: names of the two writers.
-    """
+    """Return how two writers' lists of columns differ for a reader of the format, each difference as a phrase."""
     differ = [
         *_only_one_has(own_columns, other_columns, own_name, other_name),
         *type_differences(own_columns, other_columns, own_name, other_name),
@@ -56,7 +53,7 @@ def _only_one_has(own_columns: Columns, other_columns: Columns, own_name: str, o
 def _order(
     own_columns: Columns, other_columns: Columns, own_name: str, other_name: str, partition_by: Collection[str]
 ) -> Iterator[str]:
-    """Yield a phrase if the same columns have another order. Only CSV has columns by place, without partitions."""
+    """Yield a phrase if the same columns have another order. Only CSV identifies columns by position."""
     own_order, other_order = (_names(columns, partition_by) for columns in (own_columns, other_columns))
     if own_order != other_order and sorted(own_order) == sorted(other_order):
         yield f"the order is {', '.join(own_order)} in {own_name} and {', '.join(other_order)} in {other_name}"

@@ -1,8 +1,8 @@
-"""The two folders of a file sink. One holds released files and nothing else; the other holds everything else.
+"""The two folders of a file sink. One holds only released files; the other holds everything else.
 
-Spark skips hidden names, but other readers do not. DuckDB's ``**`` and a folder scan of Polars list every file below a
-folder. Polars also refuses a folder whose files have two extensions. So staged files lie next to the table's folder,
-not in it.
+Staged files lie next to the table's folder, because not all readers skip hidden names as Spark does. DuckDB's ``**``
+and a folder scan of Polars list every file below a folder. Polars also refuses a folder whose files have two
+extensions.
 """
 
 from __future__ import annotations
@@ -17,19 +17,13 @@ from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
 BOOKS_PREFIX = "_ckpt-"
-"""The bookkeeping folder of the table ``revenue`` is ``_ckpt-revenue``."""
+"""The prefix of a bookkeeping folder: the table ``revenue`` has ``_ckpt-revenue``."""
 _WITHOUT_HOST = ("file", "memory")
 
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of a table.
-
-    Args:
-        above: URI of the folder above the table.
-        target: path of the table's folder in it.
-        books: path of the bookkeeping folder in it.
-    """
+    """The folders of a table: the URI of the parent, and the paths of the table and its bookkeeping folder in it."""
 
     above: str
     target: str
@@ -39,11 +33,10 @@ class Places:
 def places_of(path: str) -> Places:
     """Return the places for ``path``, a local path or a URI. No file system is opened.
 
-    A folder of a partition (``revenue/day=1``) belongs to the table above it, because readers of the table list it. If
-    the table's folder is a link on a local disk, the places are those of the link's target.
+    A folder of a partition (``revenue/day=1``) belongs to the table above it, because readers of the table list it. A
+    link on a local disk is resolved first.
 
-    Raises InvalidSinkError if no folder lies above the table.
-    Raises InvalidStorageUriError if the URI cannot be read.
+    Raises InvalidSinkError if no folder lies above the table, and InvalidStorageUriError for an unreadable URI.
     """
     uri = canonical_uri(path)
     scheme, rest = uri.split("://", 1)

@@ -1,4 +1,4 @@
-"""The rows that Spark's file writers take. Pure functions, no I/O. The rules come from the source of Spark 4.2."""
+"""The rows that Spark's file writers take. No I/O. The rules come from the source of Spark 4.2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REFUSED = {
     "csv": ("interval", "geometry", "geography", "void", "variant"),
 }
 _NO_FOLDER_NAME = ("interval", "geometry", "geography", "void", "variant")
-"""Types that cannot be partition columns. Such a value has no folder name that reads back as the same value."""
+"""Types that cannot be partition columns, because a folder's name would not read back as the same value."""
 
 
 def check_file_input(given: SinkInput, file_format: str, partition_by: Sequence[str], sink: str = "FileSink") -> None:
@@ -48,10 +48,7 @@ def _check_names(given: SinkInput) -> None:
 
 
 def _partition_column(given: SinkInput, wanted: str, sink: str) -> str:
-    """Return the column that Spark takes for this name.
-
-    Spark compares names without case, unless spark.sql.caseSensitive is set.
-    """
+    """Return the column that Spark takes for this name. Spark ignores case, unless spark.sql.caseSensitive is set."""
     names = [name for name, _ in given.columns]
     for name in names:
         if name == wanted:
@@ -109,10 +106,7 @@ def _plain(kind: Any) -> Any:
 
 
 def _family(kind: str) -> str:
-    """Return the name of a type without its arguments: ``geometry`` for ``geometry(SRID:0)``.
-
-    ``interval day`` stays as it is. It is another type than ``interval``, which no format takes.
-    """
+    """Return a type without its arguments: ``geometry`` for ``geometry(SRID:0)``, but ``interval day`` unchanged."""
     return kind.partition("(")[0]
 
 

@@ -34,7 +34,6 @@ class FileSink(Sink):
     Args:
         path: the folder, as a path or any fsspec URI (``s3://…``). A relative path is resolved against the working
             directory of the process that binds the sink; use an absolute one if several processes do.
-        format: the file format.
         partition_by: columns whose values become folders.
         options: options of Spark's writer (``header``, ``compression`` …).
         storage_options: fsspec options of the folder; None takes those of the job's root. Spark reaches the same folder
@@ -48,10 +47,9 @@ class FileSink(Sink):
         <path>/[<column>=<value>/…]part-<job>-<sink>-<batch>-<nonce>-<number>.<extension>   released
         <books>/<job>/<sink>/staging/<attempt>-<batch>-<nonce>/…                          staged
         <books>/<job>/<sink>/manifests/00000000.json …                                    what was released
-        <books>/~turns/00000000.json …                                                    who released first, and next
+        <books>/~turns/00000000.json …                                                    order of the first releases
 
-    ``<books>`` is the folder ``_ckpt-<name>`` next to the table, see :mod:`~.file_folders`. The table's folder holds
-    only released files, so readers that take every file below a folder read the right rows, too.
+    ``<books>`` is the folder ``_ckpt-<name>`` next to the table, see :mod:`~.file_folders`.
     """
 
     path: str
@@ -120,7 +118,7 @@ class FileSink(Sink):
         return [Location(self.path, storage_options if self.storage_options is None else self.storage_options)]
 
     def bind_to(self, above: Storage, context: SinkContext) -> BoundFileSink:
-        """Bind the sink to an opened storage, that of the folder above the table. See :meth:`bind`."""
+        """Bind the sink to ``above``, the opened storage of the folder above the table. See :meth:`bind`."""
         folders = FileFolders(above, places_of(self.path))
         return BoundFileSink(FileWriter(self.format, self.partition_by, self.options), context, folders, self.mode)
 
@@ -128,7 +126,7 @@ class FileSink(Sink):
 _ALIASES = {"delimiter": "sep", "charset": "encoding", "codec": "compression", "orc.compress": "compression"}
 _DATES = {"dateformat": None, "timestampformat": None, "timestampntzformat": None, "timezone": None, "locale": None}
 _READ_BY: dict[str, dict[str, str | None]] = {
-    # Option -> Spark's default, if that is a single text. Giving the default equals leaving the option out.
+    # Option -> Spark's default, if that is a single text. Giving the default equals omitting the option.
     "csv": {
         **_DATES,
         "header": "false",
@@ -147,9 +145,9 @@ _READ_BY: dict[str, dict[str, str | None]] = {
 
 
 def shape_of(file_format: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the options that decide how the files must be read, each as ``option.<name in lower case>``.
+    """Return the options that readers need, each as ``option.<name in lower case>``, and ``compression``.
 
-    ``compression`` is returned, too. Other options are left out: they may be secrets, and readers do not need them.
+    Other options are omitted, because they may be secrets.
     """
     normalized = {_ALIASES.get(name.lower(), name.lower()): _text(value) for name, value in _canonical_last(options)}
     defaults = _READ_BY.get(file_format, {})
@@ -166,5 +164,4 @@ def _canonical_last(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    """Return the text that PySpark hands to the writer for a value."""
     return str(value).lower() if isinstance(value, bool) or str(value).lower() in ("true", "false") else str(value)

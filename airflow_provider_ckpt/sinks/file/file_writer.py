@@ -1,7 +1,4 @@
-"""The Spark writer of a file sink, and its check for rows that would be blank lines of CSV.
-
-Spark's reader leaves out blank lines, so such rows would be lost.
-"""
+"""The Spark writer of a file sink, and its check for blank lines of CSV, which Spark's reader omits."""
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BLANK_LINE = "CKPT_CSV_BLANK_LINE"
-"""The error text that such a row fails with."""
+"""The error text for a row that would be a blank line."""
 _BLANKS = "".join(map(chr, range(33)))
-"""The characters that Spark, like Java, takes for white space."""
+"""The characters that Spark, like Java, treats as white space."""
 
 Format = Literal["parquet", "json", "csv", "orc"]
 
@@ -37,10 +34,10 @@ class FileWriter:
     partition_by: Sequence[str]
     options: Mapping[str, Any] = field(repr=False)
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Spark settings, and the values that will do, as in :func:`..session_settings.writing`."""
+    """Spark settings and their accepted values, as in :func:`..session_settings.writing`."""
 
     def write(self, frame: DataFrame, uri: str) -> None:
-        """Write to a new folder, whose URI is spelled as Hadoop expects."""
+        """Write to a new folder, whose URI is in Hadoop's spelling."""
         writer = frame.write.format(self.format).mode("errorifexists")
         writer = writer.options(**self.options).options(**_WRITER_OPTIONS)
         if self.partition_by:
@@ -49,10 +46,9 @@ class FileWriter:
             writer.save(uri)
 
     def refused_options(self, frame: DataFrame, uri: str) -> list[str]:
-        """Return the options that Spark's writer refuses whatever the rows are, after a write has failed.
+        """Return the options that Spark's writer refuses for any rows, after a write has failed. It may refuse none.
 
-        Each option is tried without rows, in folders of ``uri``, because Spark raises many kinds of errors for them. An
-        empty list means that the options are not the cause.
+        Each option is tried without rows, in folders of ``uri``, because Spark raises many kinds of errors for them.
         """
 
         def fails(trial: str, options: Mapping[str, Any]) -> bool:
@@ -63,7 +59,7 @@ class FileWriter:
                 return True
             return False
 
-        # A storage that fails at one of these moments must not end the job for good as if the options were wrong.
+        # A failure of the storage at this moment must not end the job for good as if the options were wrong.
         if not self.options or not fails("all", self.options) or fails("none", {}) or not fails("again", self.options):
             return []
         refused = [
@@ -99,8 +95,8 @@ class FileWriter:
     def shows_row_count(self) -> bool:
         """Return whether the row count can be read from the files.
 
-        Spark then writes a file even for an empty frame, so no file at all means that the executors write to another
-        place. Partitioned output has no such file.
+        Without partitions, Spark writes a file even for an empty frame. So no file means that executors write
+        elsewhere.
         """
         encrypted = any(option.startswith("parquet.encryption.") for option in self.options)
         return self.format == "parquet" and not self.partition_by and not encrypted
@@ -108,15 +104,13 @@ class FileWriter:
 
 @dataclass(frozen=True)
 class BlankLines:
-    """The rule by which a row of a CSV file is a blank line.
-
-    It holds for files with one column, or with a separator that is blank itself (a tab).
+    """The rule by which a row of a CSV file is a blank line. Only one column, or a blank separator, allows such rows.
 
     Args:
         columns: name -> whether the column is a text.
         null: the text written for a null is blank.
         empty: the text written for an empty text is blank. If the writer trims, a text of blanks counts as empty.
-        blanks: a text of blanks is written as it is.
+        blanks: a text of blanks is written unchanged.
         quoted: characters that make the writer quote a text, besides line ends.
     """
 
@@ -140,7 +134,7 @@ class BlankLines:
         return frame.selectExpr(*(checked if name == first else quoted[name] for name in frame.columns))
 
     def _conditions(self, column: str, is_text: bool) -> Iterator[str]:
-        """Yield SQL conditions under which the column writes only blanks to its line."""
+        """Yield SQL conditions under which the column adds only blanks to its line."""
         if self.null:
             yield f"{column} IS NULL"
         if not is_text:
@@ -148,7 +142,7 @@ class BlankLines:
         text, blank = f"CAST({column} AS STRING)", r"'^[\\x00-\\x20]*$'"
         if self.empty:
             yield f"{text} = ''" if self.blanks else f"{text} RLIKE {blank}"
-        if self.blanks:  # a text with a line end or a separator is quoted
+        if self.blanks:  # the writer quotes a text with a line end or a separator
             line = _literal(f"[\r\n{self.quoted}]")
             yield f"{text} <> '' AND {text} RLIKE {blank} AND NOT {text} RLIKE {line}"
 
@@ -158,12 +152,11 @@ def is_blank(text: str) -> bool:
 
 
 def _literal(text: str) -> str:
-    """Return an SQL literal with its white space escaped."""
     return "'" + "".join(rf"\u{ord(char):04x}" if char in _BLANKS else char for char in text) + "'"
 
 
 def _unescaped(separator: str) -> str:
-    """Return the separator that Spark understands; ``\\t`` and the like may be spelled in ASCII."""
+    r"""Return the separator that Spark understands; ``\t`` and the like may be spelled in ASCII."""
     for spelled, meant in _ESCAPED.items():
         separator = separator.replace(spelled, meant)
     return separator

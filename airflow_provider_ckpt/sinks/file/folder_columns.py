@@ -1,4 +1,4 @@
-"""A check of a sink's columns against those of the folder that it writes to, and the record of them there."""
+"""The columns of the sinks of one folder: a check before a sink writes there, and the record of its columns."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class FolderColumns:
-    """The check of one sink.
-
-    Args:
-        visible_sinks: returns the sinks whose rows readers of the folder find, this one included.
-    """
+    """The check of one sink. ``visible_sinks``: returns the sinks whose rows readers of the folder find."""
 
     def __init__(
         self, folders: FileFolders, name: SinkName, writer: FileWriter, visible_sinks: Callable[[], Iterable[SinkName]]
@@ -41,10 +37,8 @@ class FolderColumns:
     def check(self, given: SinkInput, *, is_first: bool) -> None:
         """Refuse columns that differ from those of the folder.
 
-        Between its runs a job may add and leave out columns, if the format has columns by name.
-
-        Args:
-            is_first: the sink has released nothing there and adds to existing files.
+        Between its runs a job may add and omit columns, if the format identifies columns by name. ``is_first``: the
+        sink has released nothing there and adds to existing files.
 
         Raises TargetRefusedError.
         """
@@ -101,7 +95,7 @@ class ColumnRecord:
         self._books = books
 
     def write(self, name: SinkName, columns: _Recorded) -> None:
-        """Record the columns of a sink, in place of those that it recorded before."""
+        """Record the columns of a sink, and replace its earlier record."""
         if self.read(name) != columns:
             document = encode_document(KIND, VERSION, columns=[list(column) for column in columns])
             self._books.replace(self._path(name), document)

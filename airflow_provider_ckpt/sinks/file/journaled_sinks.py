@@ -19,7 +19,7 @@ _OPTION = "option."
 
 @dataclass(frozen=True)
 class RecordedSink:
-    """A sink of a job as the journal knows it."""
+    """A sink of a job as the journal describes it."""
 
     uid: str
     sink: Sink
@@ -41,11 +41,9 @@ class RecordedJob:
 def recorded_sinks(definition: JobDefinition, job_id: str, root: Location) -> dict[str, BoundSink]:
     """Return the file sinks of a job by uid, bound for a clean-up of their targets.
 
-    They are reached with the options of ``root``. A sink's own options are not recorded, because they may be secrets.
-    No name from the journal is imported.
-
-    Sinks in another store than ``root`` are left out. A writer of the root can forge the journal, and must not direct
-    the root's credentials elsewhere.
+    They use the options of ``root``. A sink's own options are not recorded, because they may be secrets. No name from
+    the journal is imported. Sinks in another store are left out, because a writer of the root can forge the journal and
+    must not direct the root's credentials elsewhere.
     """
     bound = {}
     for uid, sink in _folders(definition, root):
@@ -56,9 +54,8 @@ def recorded_sinks(definition: JobDefinition, job_id: str, root: Location) -> di
 def recorded_job(definition: JobDefinition, root: Location) -> RecordedJob:
     """Return a job with the sinks that can be released from their records.
 
-    These are file sinks that are reached with the root's options, have no gate, and whose definition equals the
-    recorded one. No name from the journal is imported. Sinks in another store than ``root`` are left out, as by
-    :func:`recorded_sinks`.
+    These are file sinks that use the root's options, have no gate, and whose definition equals the recorded one. No
+    name from the journal is imported. Sinks in another store are left out, as by :func:`recorded_sinks`.
     """
     sinks = []
     for uid, recorded in definition.sinks.items():
@@ -69,10 +66,7 @@ def recorded_job(definition: JobDefinition, root: Location) -> RecordedJob:
 
 
 def not_recorded(sinks: Iterable[SinkOperator]) -> list[str]:
-    """Return the uids of the sinks that the journal does not record well enough to release.
-
-    :func:`recorded_job` lacks them, or would reach them with other options than their own.
-    """
+    """Return the uids of the sinks that :func:`recorded_job` cannot release, because the journal records too little."""
     return [operator.uid for operator in sinks if not _is_recorded(operator)]
 
 
@@ -81,10 +75,7 @@ def _is_recorded(operator: SinkOperator) -> bool:
 
 
 def _file_sink(target: Mapping[str, Any]) -> FileSink | None:
-    """Return the sink of a recorded target.
-
-    None if the target is no file sink, or has a setting that this version does not know.
-    """
+    """Return the sink of a recorded target; None for another kind of sink or a setting unknown to this version."""
     if target.get("type") != _TYPE or not isinstance(target.get("path"), str):
         return None
     options = {name.removeprefix(_OPTION): value for name, value in target.items() if name.startswith(_OPTION)}

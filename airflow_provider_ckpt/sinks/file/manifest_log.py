@@ -27,12 +27,9 @@ class ReleasedFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One release of one sink.
+    """One release of one sink. Each of its ``batches`` (ids) is in no other manifest.
 
-    Args:
-        sink: the sink's uid.
-        batches: ids of the staged batches. Each batch is in one manifest only.
-        supersedes: sinks all of whose releases this one replaces. Only a sink's first manifest has any.
+    ``supersedes``: sinks whose releases this one replaces. Only a sink's first manifest has any.
     """
 
     job_id: str
@@ -81,10 +78,7 @@ class Manifest:
 
 
 class ManifestLog(NumberedLog[Manifest]):
-    """The manifests of one sink, read from the end. A job that has released for months reads only the newest ones.
-
-    Checkpoints rise from entry to entry.
-    """
+    """The manifests of one sink, with rising checkpoints. Only the newest ones are read if that is enough."""
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
         folder = manifests_folder(job_id, uid)
@@ -96,7 +90,7 @@ class ManifestLog(NumberedLog[Manifest]):
         return self.entry(length - 1) if length else None
 
     def batches_since(self, number: int) -> set[str]:
-        """Return the ids of the batches in the entries from ``number`` on that were seen."""
+        """Return the ids of the batches in the read entries from ``number`` on."""
         return {batch for index in range(number, self.length()) for batch in self.entry(index).batches}
 
     def read(self, after: int | None = None) -> list[Manifest]:

@@ -31,22 +31,20 @@ def read_manifests(
     after: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[Manifest]:
-    """Return all releases to the folder ``path`` that were not replaced since.
+    """Return all releases to the sink's folder ``path`` that were not replaced since.
 
     They are grouped by job and sink (sorted), each group in the order of its checkpoints. A sink with
     ``mode="overwrite"`` replaces the releases of other jobs with its first manifest, all at once. An absent folder has
     no releases.
 
     Args:
-        path: the sink's folder.
         job_id: only this job.
         sink: only the sink with this uid.
-        after: only checkpoints above this one. An incremental reader passes the last one it has seen, with ``job_id``
+        after: only checkpoints above this one. An incremental reader passes the last one it has read, with ``job_id``
             and ``sink``, because each sink counts its own checkpoints.
         storage_options: fsspec options of the folder.
 
-    Raises ReleaseRecordLostError when manifests were deleted.
-    Raises NewerFormatError when a newer version of this package wrote them.
+    Raises ReleaseRecordLostError when manifests were deleted, and NewerFormatError when a newer version wrote them.
     """
     storage = FileFolders.open(Location(path, storage_options or {})).books
     logs: dict[SinkName, ManifestLog] = {}
@@ -66,8 +64,8 @@ def _replaced(
 ) -> set[SinkName]:
     """Return the sinks that others have replaced.
 
-    The first manifests count as they were read, not as they are now. Otherwise a switch in between would hide both the
-    old and the new rows. A selected sink that is not among ``logs`` had no manifest then.
+    The first manifests count as they were when ``logs`` were read. Otherwise a replacement in between would hide both
+    the old and the new rows. A selected sink that is not among ``logs`` had no manifest at that time.
     """
     replaced: set[SinkName] = set()
     for name in {turn.name for turn in TurnLog(storage).catch_up() if turn.supersedes}:
@@ -87,7 +85,7 @@ def released_files(
     after: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[str]:
-    """Return the URIs of all released files as Spark takes them, in the order of :func:`read_manifests`."""
+    """Return the URIs of all released files in Spark's spelling, in the order of :func:`read_manifests`."""
     storage = FileFolders.open(Location(path, storage_options or {})).target
     manifests = read_manifests(path, job_id, sink, after, storage_options)
     return [storage.spark_uri(file.path) for manifest in manifests for file in manifest.files]

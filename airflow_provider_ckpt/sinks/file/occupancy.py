@@ -31,15 +31,14 @@ _WAYS = {
 class Occupancy:
     """The place of one sink among the sinks of other jobs in its folder. Jobs that start at once do no harm:
 
-    1. The turn log puts first releases in one order. A process appends a turn only after it has seen the earlier ones.
-       Of two new jobs that refuse other jobs' rows, the second one sees the first one's turn.
-    2. The turn of an overwriting sink decides what it replaces. Its first manifest repeats that, and switches the
-       readers of the manifests over. A replaced sink never releases again, whatever it had staged.
-    3. Of two overwriting sinks, the later first release replaces the earlier one. A sink is refused if it started
-       before another job that has replaced the folder already. So an abandoned driver replaces nothing of its
-       successor.
-    4. Only files of replaced sinks are deleted. Their names identify them, and the replacing manifest must be there.
-       This stays true for ever, so any process may delete them, at any time and repeatedly.
+    1. The turn log puts first releases in one order. A process appends a turn only after it has read the earlier ones.
+       Of two new jobs that refuse other jobs' rows, the second one reads the first one's turn.
+    2. The turn of an overwriting sink decides what it replaces. Its first manifest repeats that decision; from then on
+       readers of the manifests see only its rows. A replaced sink never releases again, even if it has staged rows.
+    3. Of two overwriting sinks, the later first release replaces the earlier one. A sink is refused if another job has
+       replaced the folder since the sink started. So an abandoned driver replaces nothing of its successor.
+    4. Only files of replaced sinks are deleted, once the replacing manifest exists. Their names identify them. Any
+       process may delete them, at any time and repeatedly.
 
     Sinks of one job never exclude or replace each other.
     """
@@ -69,7 +68,7 @@ class Occupancy:
         return any(map(self._release_count, self._recorded_sinks()))
 
     def visible_sinks(self) -> list[SinkName]:
-        """Return the sinks whose rows readers will find in the folder, including this one if it has released."""
+        """Return the sinks whose rows readers find in the folder, including this one if it has released."""
         replaced = {name for turn in self._turns.catch_up() for name in turn.supersedes}
         released = [name for name in self._recorded_sinks() if name not in replaced and self._release_count(name)]
         return [name for name in released if self._mode != "overwrite" or name.job_id == self._name.job_id]
@@ -84,8 +83,7 @@ class Occupancy:
     def take_turn(self, has_rows: bool) -> Turn | None:
         """Take and return the turn of the first release; None if it needs none.
 
-        Args:
-            has_rows: whether the release has rows. A release without rows takes a turn only to replace something.
+        A release without rows takes a turn only to replace another sink.
 
         Raises ReleaseRefusedError, OutputSupersededError.
         """
@@ -122,10 +120,9 @@ class Occupancy:
         self._refuse_superseded(self._turns.catch_up())
 
     def sweep(self, force: bool = False) -> None:
-        """Delete the files of the sinks that this one has replaced, if any.
+        """Delete the files of the sinks that this one has replaced. Call it after this sink's first manifest exists.
 
-        It lists the folder, once in a process unless ``force``. Call it when this sink's first manifest is there,
-        because the manifest replaces them.
+        The folder is listed, once in a process unless ``force``.
         """
         if self._is_swept and not force:
             return
@@ -157,7 +154,7 @@ class Occupancy:
             self._name in superseder.supersedes
             and ManifestLog(self._books, superseder.name.job_id, superseder.name.sink).length()
         ):
-            self._delete([self._name])  # files that it moved after the other one had listed the folder
+            self._delete([self._name])  # files that it moved after the replacing sink had listed the folder
         raise OutputSupersededError(
             "Sink {sink} of job {job_id!r} is superseded at {uri}: job {by!r} (sink {by_sink}) overwrites what this "
             "job released or was about to release. This job releases nothing further. If its rows are the wanted "

@@ -49,14 +49,14 @@ class Turn:
 
 
 class TurnLog:
-    """The turns of one folder: one for each sink that refuses or replaces other jobs' releases, two if it replaces."""
+    """The turns of one folder. A sink that refuses other jobs' releases has one, a sink that replaces them has two."""
 
     def __init__(self, storage: Storage) -> None:
         self._log = NumberedLog(storage, TURNS, TURN, VERSION, Turn.from_json, Turn.to_json)
         self._turns: list[Turn] = []
 
     def catch_up(self) -> list[Turn]:
-        """Return all turns so far, by number."""
+        """Return all current turns, by number."""
         with self._log.lock:
             for number in range(len(self._turns), self._log.catch_up()):
                 self._turns.append(self._log.entry(number))

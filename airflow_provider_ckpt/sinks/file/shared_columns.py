@@ -1,4 +1,4 @@
-"""A check of file sinks of one job that share a folder, because readers take the folder for one table."""
+"""A check of file sinks of one job that share a folder, because readers treat a folder as one table."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ def refuse_unlike_columns(sinks: Sequence[SinkOperator], inputs: Mapping[str, Si
     """Refuse two sinks that write different columns to one folder.
 
     Args:
-        sinks: all sinks of the job.
-        inputs: the rows that each sink gets, by uid. A sink without an entry writes nothing more.
+        inputs: the rows that each sink gets, by uid. A sink without an entry has ended.
 
     Raises TargetRefusedError.
     """

@@ -65,7 +65,7 @@ class StagedFiles(StagingArea):
         }
 
     def checked(self, handle: Handle) -> Handle:
-        """Return the handle if it is whole and belongs to this target.
+        """Return the handle if it is complete and belongs to this target.
 
         Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
         """
@@ -82,7 +82,7 @@ class StagedFiles(StagingArea):
         return handle
 
     def verify(self, waiting: Sequence[Handle], checkpoint: int) -> None:
-        """Check that every file is there with its size, in its staged place or under its final name.
+        """Check that every file has its size, in its staged place or under its final name.
 
         Costs one listing a place, and one more request for each file that was moved before.
 

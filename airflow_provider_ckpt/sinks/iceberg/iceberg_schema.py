@@ -23,17 +23,14 @@ _TO_SPARK = {
     "timestamptz": "timestamp",
 }
 _SMALL = ("short", "byte")
-"""Types that Iceberg lacks, because its whole numbers have at least 32 bits. Parquet stores them with 32 bits, too."""
+"""Types that Iceberg lacks. Iceberg and Parquet store these whole numbers with 32 bits."""
 _FIELD_ID = "parquet.field.id"
 """The metadata key of a Spark field for its id in a Parquet file."""
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
 def spark_columns(schema: Any) -> tuple[Column, ...]:
-    """Return the columns of a ``pyiceberg.schema.Schema``.
-
-    A type that Spark lacks keeps Iceberg's name, so that nothing fits it.
-    """
+    """Return the columns of a ``pyiceberg.schema.Schema``. A type that Spark lacks keeps Iceberg's name."""
     return tuple(Column(field.name, _spark_type(field.field_type), not field.required) for field in schema.fields)
 
 
@@ -73,9 +70,9 @@ def _widened(kind: Any) -> Any:
 
 
 def promoted(columns: Sequence[Column], table: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns with the table's types where these were widened since.
+    """Return the columns with the table's types where the table has widened them.
 
-    A widening cannot be taken back, and readers can read the older files (Iceberg's spec, "Schema Evolution").
+    A widening is final, and readers can read the older files (Iceberg's spec, "Schema Evolution").
     """
     table_types = {column.name: column.type for column in table}
     return tuple(
@@ -98,7 +95,7 @@ def _is_promoted(row_type: Any, table_type: Any) -> bool:
 
 
 def required_field(columns: Sequence[Column]) -> str | None:
-    """Return the name of the first field, nested ones included, that may not be null. Keys of maps do not count."""
+    """Return the name of the first field, also a nested one, that may not be null. Keys of maps do not count."""
     for column in columns:
         inside = _required_inside(column.type)
         if not column.nullable or inside is not None:
@@ -121,8 +118,8 @@ def _required_inside(kind: Any) -> str | None:
 def takes_field_ids(schema: Any) -> bool:
     """Return whether Spark can write the id of every field of a ``pyiceberg.schema.Schema`` to a Parquet file.
 
-    Spark writes ids of columns and of fields of structs, but none inside arrays and maps. A file with some of the ids
-    is worse than one with none: readers take its other fields for missing, and show nulls.
+    Spark writes no ids inside arrays and maps. A file must have all ids or none, because readers treat fields without
+    an id as missing and show nulls.
     """
     return not any(str(field.field_type).startswith(("list<", "map<")) for field in _fields_inside(schema.fields))
 
@@ -135,10 +132,7 @@ def _fields_inside(fields: Sequence[Any]) -> Iterator[Any]:
 
 
 def with_field_ids(columns: Sequence[Column], schema: Any) -> tuple[Column, ...]:
-    """Return columns with the ids that the fields of these names have in a ``pyiceberg.schema.Schema``.
-
-    Without :func:`takes_field_ids` the result has no ids.
-    """
+    """Return columns with the ids of a ``pyiceberg.schema.Schema``; without ids unless :func:`takes_field_ids`."""
     if not takes_field_ids(schema):
         return tuple(columns)
     fields = {field.name: field for field in schema.fields}

@@ -23,9 +23,9 @@ class IcebergSink(Sink):
     Iceberg jar. The package ``pyiceberg`` is needed wherever the job runs or is released. See docs/sinks-lakes.md.
 
     Args:
-        table: ``namespace.table``. If there is no table, it is created with the columns of the input and without
-            partitions. The namespace must exist.
-        catalog: properties of the catalog, as pyiceberg takes them (``type``, ``uri`` …). They may be secrets.
+        table: ``namespace.table``. An absent table is created with the columns of the input and without partitions. The
+            namespace must exist.
+        catalog: pyiceberg's properties of the catalog (``type``, ``uri`` …). They may be secrets.
         catalog_name: name of a catalog in pyiceberg's own configuration, which every machine must have. Give
             ``catalog``, ``catalog_name`` or both: a SQL catalog stores its tables under its name.
         mode: see :class:`~airflow_provider_ckpt.DeltaSink`.
@@ -43,10 +43,7 @@ class IcebergSink(Sink):
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
 
     changeable: ClassVar[frozenset[str]] = frozenset({"mode"})
-    """Settings that may change when a job resumes. A mode has an effect only until the first release.
-
-    A sink with keys keeps them, because ``key`` may not change.
-    """
+    """Settings that may change when a job resumes. A mode has an effect only until the first release."""
 
     @property
     def settings(self) -> LakeSettings:
@@ -72,7 +69,7 @@ class IcebergSink(Sink):
     def definition(self) -> dict[str, Any]:
         """Return the definition, without the catalog's properties, which may be secrets.
 
-        The table's id shows whether it is another table.
+        Handles record the table's id, which shows whether other properties lead to another table.
         """
         definition = {**super().definition(), "table": self.table, "mode": self.mode}
         if self.catalog_name:
@@ -109,10 +106,7 @@ _PLAIN = ("type", "warehouse", "py-io-impl", "py-catalog-impl", "name")
 
 
 def catalog_of(name: str | None, properties: Mapping[str, str]) -> Any:
-    """Return a ``pyiceberg.catalog.Catalog``. Without a name it has pyiceberg's default name.
-
-    A SQL catalog stores its tables under the catalog's name.
-    """
+    """Return a ``pyiceberg.catalog.Catalog``. Without a name it has pyiceberg's default name."""
     from pyiceberg.catalog import load_catalog
 
     return load_catalog(name, **properties)

@@ -1,8 +1,4 @@
-"""An Iceberg table, through the package ``pyiceberg``.
-
-Each commit goes on top of one checked version of the table. ``pyiceberg`` does not retry it, and deletes nothing if it
-fails.
-"""
+"""Access to an Iceberg table through the package ``pyiceberg``."""
 
 from __future__ import annotations
 
@@ -42,7 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OVERWRITES = "ckpt.~overwrites"
-"""Count of the overwrites of all jobs. It is no sink's property, because no job id starts with a tilde."""
+"""The property that counts the overwrites of all jobs. No job id starts with a tilde."""
 _NEWEST_FORMAT = 2
 
 
@@ -120,7 +116,7 @@ class IcebergLakeTable(LakeTable):
             try:
                 self._loaded_catalog().create_table(self.uri, schema)
             except TableAlreadyExistsError:
-                pass  # another process was first
+                pass  # another process created it first
             except NoSuchNamespaceError:
                 raise self._creation_error("neither the table nor its namespace exists; create one of them") from None
 
@@ -150,10 +146,7 @@ class IcebergLakeTable(LakeTable):
         return None if self._releases_files(snapshot) else _write_refusal(fields)
 
     def _without_statistics(self, table: Any, fields: Sequence[PartitionField]) -> str | None:
-        """Return a problem if the table keeps no statistics of a partition column.
-
-        The library would then take every partition value for null.
-        """
+        """Return a problem if the table keeps no statistics of a partition column; pyiceberg would read nulls."""
         from pyiceberg.io.pyarrow import compute_statistics_plan
 
         plan = compute_statistics_plan(table.schema(), table.properties)
@@ -176,7 +169,7 @@ class IcebergLakeTable(LakeTable):
         ]
 
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
-        """Return the partition as the library reads it from the file.
+        """Return the partition that the library reads from the file.
 
         Raises StagedFileUnusableError if the library would put the file into another partition, or refuses it.
         """
@@ -205,16 +198,13 @@ class IcebergLakeTable(LakeTable):
         return values
 
     def released(self, name: str, snapshot: Snapshot) -> str | None:
-        """Return the path of the file among the table's data files.
-
-        Spark's folders are left out, because they are named after copies of columns.
-        """
+        """Return the file's path among the table's data files, without Spark's folders for copies of columns."""
         if not self._releases_files(snapshot):
             return None
         return _data_path(snapshot.handle, name.rpartition("/")[2])
 
     def _releases_files(self, snapshot: Snapshot) -> bool:
-        """Return whether the table gets Spark's files. Otherwise pyiceberg writes their rows."""
+        """Return whether Spark's files enter the table. Otherwise pyiceberg writes their rows."""
         if self._upserts or not takes_field_ids(snapshot.handle.schema()):
             return False
         return _data_path(snapshot.handle, "part.parquet") is not None
@@ -265,11 +255,10 @@ class IcebergLakeTable(LakeTable):
 class SingleAttemptCatalog:
     """A catalog that passes one commit on to a ``pyiceberg.catalog.Catalog``.
 
-    It reports every conflict as :class:`CommitConflict`. pyiceberg retries a commit after its own
-    CommitFailedException, on top of a version that the sink has not checked. When no retry is left, it deletes the
-    manifests of the commit. But the commit may be in the table: a client that repeats its request gets a conflict with
-    its own first request. A table whose manifests are gone cannot be read. So pyiceberg never sees its exception, and
-    nothing is deleted (R9).
+    It reports every conflict as :class:`CommitConflict`, so pyiceberg never sees its own CommitFailedException.
+    pyiceberg would retry on top of a version that the sink has not checked, and finally delete the manifests of the
+    commit. But the commit may be in the table: a client that repeats its request conflicts with its own first request.
+    A table without these manifests cannot be read (R9).
 
     The commit also requires the schema and the partition spec of the version. A change of these makes no snapshot, and
     pyiceberg requires only the snapshot.
@@ -339,7 +328,7 @@ def _have_current_ids(table: Any, intent: Intent) -> bool:
     """Return whether the staged files have the ids of the table's columns.
 
     A column that was dropped and added again after the rows were staged has another id. Readers find columns by id, and
-    show nulls if no column of a file has it.
+    would show nulls.
     """
     schema = table.schema()
     return takes_field_ids(schema) and with_field_ids(intent.columns, schema) == intent.columns

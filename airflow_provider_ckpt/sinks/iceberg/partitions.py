@@ -1,4 +1,4 @@
-"""The partitions of an Iceberg table, as Spark's expressions. Pure functions, no I/O.
+"""The partitions of an Iceberg table as Spark expressions. No I/O.
 
 A file has one value of each partition field. Spark makes folders by transformed *copies* of the columns, so that the
 columns themselves stay in the files. The library reads the values from the statistics of these columns.
@@ -21,12 +21,9 @@ _TRUNCATED = ("integer", "long", "string")
 
 @dataclass(frozen=True)
 class PartitionField:
-    """A partition field.
+    """A partition field of the column ``source``, whose Spark type is ``type``.
 
-    Args:
-        source: its column.
-        transform: spelled as in Iceberg (``day``, ``truncate[10]``).
-        type: Spark's type of the column.
+    ``transform`` is in Iceberg's spelling (``day``, ``truncate[10]``).
     """
 
     name: str
@@ -77,8 +74,8 @@ def quoted(name: str) -> str:
 def _hashed(text: str) -> str:
     """Return an expression that gives each text a folder of its own.
 
-    Spark has one folder for null, for the empty text and for the name of that folder, and file systems refuse long
-    names. A file with nulls *and* a text would be in the partition of the text, so queries for nulls would miss it.
+    Spark has one folder for null, for the empty text and for the name of that folder. A file with nulls *and* a text
+    would be in the partition of the text, so queries for nulls would miss it. File systems also refuse long names.
     """
     return f"sha2(CAST({text} AS BINARY), 256)"
 

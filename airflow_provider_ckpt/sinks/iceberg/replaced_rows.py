@@ -1,9 +1,8 @@
 """Replacement of the rows of an Iceberg table that have given keys.
 
-pyiceberg finds rows by an expression with a term for each key. Its time and memory grow faster than the number of keys,
-and Arrow crashes the process at some ten thousand keys of two columns. Here the expression contains the least and the
-greatest value of each key column, or all values if they are few. It selects files. A hash join with the keys finds the
-rows in each file.
+pyiceberg finds rows by an expression with a term for each key. It is slow for many keys, and Arrow crashes the process
+at some ten thousand keys of two columns. Here a short expression selects files by the least and the greatest value of
+each key column, or by all values if they are few. A hash join with the keys finds the rows in each file.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> No
     """Add rows to the snapshot of an overwrite, and rewrite the files that hold a row with one of their keys.
 
     Args:
-        producer: the overwrite of ``pyiceberg.table.update.snapshot``, on top of ``table``.
-        table: the ``pyiceberg.table.Table``.
+        producer: the overwrite of ``pyiceberg.table.update.snapshot``, on top of the ``pyiceberg.table.Table``.
         rows: a ``pyarrow.Table`` with one row for each key.
     """
     keys = _keys(table, rows, key)
@@ -76,7 +74,7 @@ def _filter(keys: Any) -> Any:
     row_filter: Any = AlwaysTrue()
     for name in keys.column_names:
         term, values = Reference(name), compute.unique(keys[name])
-        # Python has no dates and instants after the year 9999. pyiceberg takes the numbers.
+        # Python has no dates and instants after the year 9999, so pyiceberg gets numbers.
         if pa.types.is_temporal(values.type):
             values = values.cast("int32" if pa.types.is_date(values.type) else "int64")
         if len(values) <= _COMPARED:
@@ -89,7 +87,7 @@ def _filter(keys: Any) -> Any:
 
 
 def _rows_to_keep(table: Any, task: Any, keys: Any) -> Any:
-    """Return the rows of a file that have none of the keys; None if that is all of them."""
+    """Return the rows of a file that have none of the keys; None if no row of the file has a key."""
     file_keys = _read(table, task, table.schema().select(*keys.column_names))
     if _mask_without_keys(file_keys, keys) is None:
         return None

@@ -32,23 +32,22 @@ _TRIES = 3
 """Attempts of a release that another releaser has fenced."""
 _DEFAULT_LIMIT = 1_048_588
 _NO_ID = "A" * 22
-"""Id of a topic of brokers that give none: they are older than Kafka 2.8."""
+"""Id of a topic if its brokers report none, because they are older than Kafka 2.8."""
 
 
 class BoundKafkaSink(BoundSink):
     """A Kafka sink of one job.
 
-    A release settles earlier transactions and reads the ledger. It checks that every staged file is whole. Then it
+    A release settles earlier transactions and reads the ledger. It checks that every staged file is complete. Then it
     writes all rows and their ledger records in one transaction. A crash between two steps, or a second releaser, does
     no harm:
 
-    1. ``init_transactions`` fences every older releaser and settles its transaction: an open one is aborted, one that
-       was being committed is complete. The ledger is final *after* that.
+    1. ``init_transactions`` fences every older releaser and settles its transaction: an open one is aborted, a
+       half-committed one is completed. The ledger is final *after* that.
     2. Rows and ledger records are one transaction. Readers of committed records see both or neither.
     3. A handle records where the ledger ended when it was staged. The records from there on show whether it was
        released. A ledger that is gone, or ends before that place, is an error and never "nothing released".
-    4. After any failure the producer is discarded. The next release settles its transaction again (1) instead of
-       assuming an outcome.
+    4. After any failure the producer is discarded. The next release settles its transaction again (1).
     5. Staged files are deleted last. A releaser that finds them missing reads the ledger again, because another one may
        have released them.
     """
@@ -60,16 +59,15 @@ class BoundKafkaSink(BoundSink):
         self._transactional_id = f"ckpt:{self._ledger.name}"
         self._transactions: Transactions | None = None
         self._records: list[LedgerRecord] = []
-        """Records of the ledger from the lowest offset that a handle has needed, read after settling ``_transactions``.
-        """
+        """Ledger records from the lowest offset that a handle has needed, read after settling ``_transactions``."""
         self._records_since = -1
         self._records_ledgers: frozenset[str] = frozenset()
         """The ledger's id that the handles record."""
         self._known_ledger_end: tuple[str, int] | None = None
-        """The ledger's id, and an offset that it had reached before any later batch was staged."""
+        """The ledger's id, and an offset that the ledger had reached before any later batch was staged."""
         self._limits: TopicLimits | None = None
         self._topic_id = ""
-        """Id of the topic that ``_limits`` are of."""
+        """Id of the topic of ``_limits``."""
 
     def __repr__(self) -> str:
         return f"BoundKafkaSink({self._context.uid!r}, {self._topic!r}, {self._client!r})"
@@ -91,7 +89,6 @@ class BoundKafkaSink(BoundSink):
         self._known_ledger_end = None
 
     def _check_release(self) -> None:
-        """Check that a release with the sink's settings to this topic is possible."""
         self._client.check_settings(self._transactional_id, self._check_topic().largest)
         longest = self._client.longest_transaction()
         if longest is not None and self._client.timeout > longest:
@@ -101,7 +98,7 @@ class BoundKafkaSink(BoundSink):
             )
 
     def _check_topic(self) -> TopicLimits:
-        """Return the limits of the topic as it is now.
+        """Return the current limits of the topic.
 
         Raises TargetRefusedError if rows cannot be written to it.
         """
@@ -124,7 +121,7 @@ class BoundKafkaSink(BoundSink):
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
         ledger, since = self._ledger_end()
         place = self._staging.place(request.id)
-        if self._limits is None or "partition" in frame.columns:  # the topic may have more partitions now
+        if self._limits is None or "partition" in frame.columns:  # the topic may have gained partitions
             self._limits = self._check_topic()
         limits = self._limits
         try:
@@ -138,18 +135,15 @@ class BoundKafkaSink(BoundSink):
         rows = parquet_rows(self._storage.child(place), files)
         if not files or (rows == 0 and len(files) > 1):
             raise StagedRowCountError(handle=request.id, uri=self._storage.uri, rows=rows, files=len(files))
-        if rows == 0:  # for an empty frame Spark writes one file, with its schema
+        if rows == 0:  # for an empty frame Spark writes one file with the schema
             self._storage.delete_tree(place)
             files = []
         else:
-            self._storage.sync(place)  # a handle that survives a power cut must name files that do
+            self._storage.sync(place)  # a handle survives a power cut, so its files must survive it, too
         return self._staging.handle(request.id, rows, files, ledger, since)
 
     def _ledger_end(self) -> tuple[str, int]:
-        """Return the ledger's id and end, read once in a process.
-
-        An offset below the current end only means that more of the ledger is read.
-        """
+        """Return the ledger's id and end, read once in a process. A lower offset only means that more of it is read."""
         if self._known_ledger_end is None:
             ledger_id = self._ledger.id()
             self._known_ledger_end = ledger_id, self._ledger.end() if ledger_id else 0
@@ -177,10 +171,7 @@ class BoundKafkaSink(BoundSink):
         raise unavailable(self._context.uid, self._client.servers, "a release", cause)
 
     def _discard_producer(self) -> None:
-        """Discard the producer, because the fate of its transaction is unknown.
-
-        The next producer settles it, and the ledger is read again.
-        """
+        """Discard the producer, because the outcome of its transaction is unknown. The next producer settles it."""
         self._transactions, self._records, self._records_since = None, [], -1
 
     def _release(self, staged: Sequence[Handle], checkpoint: int) -> dict[str, int]:
@@ -205,7 +196,7 @@ class BoundKafkaSink(BoundSink):
         since = min(handle["since_offset"] for handle in staged)
         ledgers = frozenset(handle["ledger"] for handle in staged)
         if self._transactions is None:
-            limits = self._check_topic()  # the ledger is to name the topic of now
+            limits = self._check_topic()  # the ledger must name the current topic
             self._transactions = self._client.transactions(self._transactional_id, limits.largest)
         self._catch_up(since, ledgers)
         return self._transactions
@@ -240,7 +231,10 @@ class BoundKafkaSink(BoundSink):
             )
 
     def last_released(self) -> int:
-        """Raises OutputLostError: the ledger outlives the topic."""
+        """Return the ledger's last released checkpoint.
+
+        Raises OutputLostError if the topic is gone.
+        """
         newest = self._ledger.newest()
         if newest is None:
             return 0
@@ -272,7 +266,7 @@ class BoundKafkaSink(BoundSink):
             if attempt is not None and attempt not in live_attempts and name not in live_handles:
                 self._storage.delete_tree(self._staging.place(name))
                 removed.append(name)
-        self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # left by probes
+        self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # files that probes of the storage left
         return removed
 
     def staged(self) -> dict[str, list[int]]:

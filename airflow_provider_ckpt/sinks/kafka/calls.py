@@ -38,7 +38,7 @@ _LOGIN_REFUSED = frozenset({"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAIL
 
 
 class ReleaserFenced(Exception):
-    """Another releaser of this sink has begun since. The ledger shows the fate of our transaction."""
+    """Another releaser of this sink has begun since. The ledger shows the outcome of this releaser's transaction."""
 
 
 class KafkaCalls:
@@ -68,7 +68,7 @@ class KafkaCalls:
         return confluent_kafka
 
     def on_error(self, error: Any) -> None:
-        """Store an error that a client reports to its ``error_cb``. Only there does it explain why it cannot connect.
+        """Store an error that a client reports to its ``error_cb``. Only this error explains why it cannot connect.
 
         A refused login is kept, because the later error only reports that all brokers are down.
         """
@@ -78,7 +78,7 @@ class KafkaCalls:
     def create_client(self, make: Callable[[], Any]) -> Any:
         """Return a new client.
 
-        Raises InvalidSinkError, because another try would be refused, too.
+        Raises InvalidSinkError, because another try would fail, too.
         """
         try:
             return make()
@@ -94,13 +94,9 @@ class KafkaCalls:
         )
 
     def request(self, description: str, act: Any, absent: str | None = None) -> Any:
-        """Return the result of ``act``.
+        """Return the result of ``act``; None for an error with the name ``absent``.
 
-        Args:
-            absent: name of the error for which None is returned.
-
-        Raises ReleaserFenced.
-        Raises SinkUnavailableError if another try may help, ReleaseRefusedError if not.
+        Raises ReleaserFenced. Raises SinkUnavailableError if another try may help, ReleaseRefusedError if not.
         """
         kafka = self.kafka
         self.poll_errors()

@@ -15,10 +15,10 @@ from airflow_provider_ckpt.sinks.kafka.transactions import SETTLED_WITHIN, WAITI
 log = logging.getLogger(__name__)
 
 ANSWER_WITHIN = 30.0
-"""Seconds that brokers have for an answer."""
+"""Seconds to wait for an answer of the brokers."""
 _POLL = 0.1
 _RECORDS = 1_000_000
-"""Bytes of a record that the client itself permits. A ledger record may be larger than the topic's limit."""
+"""Bytes of a record that the client permits. A ledger record may be larger than the topic's limit."""
 _MAX_TIMEOUT = "transaction.max.timeout.ms"
 
 
@@ -33,13 +33,9 @@ class TopicFacts:
 
 
 class KafkaClient:
-    """The client of a Kafka sink.
+    """The client of a Kafka sink. ``timeout``: seconds of a transaction. ``settings`` contain secrets.
 
     Every method raises the errors of :meth:`KafkaCalls.request`.
-
-    Args:
-        settings: settings of librdkafka, with secrets, which are never shown.
-        timeout: seconds of a transaction.
     """
 
     def __init__(self, sink: str, servers: str, settings: Mapping[str, Any], timeout: float) -> None:
@@ -59,7 +55,7 @@ class KafkaClient:
     # ---- topics
 
     def topic(self, name: str) -> TopicFacts | None:
-        """Return the properties of a topic; None if there is none of that name."""
+        """Return the properties of a topic, or None if it does not exist."""
         kafka, admin = self._calls.kafka, self._admin_client()
         topic = self._calls.request(
             f"describing topic {name}",
@@ -84,8 +80,8 @@ class KafkaClient:
     def longest_transaction(self) -> float | None:
         """Return the longest transaction in seconds that all brokers allow; None if they do not report it.
 
-        Not every user may ask for it, and some services do not answer. Then a too long timeout is refused at the first
-        release.
+        A user may lack the right to ask, and some services do not answer. Then the first release refuses a too long
+        timeout.
         """
         try:
             brokers_settings = self._calls.request("asking for the brokers' limits", self._brokers_settings)
@@ -106,7 +102,7 @@ class KafkaClient:
         return [future.result(ANSWER_WITHIN) for future in futures]
 
     def make_topic(self, name: str, settings: Mapping[str, str]) -> None:
-        """Create a topic with one partition, and wait until the brokers list it. An existing topic stays as it is."""
+        """Create a topic with one partition, and wait until the brokers list it. An existing topic stays unchanged."""
         kafka, admin = self._calls.kafka, self._admin_client()
         topic = kafka.admin.NewTopic(name, 1, config=dict(settings))
         self._calls.request(
@@ -121,7 +117,7 @@ class KafkaClient:
             time.sleep(_POLL)
 
     def bounds(self, name: str) -> tuple[int, int]:
-        """Return offsets of partition 0: of the first record, and after the last one, committed or not."""
+        """Return the offsets of partition 0: of the first record, and after the last one, committed or not."""
         kafka, admin = self._calls.kafka, self._admin_client()
         partition = kafka.TopicPartition(name, 0)
 
@@ -135,10 +131,7 @@ class KafkaClient:
         return self._calls.request(f"asking for the offsets of {name}", lambda: (offset(low), offset(high)))  # type: ignore[no-any-return]
 
     def committed(self, name: str, start: int, end: int) -> list[bytes]:
-        """Return the committed records of partition 0 from ``start`` up to ``end``.
-
-        It waits for transactions among them that are open.
-        """
+        """Return the committed records of partition 0 from ``start`` up to ``end``. Wait for open transactions."""
         if start >= end:
             return []
         return self._calls.request(f"reading {name}", lambda: self._read(name, start, end))  # type: ignore[no-any-return]
@@ -169,19 +162,16 @@ class KafkaClient:
     # ---- transactions
 
     def transactions(self, transactional_id: str, largest: int) -> Transactions:
-        """Return a producer that has settled the earlier transactions of the id.
+        """Return a producer that has settled the earlier transactions of the id. ``largest``: bytes of a record.
 
-        It fences every other producer of the id: an open transaction is aborted, one that was being committed is
-        complete. ``largest``: bytes of a record.
+        It fences every other producer of the id: an open transaction is aborted, a half-committed one is completed.
         """
         producer = self._producer(transactional_id, largest)
         self._calls.request("settling the transactions before", lambda: producer.init_transactions(SETTLED_WITHIN))
         return Transactions(self._calls, producer)
 
     def check_settings(self, transactional_id: str, largest: int) -> None:
-        """Check that the client takes its settings for a release. No broker is asked, and no producer is fenced.
-
-        Some settings are wrong only for a producer of transactions.
+        """Check the client's settings for a transaction, without asking a broker or fencing a producer.
 
         Raises InvalidSinkError.
         """

@@ -36,7 +36,7 @@ _OWN_SETTINGS = frozenset(
 class KafkaSink(Sink):
     """A sink that writes records to a Kafka topic: the column ``value``, and ``key`` and ``partition`` if they exist.
 
-    Readers with ``isolation.level=read_committed`` see a release at once, or nothing of it.
+    Readers with ``isolation.level=read_committed`` see all records of a release at once.
 
     Args:
         servers: bootstrap servers, ``host:port`` separated by commas.
@@ -109,8 +109,7 @@ class KafkaSink(Sink):
     def bind(self, context: SinkContext) -> BoundKafkaSink:
         """Connect the sink to its folder and client.
 
-        Raises InvalidSinkError for an environment variable that is not set.
-        Raises ConnectionMissingError, BadConnectionError.
+        Raises InvalidSinkError for an unset environment variable, ConnectionMissingError, BadConnectionError.
         """
         self.validate()
         servers, settings = self._access()

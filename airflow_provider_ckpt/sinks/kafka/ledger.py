@@ -1,8 +1,8 @@
 """The ledger of a Kafka sink's releases: a topic of its own for each job, sink and target.
 
-A release has one record, or several if it has many batches. A record is written in the transaction that writes the
-rows, so it exists exactly if they do (R9). The topic has one partition, keeps all records, and belongs to one sink
-alone. In a shared topic another job's open transaction would hide our own committed record.
+A release has one record, or several if it has many batches. The transaction that writes the rows also writes the
+records, so both exist or neither (R9). The topic has one partition, keeps all records, and belongs to one sink alone.
+In a shared topic another job's open transaction would hide the sink's own committed record.
 """
 
 from __future__ import annotations
@@ -23,18 +23,15 @@ from airflow_provider_ckpt.storage.refusal import refused_as
 KIND = "kafka-ledger"
 VERSION = 1
 SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""No record is ever deleted, because a late release may contain batches of several older ones."""
+"""Settings that keep every record, because a late release may contain batches of several older ones."""
 _TAIL = 64
 _IDS = 16_384
-"""Approximate bytes of the ids in one record, so that brokers with small limits take it, too."""
+"""Approximate bytes of the ids in one record, so that brokers with small limits accept it."""
 
 
 @dataclass(frozen=True)
 class LedgerRecord:
-    """A record of a release.
-
-    ``rows`` counts the whole release, in each of its records. ``topic`` is the id of the topic of the rows.
-    """
+    """A record of a release. ``rows`` counts the whole release. ``topic`` is the id of the topic of the rows."""
 
     checkpoint: int
     rows: int
@@ -69,10 +66,7 @@ class LedgerRecord:
 
 
 def records_of(checkpoint: int, rows: int, ids: Iterable[str], topic: str) -> list[LedgerRecord]:
-    """Return the records of one release.
-
-    There are several if one record cannot name all batches, for example after a gate or for ``release="final"``.
-    """
+    """Return the records of one release. A release with very many batches needs several."""
     groups, width = [list[str]()], 0
     for batch_id in ids:
         if width + len(batch_id) > _IDS:
@@ -84,20 +78,13 @@ def records_of(checkpoint: int, rows: int, ids: Iterable[str], topic: str) -> li
 
 
 def ledger_name(context: SinkContext, topic: str) -> str:
-    """Return the topic's name. It is a hash, because names of jobs may be longer than those of topics.
-
-    Also, Kafka's metrics do not distinguish ``.`` and ``_``.
-    """
+    """Return the topic's name: a hash, because a job's name may be too long for a topic."""
     name = "/".join((context.job_id, context.uid, topic))
     return f"ckpt-ledger-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
 class Ledger:
-    """The ledger of one sink of one job.
-
-    Reads return the records that are committed at that time. Callers settle open transactions before
-    (``KafkaClient.transactions``), or do not depend on them.
-    """
+    """The ledger of one sink of one job. Methods read the records that are committed at that time."""
 
     def __init__(self, client: KafkaClient, context: SinkContext, topic: str) -> None:
         self._client, self._context, self._topic = client, context, topic
@@ -147,8 +134,8 @@ class Ledger:
     def since(self, offset: int, ledger_ids: Collection[str]) -> list[LedgerRecord]:
         """Return the records of the releases from the offset on, in order; if there are none, the newest record before.
 
-        ``ledger_ids``: ids of the ledgers that the handles name, which must all be this one. For a batch that was
-        staged for an earlier ledger, nothing shows whether it was released.
+        ``ledger_ids``: ids of the ledgers that the handles name. All must be this ledger, because only the ledger of a
+        handle shows whether the batch was released.
 
         Raises ReleaseRecordLostError for a ledger that is gone or lost records, because rows would be written twice.
         """

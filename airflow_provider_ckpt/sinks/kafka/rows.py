@@ -1,4 +1,4 @@
-"""Checks for rows that brokers would refuse in every release. The rows are refused while they are staged."""
+"""Checks that refuse rows at staging which brokers would refuse in every release."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ _SIZE, _KEY, _PARTITION = "CKPT_KAFKA_RECORD_TOO_LARGE", "CKPT_KAFKA_NO_KEY", "C
 
 @dataclass(frozen=True)
 class TopicLimits:
-    """The limits of a topic.
-
-    Args:
-        largest: bytes of a record.
-        needs_key: the topic is compacted.
-    """
+    """The limits of a topic. ``largest``: bytes of a record. ``needs_key``: the topic is compacted."""
 
     topic: str
     largest: int

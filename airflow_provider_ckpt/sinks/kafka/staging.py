@@ -71,7 +71,7 @@ class KafkaStaging:
         }
 
     def checked(self, handle: Handle) -> Handle:
-        """Return the handle if it is whole and belongs to this folder and topic.
+        """Return the handle if it is complete and belongs to this folder and topic.
 
         Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
         """
@@ -86,7 +86,7 @@ class KafkaStaging:
         return handle
 
     def verify(self, waiting: Sequence[Handle], checkpoint: int) -> None:
-        """Check that every file is there with its size.
+        """Check that every file exists and has its size.
 
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """

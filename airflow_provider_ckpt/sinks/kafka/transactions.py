@@ -20,7 +20,7 @@ _ANY = -1
 class Transactions:
     """The transactions of one producer, one after the other.
 
-    After any error the object is useless: the fate of its transaction is unknown until a new producer has settled it.
+    After any error, discard the object: the outcome of its transaction is unknown until a new producer has settled it.
     Raises the errors of :meth:`KafkaCalls.request`.
     """
 
@@ -64,15 +64,12 @@ class Transactions:
                 self._producer.poll(_POLL)
 
     def commit(self) -> None:
-        """Commit all that was sent, or nothing."""
+        """Commit the transaction, with all sent messages."""
         self._calls.request("committing a release", lambda: self._producer.commit_transaction(SETTLED_WITHIN))
 
 
 def _by_partition(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
-    """Group rows by partition, each group in its order.
-
-    ``produce_batch`` silently ignores a partition in a message.
-    """
+    """Group rows by partition, each group in its order. ``produce_batch`` ignores a partition in a message."""
     if not rows or "partition" not in rows[0]:
         return {_ANY: rows}
     groups: dict[int, list[dict[str, Any]]] = {}

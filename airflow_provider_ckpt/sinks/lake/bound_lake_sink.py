@@ -1,4 +1,4 @@
-"""A bound sink that releases to a table format with commits of its own: Delta, Iceberg."""
+"""A bound sink that releases to a table format with its own commits: Delta, Iceberg."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ _TABLE_FILES = {**LOSSLESS, "spark.sql.parquet.outputTimestampType": ("TIMESTAMP
 _COUNTED_NULLS = {"parquet.statistics.truncate.length": "64"}
 """An option that makes Spark's writer keep statistics of long texts, cut to 64 bytes.
 
-For texts of some KB it otherwise leaves out all statistics, also the number of nulls. Cut statistics are used for an
-upsert only, whose staged files never enter the table.
+For texts of some KB Spark otherwise omits all statistics, also the number of nulls. Cut statistics serve only upserts,
+whose staged files never enter the table.
 """
 
 
 class BoundLakeSink(BoundSink):
     """A sink of one job that releases to a Delta or Iceberg table.
 
-    A release checks that the table takes the rows, and that every staged file is whole. It appends one intent. Then it
-    makes the commits of all intents that the table lacks (:class:`~.roll_forward.RollForward`). A crash between two
-    steps, or a second releaser, does no harm:
+    A release checks that the table takes the rows, and that every staged file is complete. It appends one intent. Then
+    it commits all intents that the table lacks (:class:`~.roll_forward.RollForward`). A crash between two steps, or a
+    second releaser, does no harm:
 
     1. The intent decides which batches are released, and how. It is created under the next number only if that number
-       is free. Of two releasers one wins, and the other one reads the winner's intent and commits it, too.
+       is free. Of two releasers one wins, and the other one commits the winner's intent, too.
     2. A commit records how many intents are in the table. It is made only on top of the version of the table in which
        that number was read. So each intent enters the table once.
     3. A handle records how many intents there were when it was staged. Only a later intent can contain it.
@@ -100,7 +100,7 @@ class BoundLakeSink(BoundSink):
     def _ready_snapshot(self, columns: Sequence[Column]) -> Snapshot:
         """Return the table's version. Create the table if it never existed.
 
-        Raises TargetRefusedError if it does not take the rows.
+        Raises TargetRefusedError if the table does not take the rows.
         """
         snapshot = self._table.load()
         if snapshot is None:
@@ -154,10 +154,10 @@ class BoundLakeSink(BoundSink):
                 rows=rows if count_rows is None else count_rows(),
                 files=file_count,
             )
-        if rows == 0:  # for an empty frame Spark writes one file, with its schema
+        if rows == 0:  # for an empty frame Spark writes one file with the schema
             roll_forward.files.delete(request.id)
         else:
-            roll_forward.storage.sync(place)  # a handle that survives a power cut must name files that do
+            roll_forward.storage.sync(place)  # a handle survives a power cut, so its files must survive it, too
         return self._handle(roll_forward, request, columns, snapshot, files if rows else [])
 
     @property
@@ -234,7 +234,7 @@ class BoundLakeSink(BoundSink):
                 return _counts(None)
             if roll_forward.log.append_as(position.length, intent):
                 roll_forward.commit(position, intent)
-            # R9: if another releaser was first, by its intent or a commit, the next catch_up shows it
+            # if another releaser appended or committed first, the next catch_up shows it (R9)
         raise roll_forward.busy("other releases of the same sink")
 
     def _intent(
@@ -311,7 +311,7 @@ class BoundLakeSink(BoundSink):
     # ---- the table's folder
 
     def _find_roll_forward(self) -> RollForward | None:
-        """Return the state of releases in the table's folder; None if there is no table yet."""
+        """Return the releases in the table's folder; None if the table does not exist yet."""
         if self._roll_forward is None and (storage := self._table.storage()) is not None:
             self._roll_forward = RollForward(self._table, storage, self._context)
         return self._roll_forward

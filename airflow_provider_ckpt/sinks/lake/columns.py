@@ -1,4 +1,4 @@
-"""Columns of rows and tables, spelled as in Spark's schema JSON, and checks that they fit. Pure functions, no I/O."""
+"""Columns of rows and tables, in the spelling of Spark's schema JSON, and checks that they fit. No I/O."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Column:
     """A column of rows or of a table.
 
     Args:
-        type: spelled as in Spark's schema JSON. Ids of inner fields are in it.
+        type: in the spelling of Spark's schema JSON, with ids of inner fields.
         field_id: the table's id of the column, if staged files contain ids.
     """
 
@@ -112,7 +112,7 @@ def _leaves(kind: Any) -> Iterator[str]:
 def misfit(rows: Sequence[Column], table: Sequence[Column], *, may_lack: bool = False) -> str | None:
     """Return why rows with these columns cannot be written to the table; None if they can.
 
-    ``may_lack``: columns that were added to the table after the rows were staged are null in them.
+    ``may_lack``: the rows may lack columns that the table has gained; these are null.
     """
     table_columns = {column.name: column for column in table}
     for column in rows:

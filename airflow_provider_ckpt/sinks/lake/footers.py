@@ -24,10 +24,7 @@ class Footer:
     ranges: Mapping[str, Range]
 
     def whole_numbers(self, columns: Sequence[Column]) -> dict[str, tuple[int | None, int | None, int]]:
-        """Return the ranges of whole numbers, which all readers compare alike.
-
-        Other types are left out, because statistics of texts are cut and those of instants rounded.
-        """
+        """Return the ranges of whole numbers. Statistics of texts are cut, and those of instants rounded."""
         return {
             column.name: self.ranges[column.name]
             for column in columns
@@ -35,7 +32,7 @@ class Footer:
         }
 
     def refuse_nulls(self, names: Collection[str]) -> None:
-        """Refuse a file in which one of the columns holds a null, or may hold one.
+        """Refuse a file in which one of the columns may hold a null.
 
         Raises StagedFileUnusableError.
         """

@@ -22,11 +22,9 @@ Change = Literal["append", "replace", "upsert"]
 
 @dataclass(frozen=True)
 class Intent:
-    """One release of one sink, with all data that its commit needs. So any process can make the commit.
+    """One release of one sink, with all data that its commit needs, so that any process can make the commit.
 
-    Args:
-        sink: the sink's uid.
-        overwrites: how often jobs have replaced the table's rows before.
+    ``overwrites``: how often jobs had replaced the table's rows before.
     """
 
     job: str
@@ -53,10 +51,7 @@ class Intent:
 
 
 class IntentLog(NumberedLog[Intent]):
-    """The intents of one sink, by number.
-
-    An entry is appended only when the table contains all earlier ones, so the table lacks at most the last one.
-    """
+    """The intents of one sink, by number. An entry is appended only when the table contains all earlier ones."""
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
         folder = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/intents"

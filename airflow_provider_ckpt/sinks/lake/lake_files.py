@@ -17,16 +17,14 @@ class LakeFiles(StagingArea):
         return super()._is_data(path.rpartition("/")[2])
 
     def verify_staged(self, files: Sequence[LakeFile], checkpoint: int) -> None:
-        """Check that every file is there with its size, staged or under its final name.
+        """Check that every file has its size, staged or under its final name.
 
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """
         self._verify(files, checkpoint, accepts_staged=True)
 
     def verify_targets(self, files: Sequence[LakeFile], checkpoint: int) -> None:
-        """Check that every file is there under its final name.
-
-        A table that names a missing file becomes unreadable.
+        """Check that every file has its size under its final name. A table that names a missing file is unreadable.
 
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """
@@ -51,10 +49,9 @@ class LakeFiles(StagingArea):
         self._refuse_missing(missing, checkpoint)
 
     def publish(self, files: Sequence[LakeFile]) -> None:
-        """Copy every file to its final name.
+        """Copy every file to its final name. :meth:`verify_targets` reports files that are gone.
 
-        The staged file stays until the commit is done, because a clean-up of the table may delete files that no commit
-        names. :meth:`verify_targets` reports files that are gone.
+        The staged file stays until the commit, because a clean-up of the table may delete files that no commit names.
         """
         sizes = self._existing_sizes([file.target for file in files])
         for path in sorted(sizes):
@@ -65,7 +62,7 @@ class LakeFiles(StagingArea):
         self._storage.delete_tree(self.place(handle_id))
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        """Delete the places that belong to no live handle and no live attempt. Return their ids."""
+        """Delete the places without a live handle or a live attempt. Return their ids."""
         removed = []
         for name in self._storage.list(self.folder):
             attempt = attempt_of(name)

@@ -1,7 +1,4 @@
-"""The handle of a batch that is staged for a table.
-
-A data file of a table, as it was staged.
-"""
+"""The handle of a batch that is staged for a table, and the data files in it."""
 
 from __future__ import annotations
 
@@ -23,8 +20,8 @@ class LakeFile:
     Args:
         path: path relative to the table's folder; a real name, which must not be unescaped.
         size: bytes.
-        target: path after the release, like ``path``. It equals ``path`` if only the rows are released, not the file.
-        partition: column -> value, spelled as the table format does.
+        target: path after the release. It equals ``path`` if only the rows are released, not the file.
+        partition: column -> value, in the table format's spelling.
         stats: column -> (least value, greatest value, number of nulls).
     """
 
@@ -46,7 +43,7 @@ class LakeHandle:
 
     Args:
         intents: number of the sink's intents when the batch was staged.
-        applied: number of them that the table contained then.
+        applied: number of these intents that the table contained.
     """
 
     id: str
@@ -64,9 +61,7 @@ class LakeHandle:
 
     @classmethod
     def read(cls, handle: Handle, context: SinkContext, uri: str) -> LakeHandle:
-        """Return the handle if it is whole and was staged for this table.
-
-        ``uri``: the table that the sink writes to now.
+        """Return the handle if it is complete and was staged for ``uri``, the current table of the sink.
 
         Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
         """

@@ -1,7 +1,4 @@
-"""Commits of the decided releases of a sink to its table.
-
-A sink that overwrites has a start mark. The mark distinguishes an abandoned job from its successor.
-"""
+"""Commits of the decided releases of a sink to its table."""
 
 from __future__ import annotations
 
@@ -34,14 +31,17 @@ VERSION = 1
 
 
 class StartMark:
-    """A record of how often jobs had replaced the table's rows when the sink began. It never changes."""
+    """A record of how often jobs had replaced the table's rows when an overwriting sink began. It never changes.
+
+    It distinguishes an abandoned job from its successor.
+    """
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
         self._storage = storage
         self._path = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/start.json"
 
     def create(self, overwrites: int) -> None:
-        """Create the mark. An existing mark stays as it is."""
+        """Create the mark. An existing mark stays unchanged."""
         self._storage.create_if_absent(self._path, encode_document(MARK, VERSION, overwrites=overwrites))
 
     def read(self) -> int | None:
@@ -67,12 +67,7 @@ TRIES = 100
 
 @dataclass(frozen=True)
 class Position:
-    """A version of the table, and the intents that existed then.
-
-    Args:
-        newest: the newest intent in the table.
-        pending: the intent that the table lacks.
-    """
+    """A version of the table, its newest intent, and the ``pending`` intent that it lacks."""
 
     snapshot: Snapshot
     length: int
@@ -88,8 +83,8 @@ class Position:
 class RollForward:
     """The releases of one sink of one job.
 
-    An intent is appended only when the table contains all earlier ones, so the table lacks at most one. If it lacks
-    more, or has another id, it lost commits.
+    An intent is appended only when the table contains all earlier ones, so the table lacks at most one. A table that
+    lacks more, or has another id, has lost commits.
     """
 
     def __init__(self, table: LakeTable, storage: Storage, context: SinkContext) -> None:
@@ -102,11 +97,9 @@ class RollForward:
         self.start = StartMark(storage, context.job_id, context.uid)
 
     def read_position(self, handles: Sequence[LakeHandle] = ()) -> Position | None:
-        """Return the table's position; None if there is no table and neither a log entry nor a handle knows one.
+        """Return the table's position; None if no table, no log entry and no handle exists.
 
-        ``handles``: handles, which record the table that they were staged for.
-
-        Raises ReleaseRecordLostError.
+        Raises ReleaseRecordLostError if a handle or the log names another table or more commits.
         """
         snapshot = self._table.load()
         while True:
@@ -138,19 +131,19 @@ class RollForward:
                 return position
             try:
                 self._apply(position.snapshot, position.pending, position.length)
-            except CommitConflict as conflict:  # R9: the checked version is no longer the newest
+            except CommitConflict as conflict:  # the checked version is no longer the newest (R9)
                 reason = str(conflict)
         raise self.busy(reason)
 
     def commit(self, position: Position, intent: Intent) -> None:
         """Commit an intent that was just appended after ``position``, without loading the table again.
 
-        :meth:`catch_up` finds out whether the commit is there. Raises the errors of that method.
+        The next :meth:`catch_up` finds out whether the commit succeeded. Raises the errors of that method.
         """
         try:
             self._apply(position.snapshot, intent, position.length + 1)
         except CommitConflict:
-            pass  # R9: as in catch_up
+            pass  # as in catch_up (R9)
 
     def _apply(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         self.check(snapshot, intent, intent.columns, intent.partition_by)
@@ -167,7 +160,7 @@ class RollForward:
             # only the reply was lost (R17)
 
     def check(self, snapshot: Snapshot, intent: Intent, columns: Sequence[Column], partition_by: Sequence[str]) -> None:
-        """Refuse rows that the table as it is now does not take.
+        """Refuse rows that the current table does not take.
 
         Raises ReleaseRefusedError.
         """
@@ -208,7 +201,7 @@ class RollForward:
         return expected
 
     def collect_temporary(self, older_than: float) -> None:
-        self.storage.collect_temporary("", older_than, deep=False)  # left by probes
+        self.storage.collect_temporary("", older_than, deep=False)  # files that probes of the storage left
         self.storage.collect_temporary(self._folder, older_than)
 
     def busy(self, reason: str) -> SinkUnavailableError:
@@ -275,7 +268,7 @@ class RollForward:
 
 
 def table_gone(names: Mapping[str, str], observer: str) -> ReleaseRecordLostError:
-    """Return the error for a table that ``observer`` has seen. ``names`` has sink, job and uri."""
+    """Return the error for a missing table that ``observer`` has used. ``names`` has sink, job and uri."""
     return ReleaseRecordLostError(
         "Sink {sink} of job {job!r}: table {uri} no longer exists, and {who} has seen it. Nothing was released. "
         "Bring it back and resume with --resume-failed, or run the job under another id, from its input",

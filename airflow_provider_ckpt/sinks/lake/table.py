@@ -1,4 +1,4 @@
-"""The interface to a table that the releases of a sink need. Each table format has a class."""
+"""The interface to a table that the releases of a sink need."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def table_refused(context: SinkContext, uri: str, problem: str) -> TargetRefused
 class CommitConflict(Exception):
     """The table's library reported a conflict with another commit.
 
-    That is no proof that this commit is not in the table: a client that repeats a request by itself may report the
-    conflict with its own first request. Load the table again, and delete nothing that the commit names.
+    This commit may still be in the table: a client that repeats a request by itself may report the conflict with its
+    own first request. Load the table again, and delete nothing that the commit names.
     """
 
 
@@ -72,15 +72,15 @@ class LakeTable(ABC):
 
     @abstractmethod
     def storage(self) -> Storage | None:
-        """Return the table's folder, in which the sink stages; None if there is no table and its place is unknown."""
+        """Return the table's folder, in which the sink stages; None if an absent table's place is unknown."""
 
     @abstractmethod
     def load(self) -> Snapshot | None:
-        """Return the newest version; None if there is no table. An error never counts as absence."""
+        """Return the newest version, or None if the table does not exist. An error never counts as absence."""
 
     @abstractmethod
     def create(self, columns: Sequence[Column]) -> None:
-        """Create an empty table if there is none. Several processes may call it at once."""
+        """Create an empty table if it does not exist. Several processes may call this at once."""
 
     def as_stored(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """Return columns of rows, with the types in which the table holds them."""
@@ -91,7 +91,7 @@ class LakeTable(ABC):
         return tuple(columns)
 
     def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
-        """Return columns of staged rows with the types that readers see since the table's types were widened."""
+        """Return columns of staged rows with the types that readers see after the table has widened its types."""
         return tuple(columns)
 
     @abstractmethod
@@ -110,18 +110,14 @@ class LakeTable(ABC):
         """
 
     def released(self, name: str, snapshot: Snapshot) -> str | None:
-        """Return the final path of a staged file; None if its rows are released, and not the file.
-
-        ``name`` has folders if Spark made some. The path must not be in the place of staged files, which is deleted.
-        """
+        """Return the final path of a staged file, outside the staged places; None if only its rows are released."""
         return name
 
     @abstractmethod
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
-        """Commit an intent on top of ``snapshot``.
+        """Commit an intent on top of ``snapshot``. The commit also records that the table contains ``number`` intents.
 
-        The same commit records that the table contains ``number`` intents. After any error the commit may be in the
-        table. So an implementation deletes nothing that the commit names.
+        After any error the commit may be in the table. So an implementation deletes nothing that the commit names.
 
         Raises CommitConflict if another version is the newest.
         """

@@ -1,7 +1,4 @@
-"""Address and credentials of a database. They are secret: never shown, and sent to executors only in a closure.
-
-Errors of the PostgreSQL sink.
-"""
+"""Address and credentials of a database. They are secret: never shown, and sent to executors only in a closure."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ class Address:
 
     @classmethod
     def of_url(cls, url: str) -> Address | None:
-        """Return the address in a URL; None if libpq cannot parse it. Its error would show a part of the URL."""
+        """Return the address in a URL; None if libpq cannot parse the URL. libpq's error would show a part of it."""
         try:
             return cls({name: value for name, value in conninfo_to_dict(url).items() if value is not None})
         except ProgrammingError:

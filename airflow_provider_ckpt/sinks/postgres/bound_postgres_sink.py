@@ -87,7 +87,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         return read_table(connection, self._table) is not None
 
     def _is_empty(self, connection: Connection) -> bool:
-        """A policy may hide all rows from this user. Dead rows can make the search for a live one long."""
+        """Return whether the table is empty; False if a policy may hide rows. Dead rows may slow the search."""
         table = read_table(connection, self._table)
         if table is None or table.hides_rows:
             return False
@@ -111,7 +111,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
                 row = self._existing_row(connection)
                 target = self._target(connection, columns, row)
                 create_staging(connection, staging, self._table, target, columns, extra_columns)
-                # The staging table's own types are read, because the target may have been altered in between.
+                # Read the staging table's own types, because the target may have been altered in between.
                 types = types_of(connection, TableName(self._schema, name))
                 self._ledger.record_staged(connection, request.id, name)
             return row, types
@@ -124,7 +124,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         )
 
     def _target(self, connection: Connection, columns: Columns, row: LedgerRow) -> TargetTable:
-        """Return the table as it is now, because it may have been altered or dropped since the job began."""
+        """Return the current table, which may have been altered or dropped since the job began."""
         table = read_table(connection, self._table)
         if table is None:
             self._rules.refuse_lost(row)

@@ -1,6 +1,6 @@
 """The code that copies a partition into a staging table on an executor.
 
-It is sent there by value. It needs psycopg and pyarrow there, but nothing of this package.
+It is sent there by value. The executor needs psycopg and pyarrow, but not this package.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def copier(
 ) -> Any:
     """Return a function that copies a partition on an executor.
 
-    It uses the binary form if the frame's columns have the ``arrow_types``, and if pgpq is installed and writes the
-    rows of ``sample`` correctly.
+    The function uses the binary form if the frame's columns have the ``arrow_types``, and if the installed pgpq writes
+    the rows of ``sample`` correctly.
 
     Args:
         statements: first statements of a transaction, then the COPY of the frame's columns, the part and perhaps the
@@ -40,10 +40,9 @@ def copier(
     """
 
     def copy_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
-        """Copy the rows of a partition, in one transaction.
+        """Copy the rows of a partition, in one transaction. ``part`` is the attempt of Spark's task.
 
-        ``part`` is the attempt of Spark's task. A task that ran twice has two parts, and Spark counts one of them.
-        Refusals of the database are returned, not raised, because another attempt would be refused, too.
+        Refusals of the database are returned, not raised, because Spark would repeat the task in vain.
         """
         import pyarrow
 
@@ -95,11 +94,9 @@ def copier(
 class StatementWatchdog:
     """A watchdog that cuts the connection of a server that does not answer within ``seconds``.
 
-    Neither libpq nor psycopg has such a limit. ``statement_timeout`` is enforced by the server, and a frozen server
-    enforces nothing, while its kernel acknowledges all data.
-
-    It is the context of one connection, with a thread that sleeps until the deadline it has seen last. So a statement
-    only stores its own deadline.
+    Neither libpq nor psycopg has such a limit. A frozen server does not enforce ``statement_timeout``, while its kernel
+    acknowledges all data. The watchdog is the context of one connection. Its thread sleeps until the deadline that it
+    has read last, so a statement only stores its own deadline.
     """
 
     def __init__(self, connection: Any, seconds: float) -> None:
@@ -143,18 +140,18 @@ class StatementWatchdog:
     def _watch(self) -> None:
         import socket
 
-        pause = self._seconds  # requests that begin now are not due earlier
+        pause = self._seconds  # requests that begin now have no earlier deadline
         while not self._is_over.wait(pause):
             pause = min(self._deadline - time.monotonic(), self._seconds)
             if pause <= 0:
                 self._is_cut = True
-                with suppress(OSError):  # the server answered, or was lost, in this very moment
+                with suppress(OSError):  # the server answered or was lost at this moment
                     self._socket.shutdown(socket.SHUT_RDWR)
                 return
 
 
 class _Unwritable(Exception):
-    """The rows hold a value that cannot be written. Another attempt would fail, too."""
+    """A value in the rows that cannot be written. Another attempt would fail, too."""
 
     def __init__(self, sqlstate: str, problem: str) -> None:
         super().__init__(problem)
@@ -162,7 +159,7 @@ class _Unwritable(Exception):
 
 
 class _TextEncoder:
-    """Rows as CSV. PostgreSQL can read values of any type from text, but takes twice as long as for the binary form."""
+    """An encoder to CSV. PostgreSQL can read every type from text, but takes twice as long as for the binary form."""
 
     form, begin, end = "csv", b"", b""
 
@@ -179,14 +176,10 @@ class _TextEncoder:
 
 
 class _BinaryEncoder:
-    """Rows in PostgreSQL's binary form."""
-
     form = "binary"
 
     def __init__(self, columns: Sequence[Any], sample: tuple[Any, bytes]) -> None:
-        """Prepare the encoder for these columns.
-
-        ``sample``: rows, and the bytes that PostgreSQL itself writes for them.
+        """Prepare the encoder for these columns. ``sample``: rows, and PostgreSQL's own bytes for them.
 
         Raises ImportError without pgpq, and ValueError if this release of pgpq writes other bytes. pgpq may raise other
         errors for the columns.
@@ -225,7 +218,7 @@ def _encoder_for(columns: Sequence[Any], arrow_types: Sequence[str] | None, samp
             return _BinaryEncoder(columns, sample)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
-        except BaseException:  # pgpq is missing or another release; Rust's panics are BaseExceptions
+        except BaseException:  # pgpq is missing or has another release; Rust's panics are BaseExceptions
             pass
     return _TextEncoder()
 
@@ -235,10 +228,7 @@ def _numbered(columns: Sequence[Any]) -> list[str]:
 
 
 def _error_report(error: Any) -> dict[str, Any]:
-    """Return the codes of an error, without the values in PostgreSQL's messages and details.
-
-    The end of the error's context names the column.
-    """
+    """Return the codes of an error and the end of its context, which names the column. Other parts contain values."""
     import re
 
     column = error.diag.column_name
@@ -254,10 +244,7 @@ def _error_report(error: Any) -> dict[str, Any]:
 
 
 def _without_zone(column: Any) -> Any:
-    """Return instants without their zone, because the session's zone is UTC.
-
-    Writing the zones would take as long as all the rest.
-    """
+    """Return instants without their zone. The session's zone is UTC, and writing the zones would double the time."""
     import pyarrow
 
     if pyarrow.types.is_timestamp(column.type) and column.type.tz is not None:
@@ -266,7 +253,7 @@ def _without_zone(column: Any) -> Any:
 
 
 def _as_text(column: Any) -> Any:
-    """Return arrays and bytes as PostgreSQL spells them, and other columns unchanged."""
+    """Return arrays and bytes in PostgreSQL's spelling, and other columns unchanged."""
     import pyarrow
 
     if pyarrow.types.is_binary(column.type) or pyarrow.types.is_large_binary(column.type):

@@ -17,15 +17,11 @@ from airflow_provider_ckpt.sinks.postgres.refusals import codes
 
 OLDEST = 140000
 _TRANSIENT = ("08", "40", "53", "55", "57", "58", "25", "XX")
-"""Classes of SQLSTATEs of errors that may pass.
-
-They stand for connection, conflict, locks, resources, an operator's intervention, the system, an idle session or a
-server that is a standby for now.
-"""
+"""Classes of SQLSTATEs of errors that may pass, for example conflicts, locks, lost connections, a server on standby."""
 TRANSACTION_SETTINGS = (
-    # a commit that a server's crash undoes would lose a release ('off' did lose one in a test)
+    # with 'off', a server's crash could undo a commit and so lose a release
     "SELECT set_config('synchronous_commit', 'on', true)",
-    # a process that hangs in its transaction frees the others after a minute; a dead one, within a second
+    # a hanging process releases its locks after a minute; a dead process, within a second
     "SELECT set_config('lock_timeout', '10s', true), set_config('idle_in_transaction_session_timeout', '60s', true), "
     "set_config('client_connection_check_interval', '1s', true)",
     # the spelling of values
@@ -42,7 +38,7 @@ def is_transient(sqlstate: str | None) -> bool:
 
 
 _KEEPALIVE = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_count": 6, "tcp_user_timeout": 120_000}
-"""Settings of libpq, by which a lost machine is noticed within two minutes, however long a statement may take."""
+"""Settings by which libpq notices a lost machine within two minutes, even during a long statement."""
 
 
 def _cursors(watchdog: StatementWatchdog) -> type[psycopg.Cursor[Any]]:
@@ -61,10 +57,9 @@ def _cursors(watchdog: StatementWatchdog) -> type[psycopg.Cursor[Any]]:
 
 
 class Database:
-    """The sink's database, with a new connection for each transaction. None is held while Spark works.
+    """The sink's database, with a new connection for each transaction. No connection is open while Spark works.
 
-    Args:
-        timeout: seconds that the server may take for one statement.
+    ``timeout``: seconds that the server may take for one statement.
     """
 
     def __init__(
@@ -81,10 +76,8 @@ class Database:
     ) -> Iterator[Connection]:
         """Commit at the end of the block, and roll back if it raises.
 
-        If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
-
-        Args:
-            refusal_of: returns the error for a psycopg error that would persist.
+        If the reply to a commit was lost, the next reader of the ledger finds out whether it happened. ``refusal_of``:
+        returns the error for a psycopg error that would persist.
 
         Raises SinkUnavailableError for errors that may pass.
         """
@@ -117,7 +110,7 @@ class Database:
 
     def parameters(self, name: str) -> dict[str, Any]:
         """Return the parameters of a connection. ``pg_stat_activity`` shows its ``name``."""
-        # The URL or environment may name another encoding, in which texts would be misread.
+        # The URL or environment may name another encoding, which would change texts.
         always = {"application_name": name, "client_encoding": "UTF8"}
         return {"connect_timeout": 10, **_KEEPALIVE, **self.address.parameters, **always}
 

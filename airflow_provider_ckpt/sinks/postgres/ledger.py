@@ -1,4 +1,4 @@
-"""The sink's own tables in PostgreSQL: the releases so far, the released handles and the staging tables.
+"""The sink's own tables in PostgreSQL: the ledger of releases, the released handles and the staging tables.
 
 They change in the same transaction as the data. A row is in the target if and only if its handle is in ``released``. A
 staging table exists if and only if ``staged`` names it.
@@ -23,10 +23,7 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 VERSION = 1
 FORMAT = "airflow-provider-ckpt/postgres-ledger"
 _MAKING = 7263541
-"""Key of the advisory lock under which the tables are made.
-
-``IF NOT EXISTS`` alone fails for one of two concurrent processes.
-"""
+"""Key of the advisory lock under which the tables are made, because concurrent ``IF NOT EXISTS`` may fail."""
 _TABLES = (
     "CREATE TABLE {schema}.format (format text PRIMARY KEY, version integer NOT NULL)",
     "CREATE TABLE {schema}.ledger (job text, sink text, target text NOT NULL, mode text NOT NULL, born text NOT NULL, "

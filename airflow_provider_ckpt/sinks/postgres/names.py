@@ -10,7 +10,7 @@ MAX_NAME_LENGTH = 63
 
 
 def parse_table(text: str) -> TableName:
-    """Return the parsed name; without a schema it is in ``public``.
+    """Return the parsed name; the default schema is ``public``.
 
     Raises ValueError, whose text describes the problem.
     """
@@ -18,7 +18,7 @@ def parse_table(text: str) -> TableName:
 
 
 def problem_of(name: str) -> str | None:
-    """Return why nothing in PostgreSQL can have that name; None if it can."""
+    """Return why no object in PostgreSQL can have that name; None if it can."""
     if not name or "\0" in name:
         return "is empty or holds a NUL"
     size = len(name.encode())

@@ -37,8 +37,8 @@ class PostgresSink(DatabaseSink):
         url: instead of ``conn_id``: ``postgresql://user:password@host/database``.
         create: create the table from the rows' schema if it is absent.
         staging_schema: the schema of the ledger and the staging tables; created if it is absent.
-        statement_timeout: seconds after which a server that has not answered a statement is abandoned, and asked again
-            later; an hour by default.
+        statement_timeout: seconds that the server may take for a statement; an hour by default. After that the sink
+            cuts the connection and tries again later.
     """
 
     staging_schema: str = "ckpt"

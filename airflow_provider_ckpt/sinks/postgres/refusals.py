@@ -13,7 +13,7 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 Read = Callable[[str, Sequence[Any]], Iterable[tuple[Any, ...]]]
 """A function that reads the catalog, and returns no rows if that fails."""
 _RAISED = "exec_stmt_raise"
-"""The server's function that runs RAISE. Its message is the user's own, whatever the SQLSTATE."""
+"""The server's function that runs RAISE. Its message comes from the user, whatever the SQLSTATE is."""
 _NO_PARTITION = "ExecFindPartition"
 _NAME_CODES = ("42", "0A")
 """Classes of SQLSTATEs whose messages contain names but no values."""
@@ -79,11 +79,7 @@ def meaning(sqlstate: str | None) -> tuple[str, str] | None:
 
 
 def explain(error: psycopg.Error, table: TableName, read: Read) -> str:
-    """Return the problem, the constraint or other part of the catalog that refused the row, and the advice.
-
-    Args:
-        table: target of the release, because a trigger's message does not name it.
-    """
+    """Return the problem, the part of the catalog that refused the row, and the advice. ``table``: the target."""
     diag = error.diag
     if diag.source_function == _RAISED:
         return _explain_raise(error, table, read)
@@ -107,10 +103,7 @@ def _constraint(diag: psycopg.errors.Diagnostic, read: Read) -> str:
 
 
 def _explain_raise(error: psycopg.Error, table: TableName, read: Read) -> str:
-    """Return the problem with the trigger's message, if its function contains the message as a literal.
-
-    Only then the message surely contains no values of the row.
-    """
+    """Return the problem, and the trigger's message if it is a literal in its function and contains no values."""
     names = (table.schema, table.name)
     sources = [source for (source,) in read(_FUNCTIONS, (*names, *names))]
     texts = {text.replace("''", "'").replace("%%", "%") for source in sources for text in _TEXT.findall(source)}

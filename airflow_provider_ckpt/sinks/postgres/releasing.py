@@ -18,8 +18,7 @@ _ROW_TRIGGERS = (
 )
 """A query of triggers that may skip a row: BEFORE (2) INSERT (4), for each ROW (1), also on partitions.
 
-A trigger BEFORE UPDATE alone may keep the existing row ("the newer one wins"; PostgreSQL's own for redundant updates),
-which loses no row.
+A trigger BEFORE UPDATE alone may keep the existing row, for example a newer one. That loses no row.
 """
 
 
@@ -36,7 +35,6 @@ class PostgresReleaseStatements:
         return sql.Identifier(self.table.schema, self.table.name)
 
     def without_table(self, handles: Sequence[Handle]) -> list[Handle]:
-        """Return the handles whose staging table is gone."""
         query = (
             "SELECT staging FROM unnest(%s::text[]) staging "
             "WHERE to_regclass(format('%%I.%%I', %s::text, staging)) IS NULL"
@@ -69,7 +67,6 @@ class PostgresReleaseStatements:
         return rows_left == 0
 
     def move(self, handle: Handle) -> int:
-        """Move the rows of the task attempts that count. Return how many reached the target."""
         staging = self._staging(handle)
         return self._upsert(handle, staging) if self.mode == "upsert" else self._insert(handle, staging)
 
@@ -89,9 +86,9 @@ class PostgresReleaseStatements:
         return self.connection.execute(statement).rowcount
 
     def _upsert(self, handle: Handle, staging: sql.Identifier) -> int:
-        """Upsert the rows of a batch. Of several rows with one key the last one counts.
+        """Upsert the rows of a batch. Return the number of staged rows, less those that did not reach the target.
 
-        Return the number of staged rows, less those that did not reach the target. Batches must come in their order.
+        Of several rows with one key the last one counts, so batches must come in their order.
         """
         other_columns = [name for name in handle["columns"] if name not in self.key]
         may_skip_rows = self._may_skip_rows()

@@ -1,8 +1,7 @@
 """Staging tables of PostgreSQL: made like the target, and filled by executors with each row's task attempt.
 
-Executors send rows in PostgreSQL's binary form. An encoder of the Arrow project silently wrote decimals with zeros
-inside as other numbers (arrow-adbc 4507). So each executor uses its installed encoder only if it encodes known rows of
-each type to the bytes that PostgreSQL itself writes.
+Executors send rows in PostgreSQL's binary form. An encoder of the Arrow project once wrote wrong decimals silently
+(arrow-adbc 4507). So each executor first encodes known rows of each type, and compares the bytes with PostgreSQL's own.
 """
 
 from __future__ import annotations
@@ -82,10 +81,7 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
 
 
 def own_columns(mode: str) -> tuple[str, ...]:
-    """Return the sink's own columns of a staging table.
-
-    Only an upsert needs the order of rows in a batch, and a column adds some percent to the work of writing.
-    """
+    """Return the sink's own columns of a staging table. Only an upsert needs the row's number, which costs time."""
     return (PART, ROW) if mode == "upsert" else (PART,)
 
 
@@ -97,13 +93,9 @@ def create_staging(
     columns: Columns,
     extra_columns: Sequence[str],
 ) -> None:
-    """Create a logged staging table with the target's own types, CHECKs and NOT NULLs.
+    """Create a logged staging table with the target's types, CHECKs and NOT NULLs.
 
-    So a row that the target refuses is refused before its batch is acknowledged.
-
-    Args:
-        connection: in a transaction.
-        extra_columns: see :func:`own_columns`.
+    The database thus refuses a row before its batch is acknowledged. ``extra_columns``: see :func:`own_columns`.
     """
     names = {name for name, _ in columns}
     like = sql.Identifier(table.schema, table.name)
@@ -124,8 +116,6 @@ def copy_rows(
     failures: Failures,
 ) -> list[dict[str, Any]]:
     """Copy the rows and return (part, rows) of each partition that Spark counts. Reads the frame once (R18).
-
-    ``types``: types of the staging table's columns.
 
     Raises RowsRefusedError, SinkUnavailableError, and the errors of the frame itself.
     """

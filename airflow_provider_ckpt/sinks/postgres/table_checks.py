@@ -1,7 +1,4 @@
-"""Checks of a PostgreSQL target: whether rows fit the table as it is now, and which rights the user lacks.
-
-The rights are those on the sink's own schema and tables. The checks of the table are pure functions.
-"""
+"""Checks of the current PostgreSQL target, and of the user's rights on the sink's own schema and tables."""
 
 from __future__ import annotations
 
@@ -76,9 +73,9 @@ _ON_LEDGER = {
 
 
 def lacking_on_schema(connection: Connection, schema: str) -> list[str] | None:
-    """Return which of CREATE and USAGE the user lacks; None if there is no such schema.
+    """Return which of CREATE and USAGE the user lacks; None if the schema does not exist.
 
-    Each right is queried alone. For several at once PostgreSQL returns whether the user has *one* of them.
+    Each right needs its own query, because a query for several returns whether the user has *one* of them.
     """
     query = (
         "SELECT has_schema_privilege(oid, 'CREATE'), has_schema_privilege(oid, 'USAGE') "
@@ -91,7 +88,7 @@ def lacking_on_schema(connection: Connection, schema: str) -> list[str] | None:
 
 
 def lacking_on_ledger(connection: Connection, schema: str) -> Iterator[tuple[str, str]]:
-    """Yield the existing ledger tables with lacking rights, and these rights. Another user may have made the tables."""
+    """Yield the existing ledger tables and the user's lacking rights on them. Another user may have made the tables."""
     for table, needed in _ON_LEDGER.items():
         lacking = _lacking(connection, schema, table, needed)
         if lacking:

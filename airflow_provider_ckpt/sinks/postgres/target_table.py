@@ -61,9 +61,9 @@ GROUP BY i.indexrelid, i.indimmediate
 """
 """A query of the columns of each unique index, and whether ON CONFLICT may use the index.
 
-ON CONFLICT uses all indexes on its columns. An index that is checked at the end of the transaction is unfit. So is one
-whose collation treats more texts as equal than the column's collation, which separates the rows of a batch. For all
-deterministic collations, equal texts are equal bytes. Both arrays count from 0.
+ON CONFLICT uses all indexes on its columns. An index that is checked at the end of the transaction is unfit. So is an
+index whose collation treats more texts as equal than the column's collation, which separates the rows of a batch. For
+all deterministic collations, equal texts are equal bytes. Both arrays count from 0.
 """
 
 _RULES = """
@@ -71,17 +71,12 @@ SELECT rulename::text, CASE ev_type WHEN '2' THEN 'UPDATE' WHEN '3' THEN 'INSERT
 FROM pg_catalog.pg_rewrite
 WHERE ev_class = %s AND ev_type IN ('2', '3', '4') AND (ev_enabled IN ('O', 'A') OR ev_type = '2') ORDER BY rulename
 """
-"""A disabled rule on UPDATE counts, too, because PostgreSQL refuses ON CONFLICT for it."""
+"""A query of a table's rules. A disabled rule on UPDATE counts, too, because PostgreSQL refuses ON CONFLICT for it."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of a table.
-
-    Args:
-        event: INSERT, UPDATE or DELETE.
-        is_instead: it acts instead of the statement.
-    """
+    """A rule of a table. ``event``: INSERT, UPDATE or DELETE. ``is_instead``: it acts instead of the statement."""
 
     name: str
     event: str
@@ -97,7 +92,6 @@ class TargetTable:
         hides_rows: row-level security may hide rows from this user.
         is_logged: the table, with all partitions, survives a crash of the server.
         has_foreign_partition: a partition is on another server.
-        privileges: the rights of this user.
         keys: sets of columns by which ON CONFLICT finds a row.
     """
 
@@ -120,7 +114,7 @@ def types_of(connection: psycopg.Connection[Any], name: TableName) -> dict[str, 
 
 
 def read_table(connection: psycopg.Connection[Any], name: TableName) -> TargetTable | None:
-    """Return the table; None if there is no such table."""
+    """Return the table, or None if it does not exist."""
     row = connection.execute(_TABLE, (name.schema, name.name)).fetchone()
     if row is None:
         return None

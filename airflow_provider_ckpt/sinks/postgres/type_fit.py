@@ -1,4 +1,4 @@
-"""The types of PostgreSQL's columns that keep values of Spark's types unchanged. Pure functions."""
+"""The types of PostgreSQL's columns that keep values of Spark's types unchanged. No I/O."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEEP = {
 }
 _NOT_TEXT = re.compile(
     r"boolean|smallint|integer|bigint|real|double precision|numeric.*|date|bytea|oid|money|.*time zone|.*\[\]"
-    # silently cut or rounded: at 63 bytes, at one byte, at the declared precision of the interval
+    # PostgreSQL silently cuts or rounds: at 63 bytes, at one byte, at the declared precision of the interval
     r'|name|"char"|interval .*|interval\([0-5]\)'
 )
 _LIMITED_TEXT = re.compile(r"character varying\((\d+)\)(?:\[\])?")
@@ -54,7 +54,7 @@ _ARROW = {
     "date": ("date", "date32[day]"),
     "bytea": ("binary", "binary"),
 }
-"""Column -> the only types of Spark and Arrow whose values its binary form takes unchanged."""
+"""Column type -> the only types of Spark and Arrow whose values its binary form takes unchanged."""
 _INTEGERS = {"smallint": "int16", "integer": "int32", "bigint": "int64"}
 JSON = ("json", "jsonb")
 
@@ -62,9 +62,7 @@ JSON = ("json", "jsonb")
 def fits(kind: Any, column: str) -> bool:
     """Return whether the column keeps each value of the type. It must not round, cut or shift values.
 
-    Args:
-        kind: the type, spelled as in Spark's schema JSON.
-        column: the type that ``format_type`` returns; for a domain its base type, for an enum ``enum``.
+    ``column``: the type that ``format_type`` returns; for a domain its base type, for an enum ``enum``.
     """
     kind = plain(kind)
     if isinstance(kind, dict):
@@ -126,10 +124,10 @@ def text_expression(name: str, kind: Any, column: str) -> str:
 
 
 def binary_expression(name: str, kind: Any, column: str) -> tuple[str, str] | None:
-    """Return the Spark expression for PostgreSQL's binary form, and the resulting Arrow type; None if it must be text.
+    """Return the Spark expression for PostgreSQL's binary form, and its Arrow type; None if the column must be text.
 
-    The binary form has a layout for each column type. A column that is wider than Spark's type is filled by a cast that
-    changes no value. Of a decimal, only the begin of the Arrow type is returned, without its digits.
+    A cast that changes no value fills a column that is wider than Spark's type. For a decimal, the returned Arrow type
+    has no digits.
     """
     if not isinstance(kind, str):  # also a user-defined type, which Spark cannot cast
         return None
@@ -151,10 +149,7 @@ def binary_expression(name: str, kind: Any, column: str) -> tuple[str, str] | No
 
 
 def _mark_too_long(value: str, kind: Any, max_length: str, depth: int = 0) -> str:
-    """Return an expression that gives a longer value an end that PostgreSQL refuses.
-
-    Otherwise PostgreSQL silently cuts off blanks after the last place.
-    """
+    """Return an expression that appends an end to a longer value. PostgreSQL would silently cut trailing blanks."""
     kind = plain(kind)
     if isinstance(kind, dict):
         element = f"e{depth}"

@@ -170,7 +170,7 @@ def _settings(source: str, values: Mapping[str, Any]) -> dict[str, Any]:
         problem = "needs ssl_ca, without which the driver compares no host"
         raise _refused(source, "ssl_verify_identity", problem)
     if "ssl_ca" in settings:
-        # without it PyMySQL would ask for TLS and accept any certificate
+        # without this mode PyMySQL would ask for TLS and accept any certificate
         settings.setdefault("ssl_verify_cert", True)
     return settings
 

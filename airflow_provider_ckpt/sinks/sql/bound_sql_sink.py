@@ -44,8 +44,8 @@ _UNKNOWN_WRITES = (
 class BoundSqlSink(BoundDatabaseSink[Connection]):
     """A SQL sink of one job.
 
-    The transaction of a release contains no CREATE and no DROP, because MySQL would commit it. A staging table is
-    dropped after its release. If the process dies before that, a later one drops it.
+    The transaction of a release contains no CREATE and no DROP, because they would commit it in MySQL. A staging table
+    is dropped after its release. If the process dies first, a later release or clean-up drops the table.
     """
 
     handle_format = "airflow-provider-ckpt/sql-handle"
@@ -92,14 +92,11 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             raise self._failures.mismatch(problem, f"GRANT {lacking} ON {self._schema}.*, or name a staging_schema")
 
     def _missing_rights(self, connection: Connection, schema: str) -> list[str]:
-        """Return the rights that the user lacks to stage there. They are tried on a table that does not exist."""
+        """Return the rights that the user lacks to stage there. The check uses a table that does not exist."""
         return list(self._dialect.lacking_to_stage(connection, TableName(schema, staging_table("", "", ""))))
 
     def _is_granted_on_ledger(self, connection: Connection, right: str, lacking: Collection[str]) -> bool:
-        """Return whether the right is granted on the ledger's tables.
-
-        Staged rows are neither updated nor deleted, so UPDATE and DELETE are needed there only.
-        """
+        """Return whether the right is granted on the ledger's tables. Staged rows need no UPDATE and no DELETE."""
         tables = self._sql_ledger.tables
         target_tables = {"UPDATE": (tables.ledger, tables.targets), "DELETE": (tables.released, tables.staged)}.get(
             right
@@ -187,7 +184,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             )
 
     def _target(self, connection: Connection, columns: Columns, row: LedgerRow) -> SqlTable:
-        """Return the table as it is now, because it may have been altered or dropped since the job began."""
+        """Return the current table, which may have been altered or dropped since the job began."""
         table = self._dialect.read_table(connection, self._table)
         if table is None:
             self._rules.refuse_lost(row)

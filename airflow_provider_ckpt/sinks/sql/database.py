@@ -16,7 +16,7 @@ from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, error_text
 
 _IDLE = "SET SESSION wait_timeout = 60"
-"""A process that hangs in its transaction frees the others after a minute."""
+"""A statement that ends a session which hangs in its transaction for a minute, because it blocks others."""
 
 
 class _NotConnectedError(Exception):
@@ -28,10 +28,7 @@ class _NotConnectedError(Exception):
 
 
 class Database:
-    """The sink's database, with a new connection for each transaction. None is held while Spark works.
-
-    ``connect``: the driver's function.
-    """
+    """The sink's database, with a new connection for each transaction. No connection is open while Spark works."""
 
     def __init__(self, address: Address, dialect: Dialect, connect: Callable[..., Any] | None = None) -> None:
         self.address, self.dialect = address, dialect
@@ -69,10 +66,8 @@ class Database:
     ) -> Iterator[Connection]:
         """Commit at the end of the block, and roll back if it raises.
 
-        If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
-
-        Args:
-            refusal_of: returns the error for a driver's error that would persist.
+        If the reply to a commit was lost, the next reader of the ledger finds out whether it happened. ``refusal_of``:
+        returns the error for a driver's error that would persist.
 
         Raises SinkUnavailableError for errors that may pass.
         """
@@ -84,7 +79,7 @@ class Database:
             failure = self._failure(error.orig, doing, failures, refusal_of)
         except _NotConnectedError as error:
             failure = self._failure(error.error, doing, failures, refusal_of, is_connected=False)
-        except OSError as error:  # raised for certificates; network errors are the driver's own
+        except OSError as error:  # certificates raise this error; network errors come from the driver
             failure = failures.database_refused(
                 f"its TLS settings cannot be used here: {error.strerror or type(error).__name__}"
             )

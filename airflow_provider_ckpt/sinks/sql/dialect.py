@@ -19,7 +19,7 @@ class Dialect(ABC):
 
     Args:
         name: for people.
-        url: URL prefix by which SQLAlchemy knows it.
+        url: URL prefix by which SQLAlchemy identifies it.
         ddl_commits: a CREATE or DROP commits its transaction.
         triggers_skip_rows: a trigger can silently skip a row that is inserted, updated or deleted.
         names_key: an upsert names its unique index, and any other index refuses rows.
@@ -61,9 +61,8 @@ class Dialect(ABC):
     def is_transient(self, code: int, *, is_connected: bool) -> bool:
         """Return True if another try may help.
 
-        Args:
-            code: the error's code, by ``inserting.code_of``.
-            is_connected: the session was open. Otherwise the server refused the login, not a statement.
+        ``code`` comes from ``inserting.code_of``. Without ``is_connected`` the server refused the login, not a
+        statement.
         """
 
     @abstractmethod
@@ -74,11 +73,7 @@ class Dialect(ABC):
         key: Collection[str],
         read: Callable[[TextClause, Mapping[str, Any]], list[Any]],
     ) -> str:
-        """Return the problem that an error reports, and the advice, without values of rows.
-
-        Args:
-            key: the key of an upsert, else empty.
-        """
+        """Return an error's problem and the advice, without values of rows. ``key``: the key of an upsert or empty."""
 
     # ---- the server, and its catalog
 
@@ -92,7 +87,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def name_problem(self, connection: Connection, table: TableName) -> Problem | None:
-        """Return why the server would know the table by another name; None if it keeps this name."""
+        """Return why the server would store the table under another name; None if it keeps this name."""
 
     @abstractmethod
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
@@ -104,13 +99,13 @@ class Dialect(ABC):
 
     @abstractmethod
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
-        """Return the table as the catalog describes it; None if there is no such table."""
+        """Return the table that the catalog describes, or None if it does not exist."""
 
     @abstractmethod
     def compared_key(
         self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
     ) -> list[ColumnElement[Any]]:
-        """Return the key columns of the staging table, compared as the target's index compares them."""
+        """Return the key columns of the staging table, with the collations of the target's index."""
 
     @abstractmethod
     def may_skip_rows(self, connection: Connection, name: TableName) -> bool:

@@ -1,4 +1,4 @@
-"""The databases on which the sink is known to work, by their names in SQLAlchemy and Airflow."""
+"""The databases that the sink supports, by their names in SQLAlchemy and Airflow."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ _KINDS: dict[str, Kind] = {
 
 
 def kind_of(name: str) -> Kind | None:
-    """Return the kind of a database; None if it is unknown. MariaDB is of the kind ``mysql``.
-
-    ``name``: the part of a URL before ``://``, or a connection's type.
-    """
+    """Return the kind of a database by its name in a URL or connection, or None. MariaDB has the kind ``mysql``."""
     return _KINDS.get(name)
 
 

@@ -1,6 +1,6 @@
 """The code that inserts a partition into a staging table on an executor.
 
-It is sent there by value. It needs pyarrow and, for MySQL, PyMySQL there, but nothing of this package.
+It is sent there by value. The executor needs pyarrow and, for MySQL, PyMySQL, but not this package.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _MISSING = (
     "pip install 'airflow-provider-ckpt[sql]', or 'PyMySQL' alone"
 )
 _LARGEST = 1_000_000
-"""Bytes of one INSERT, if the server takes so many."""
+"""Largest number of bytes of one INSERT, unless the server accepts fewer."""
 NO_TLS = 2026
 """MySQL's code for a missing TLS connection."""
 LOGIN_CODES = (1045, 1130, 1698, 1820, 1862, 3118, 3955, 4151)
 """Codes of MySQL and MariaDB for a refused login: user, password, host, an expired password, a locked account."""
 DATABASE_CODES = (1044, 1049)
-"""Codes for a refused database, which the session begins in or a statement names."""
+"""Codes for a refused database, either the session's first one or one that a statement names."""
 _NAME_CODES = (*LOGIN_CODES, *DATABASE_CODES, 1050, 1051, 1054, 1091, 1109, 1142, 1143, 1146, 1286, 1364, 1370)
 """Codes of MySQL's errors whose messages contain names but no values."""
 _NAMES = re.compile(
@@ -28,7 +28,7 @@ _NAMES = re.compile(
     r".*CONSTRAINT `([^`]+)` (?:FOREIGN|failed).*|Check constraint '([^']*)' is violated.*",
     re.DOTALL,
 )
-"""The places in a message where it names a column, a key or a constraint."""
+"""The places where a message names a column, a key or a constraint."""
 
 
 _TRANSIENT_SQLITE_CODES = (5, 6, 9, 10, 13, 14, 15)
@@ -60,11 +60,11 @@ def inserter(
     """
 
     def insert_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
-        """Insert the rows of a partition, with a commit for each batch.
+        """Insert the rows of a partition, with a commit for each batch. ``part`` is the attempt of Spark's task.
 
-        ``part`` is the attempt of Spark's task. A task that ran twice has two parts, and Spark counts one of them. So
-        each batch may be committed alone, and no lock is held while Spark computes the next batch. Refusals of the
-        database are returned, not raised, because another attempt would be refused, too.
+        A task that ran twice has two parts, and Spark counts one of them. So each batch may be committed alone, and no
+        lock is held while Spark computes the next batch. Refusals of the database are returned, not raised, because
+        Spark would repeat the task in vain.
         """
         rows, session = 0, None
         errors = _driver_errors(kind)
@@ -108,7 +108,7 @@ def _driver_errors(kind: str) -> Any:
 def open_session(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
     """Return a session of PyMySQL, with a limit for a server that accepts the connection and stays silent.
 
-    Such a server is abandoned after ``connect_timeout``, like an unreachable one. A statement may take
+    A silent server is abandoned after ``connect_timeout``, like an unreachable one. A statement may take
     ``read_timeout``. The driver has one limit for both, so this module opens the socket and closes it when the time is
     over.
 
@@ -136,7 +136,7 @@ def _connect_with_timeout(connect: Callable[..., Any], parameters: Mapping[str, 
     timeout = parameters["connect_timeout"]
     if parameters.get("unix_socket"):  # the driver counts a Unix socket as safe only if it has opened it itself
         session = connect(**{**parameters, "read_timeout": min(timeout, parameters["read_timeout"])})
-        # There is no public way. All versions so far read this value for each answer.
+        # There is no public setting. All current versions read this value for each answer.
         session._read_timeout = parameters["read_timeout"]
         return session
     session = connect(**parameters, defer_connect=True)
@@ -146,7 +146,7 @@ def _connect_with_timeout(connect: Callable[..., Any], parameters: Mapping[str, 
     def shut_down() -> None:
         try:
             watched.shutdown(socket.SHUT_RDWR)
-        except OSError:  # it connected, or was lost, in this very moment
+        except OSError:  # the session connected or was lost at this moment
             pass
 
     timer = threading.Timer(timeout, shut_down)
@@ -161,10 +161,7 @@ def _connect_with_timeout(connect: Callable[..., Any], parameters: Mapping[str, 
 
 
 def _open_socket(session: Any, timeout: float) -> Any:
-    """Return a socket to the server, with the driver's own settings and keepalives.
-
-    So a lost machine is noticed within two minutes, however long a statement may take.
-    """
+    """Return a socket to the server with the driver's settings. Keepalives reveal a lost machine within two minutes."""
     import socket
 
     from pymysql.err import OperationalError
@@ -216,7 +213,7 @@ def _values(database: str, column: Any, limit: Any) -> list[Any]:
         raise _Refused(name, "NaN, which the database does not have")
     if pyarrow.types.is_floating(kind) and database == "mysql" and compute.any(compute.is_inf(column)).as_py():
         raise _Refused(name, "an infinity, which MySQL does not have")
-    # Even a strict server cuts blanks at the end.
+    # Even a strict server cuts trailing blanks.
     if characters is not None and (compute.max(compute.utf8_length(column)).as_py() or 0) > characters:
         raise _Refused(name, f"longer than {characters} characters")
     if octets is not None and (compute.max(compute.binary_length(column)).as_py() or 0) > octets:
@@ -266,11 +263,7 @@ def _statements(insert: str, rows: Iterable[str], max_bytes: int) -> Iterator[tu
 
 
 def _row_literals(session: Any, columns: Sequence[list[Any]]) -> Iterator[str]:
-    """Yield each row as an SQL literal.
-
-    The driver writes the values for this server, but not the plain types: it would take as long over a row as the
-    server does.
-    """
+    """Yield each row as an SQL literal. The driver writes only types that are not plain, because it is slow."""
     cursor = session.cursor()
     for row in zip(*(_value_literals(cursor, values) for values in columns), strict=True):
         yield f"({','.join(row)})"
@@ -327,8 +320,7 @@ def code_of(error: Any) -> int:
 def _is_transient_in_sqlite(error: Any) -> bool:
     """Return whether an error of SQLite may pass, by the lowest byte of its code.
 
-    Python before 3.11 does not provide the code, so the whole text before a colon is compared. A single word in the
-    text could belong to the name of a table or a constraint.
+    Python before 3.11 does not provide the code. Then the text before a colon is compared as a whole.
     """
     number = getattr(error, "sqlite_errorcode", None)
     if number is not None:

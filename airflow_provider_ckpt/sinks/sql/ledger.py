@@ -2,7 +2,7 @@
 
 A row is in the target if and only if its handle is in ``ckpt_released``. MySQL commits with each CREATE and DROP. So a
 batch is recorded before its staging table is made, and its record is deleted after the table is gone. Thus each staging
-table has a record. A process that makes or drops one holds the lock of its record.
+table has a record. A process that makes or drops a staging table holds the lock of its record.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SqlLedger(Ledger[Connection]):
     # ---- making
 
     def create(self, connection: Connection, born: str) -> None:
-        """Make the tables one by one, because MySQL keeps each one. A row in ``ckpt_format`` marks that all exist."""
+        """Make the tables one by one, because MySQL commits each one. A row in ``ckpt_format`` marks that all exist."""
         if not self.exists(connection):
             for table in self.tables.all.values():
                 connection.execute(CreateTable(table, if_not_exists=True))
@@ -83,7 +83,7 @@ class SqlLedger(Ledger[Connection]):
             raise ledger_version_error(f"{self.schema}.{self.tables.ledger.name}", version, VERSION)
 
     def unsafe_tables(self, connection: Connection) -> list[str]:
-        """Return the ledger's tables that have an engine without transactions."""
+        """Return the ledger's tables whose engine has no transactions."""
         return self.dialect.unsafe_tables(connection, self.schema, list(self.tables.all))
 
     # ---- releases
@@ -125,7 +125,7 @@ class SqlLedger(Ledger[Connection]):
     def forget_released(self, connection: Connection, upto: int) -> None:
         """Forget old handles whose staging tables are dropped.
 
-        As long as the table exists, only this record shows that its rows were released.
+        While the table exists, only this record shows that its rows were released.
         """
         table, staged = self.tables.released, self.tables.staged
         undropped = select(staged.c.handle).where(self._own_rows(staged))
@@ -152,10 +152,7 @@ class SqlLedger(Ledger[Connection]):
         connection.execute(self.dialect.insert(self.tables.staged).values(record))
 
     def lock_staged(self, connection: Connection, handle: str) -> bool:
-        """Return whether the batch is recorded, and lock its record until the end of the transaction.
-
-        Meanwhile no other process makes or drops its table.
-        """
+        """Return whether the batch is recorded. Lock its record, so that no other process makes or drops its table."""
         table = self.tables.staged
         query = select(table.c.handle).where(self._own_rows(table), table.c.handle == handle).with_for_update()
         return connection.execute(query).one_or_none() is not None
@@ -174,7 +171,6 @@ class SqlLedger(Ledger[Connection]):
         return {handle: (staging, sizes.get(staging, -1)) for handle, staging in tables.items()}
 
     def undropped(self, connection: Connection) -> list[str]:
-        """Return the released handles whose staging tables still exist."""
         if not self.exists(connection):
             return []
         staged, released = self.tables.staged, self.tables.released

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.sinks.sql.tables import portions
 from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 
 _OLDEST = {True: (10, 5), False: (8, 0, 19)}
-"""is MariaDB -> oldest version. The sink needs CHECKs, window functions and a limit for idle sessions."""
+"""Oldest version of MariaDB (True) and of MySQL, with CHECKs, window functions and a limit for idle sessions."""
 _DURABLE = (1, 3)
 _TABLE = """
 SELECT table_name, table_type, engine FROM information_schema.tables WHERE table_schema = :s AND table_name = :n
@@ -33,7 +33,7 @@ _CHECKS = """
 SELECT check_clause FROM information_schema.check_constraints
 WHERE constraint_schema = :s AND table_name = :n ORDER BY constraint_name
 """
-"""A query for MariaDB only, because MySQL spells the texts in CHECKs differently than it reads them."""
+"""A query for MariaDB only, because MySQL's catalog spells the texts in CHECKs in another way than its SQL."""
 _SIZES = text(
     "SELECT table_name, greatest(coalesce(data_length + index_length, 0), 1) FROM information_schema.tables "
     "WHERE table_schema = :s AND table_name IN :n"
@@ -65,7 +65,7 @@ class MySQLCatalog:
         return None
 
     def exact_collation(self, connection: Connection) -> str:
-        """Return a collation that distinguishes all characters, also blanks at the end (unlike ``utf8mb4_bin``)."""
+        """Return a collation that distinguishes all characters, also trailing blanks (unlike ``utf8mb4_bin``)."""
         is_maria = bool(getattr(connection.dialect, "is_mariadb", False))
         return "utf8mb4_nopad_bin" if is_maria else "utf8mb4_0900_bin"
 
@@ -95,7 +95,7 @@ class MySQLCatalog:
     def compared_key(
         self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
     ) -> list[ColumnElement[Any]]:
-        """Return the key columns as they are, because the staging table has the target's collations."""
+        """Return the key columns unchanged, because the staging table has the target's collations."""
         return [staging.c[column] for column in key]
 
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:

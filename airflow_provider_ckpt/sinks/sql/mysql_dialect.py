@@ -36,7 +36,7 @@ _TIMEOUTS = {"connect_timeout": 10, "read_timeout": STATEMENT_TIMEOUT, "write_ti
 """Limits of the driver, in seconds."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
-    # no result is cut or refused for its size; a COMMIT does not end the session
+    # never cut or refuse a result for its size; keep the session after a COMMIT
     "SET SESSION sql_select_limit = 18446744073709551615, sql_big_selects = 1, sql_safe_updates = 0, "
     "completion_type = 0",
     # 10 s for a row or table that another session has locked
@@ -52,7 +52,7 @@ _NETWORK = (1158, 1159, 1160, 1161)
 _LOCKS = (1205, 1213, 1614, 3572, 1020, 1412)
 _RESOURCES = (1021, 1030, 1037, 1038, 1041, 1114, 1135, 1203, 1226)
 _OPERATOR = (1290, 1317, 1792, 1836, 1969, 3024)
-"""Codes for a server that is read-only for now, a statement that an operator ended, and a time limit."""
+"""Codes for a server that is currently read-only, a statement that an operator ended, and a time limit."""
 _TRANSIENT = frozenset((*LOGIN_CODES, *_UNANSWERED, *_GOING_AWAY, *_NETWORK, *_LOCKS, *_RESOURCES, *_OPERATOR))
 _DENIED, _ABSENT = (1142, 1143), (1146,)
 
@@ -76,7 +76,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         return pymysql.connect(**parameters)
 
     def absence(self, parameters: Mapping[str, Any]) -> str | None:
-        return None  # a server may be back in a moment
+        return None  # a server may return soon
 
     def open_connection(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
         return open_session(connect, parameters)
@@ -88,10 +88,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         """Do nothing, because a transaction begins with its first statement."""
 
     def is_transient(self, code: int, *, is_connected: bool) -> bool:
-        """Return True also for a refused login, because a password may be changing just now.
-
-        A session with an expired password may begin, and the server then refuses its statements.
-        """
+        """Return True also for a refused login or an expired password, because the password may be changing."""
         return code in _TRANSIENT or (not is_connected and code in DATABASE_CODES)
 
     def explain(self, error: Any, table: TableName, key: Collection[str], read: Read) -> str:
@@ -110,10 +107,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
-        """Yield the missing rights.
-
-        They are found with statements that match no row, because the catalog does not show the rights of roles.
-        """
+        """Yield the missing rights, found by statements that match no row. The catalog does not show roles' rights."""
         rows = select(*(table.c[name] for name in columns)).where(false())
         changed = {name: table.c[name] for name in columns}
         statements = {
@@ -155,10 +149,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         return insert
 
     def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:
-        """Return an insert that leaves an existing row unchanged.
-
-        INSERT IGNORE is not used, because it turns all other errors into warnings, too.
-        """
+        """Return an insert that leaves an existing row unchanged. INSERT IGNORE would hide other errors, too."""
         [first, *_] = table.primary_key.columns
         return mysql.insert(table).values(values).on_duplicate_key_update({first.name: first})
 
@@ -177,7 +168,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         return insert.on_duplicate_key_update(changed)
 
     def insert_text(self, table: Table) -> str:
-        """Return the text of the INSERT. The driver sends it as it is, so names are quoted here and no % is doubled."""
+        """Return the text of the INSERT. The driver sends it unchanged, so names are quoted and no % is doubled."""
         quote = mysql.dialect().identifier_preparer
         names = ", ".join(quote.quote(column.name) for column in table.columns)
         return f"INSERT INTO {quote.format_table(table)} ({names}) VALUES "

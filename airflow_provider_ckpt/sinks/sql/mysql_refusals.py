@@ -75,11 +75,7 @@ _TEXT = re.compile(r"\bMESSAGE_TEXT\s*=\s*'((?:[^'\\]|'')*)'", re.IGNORECASE)
 
 
 def explain(error: Any, table: TableName, key: Collection[str], read: Read) -> str:
-    """Return the problem, the index or other part of the catalog that refused the row, and the advice.
-
-    Args:
-        key: the key of an upsert, else empty.
-    """
+    """Return the problem, the part of the catalog that refused the row, and the advice. ``key``: an upsert's key."""
     code, names = code_of(error), {"s": table.schema, "n": table.name}
     if code == _SIGNAL:
         return _explain_signal(error, read(_TRIGGERS, names))
@@ -99,10 +95,7 @@ def explain(error: Any, table: TableName, key: Collection[str], read: Read) -> s
 
 
 def _explain_signal(error: Any, triggers: list[Any]) -> str:
-    """Return the problem with the trigger's message, if a trigger contains the message as a literal.
-
-    Only then the message surely contains no values of the row.
-    """
+    """Return the problem, and the trigger's message if it is a literal in a trigger and contains no values."""
     message, details = str(error.args[1]) if len(error.args) > 1 else "", error_text(error)
     names = ", ".join(str(name) for name, _ in triggers)
     for name, statement in triggers:

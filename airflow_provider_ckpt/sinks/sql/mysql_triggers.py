@@ -28,10 +28,7 @@ _TOKEN = re.compile(
     r'(?P<quoted>`(?:[^`]|``)+`|"(?:[^"]|"")+")|(?P<word>[\w$]+)|(?P<mark>[.;(])',
     re.DOTALL,
 )
-"""The tokens of an SQL statement. Comments and strings have no group.
-
-Double quotes count as quoted names (ANSI_QUOTES), because no string can stand in the place of a table's name.
-"""
+"""The tokens of an SQL statement. Comments and strings have no group. Double quotes count as quoted names."""
 _VERBS = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _ENDS = ("SET", "VALUES", "VALUE", "SELECT", "WHERE", "LIMIT")
 """The words that end the list of a statement's target tables."""
@@ -70,7 +67,7 @@ class _TriggerReader:
             self._unknown.add(trigger)
 
     def _is_table(self, trigger: str, name: TableName) -> bool:
-        """Add the effects of a write to that table. Return False if there is no such table."""
+        """Return whether the table exists, and add the effects of a write to it."""
         for (engine,) in self._unseen_rows("table", name, _TABLE):
             for (definition,) in self._rows(_VIEW, name) if engine is None else ():
                 self._follow_view(trigger, definition)

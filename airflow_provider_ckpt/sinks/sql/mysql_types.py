@@ -1,4 +1,4 @@
-"""The types of MySQL's columns that keep values of Spark's types unchanged. Pure functions."""
+"""The types of MySQL's columns that keep values of Spark's types unchanged. No I/O."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEEP = {
 }
 _FLOATS = {"float": ("float", "double"), "double": ("double",)}
 _INSTANTS = {"timestamp": "timestamp", "timestamp_ntz": "datetime"}
-"""A DATETIME has no zone, so an instant in it would depend on the reader's zone."""
+"""Spark type -> column type. A DATETIME has no zone, so an instant in it would depend on the reader's zone."""
 _TEXTS = ("varchar", "tinytext", "text", "mediumtext", "longtext", "json")
 _MADE = {
     "boolean": "tinyint(1)",
@@ -42,23 +42,20 @@ _MADE = {
 }
 _MAX_SCALE = 30
 _JSON_DIGITS = 15
-"""MySQL's JSON turns a number with a point into a double. MariaDB's JSON is a LONGTEXT."""
+"""Most digits of a decimal in JSON. MySQL's JSON turns a decimal into a double. MariaDB's JSON is a LONGTEXT."""
 NOT_NULL_TIMESTAMP = "timestamp(6) DEFAULT current_timestamp(6)"
-"""The type of a TIMESTAMP column with a default of our own.
+"""The type of a TIMESTAMP column with an explicit default.
 
-With ``explicit_defaults_for_timestamp=OFF``, older servers set the first such column of a table to the current time at
-each update, too. They give the second one a zero, which a strict session refuses.
+With ``explicit_defaults_for_timestamp=OFF``, older servers set a table's first such column to the current time at each
+update. They give the second one a zero, which a strict session refuses.
 """
 
 
 def fits(kind: Any, column: str) -> bool:
     """Return whether the column keeps each value of the type. It must not round, cut or shift values.
 
-    An unsigned column does not fit, because all of Spark's numbers have a sign.
-
-    Args:
-        kind: the type, spelled as in Spark's schema JSON.
-        column: ``COLUMN_TYPE`` of the catalog.
+    An unsigned column does not fit, because all of Spark's numbers have a sign. ``column``: the catalog's
+    ``COLUMN_TYPE``.
     """
     kind, match = plain(kind), _TYPE.fullmatch(column)
     if match is None or "unsigned" in match[3] or "zerofill" in match[3]:
@@ -73,7 +70,7 @@ def fits(kind: Any, column: str) -> bool:
     if kind in _INSTANTS:
         return base == _INSTANTS[kind] and size == "6"
     if is_text(kind):
-        return base in _TEXTS or (base == "char" and kind.startswith("char("))  # CHAR removes blanks at the end
+        return base in _TEXTS or (base == "char" and kind.startswith("char("))  # CHAR removes trailing blanks
     return _is_wide_enough(kind, base, size)
 
 
@@ -86,11 +83,7 @@ def _is_wide_enough(kind: str, base: str, size: str | None) -> bool:
 
 
 def column_type_for(kind: Any, collation: str, *, is_key: bool) -> str | None:
-    """Return the type of a new column for values of Spark's type ``kind``; None if no type keeps them.
-
-    Args:
-        collation: the collation of a column of texts.
-    """
+    """Return the type of a new column for values of Spark's type ``kind``; None if no type keeps them."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if is_key or not fits_in_json(kind):

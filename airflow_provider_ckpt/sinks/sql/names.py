@@ -10,7 +10,7 @@ MAX_NAME_LENGTH = 64
 
 
 def parse_table(text: str) -> TableName:
-    """Return the parsed name. Without a schema, the table is in the database of the connection.
+    """Return the parsed name. The default schema is the database of the connection.
 
     Raises ValueError, whose text describes the problem.
     """
@@ -18,16 +18,12 @@ def parse_table(text: str) -> TableName:
 
 
 def problem_of(name: str) -> str | None:
-    """Return why the sink takes no table or column of that name; None if it does.
-
-    The rules are the same for every database, because a job that names a connection does not know the database before
-    it runs.
-    """
+    """Return why the sink takes no table or column of that name in any database; None if it does."""
     if not name or "\0" in name:
         return "is empty or holds a NUL"
     if len(name) > MAX_NAME_LENGTH:
         return f"has {len(name)} characters, and MySQL takes {MAX_NAME_LENGTH}"
-    # MariaDB removes a blank at the start of an alias, and a release would miss the column.
+    # MariaDB removes a leading blank of an alias, and a release would miss the column.
     if name[0] <= " " or name.endswith(" ") or max(name) > "\uffff":
         return "begins or ends with a blank, or has a character beyond the Basic Multilingual Plane, which is refused"
     # SQLAlchemy doubles a % once too often in ON DUPLICATE KEY UPDATE.

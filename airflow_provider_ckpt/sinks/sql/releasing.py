@@ -20,7 +20,7 @@ _RANK = "_ckpt_place"
 
 @dataclass(frozen=True)
 class SqlReleaseStatements:
-    """The statements of a release. ``settings`` has the table and schema as they are in the database."""
+    """The statements of a release. ``settings`` has the table and schema in the database's spelling."""
 
     connection: Connection
     dialect: Dialect
@@ -64,9 +64,9 @@ class SqlReleaseStatements:
         return self.connection.execute(insert).rowcount
 
     def _upsert(self, handle: Handle, staging: Table) -> int:
-        """Upsert the rows of a batch. Of several rows with one key the last one counts.
+        """Upsert the rows of a batch. Return the number of staged rows, less those that did not reach the target.
 
-        Return the number of staged rows, less those that did not reach the target. Batches must come in their order.
+        Of several rows with one key the last one counts, so batches must come in their order.
         """
         table, names = self.settings.table, self.settings.key
         target = existing_table(table, handle["columns"])
@@ -96,7 +96,7 @@ def _parts_of(staging: Table, handle: Handle) -> Select[Any]:
 
 
 def _guard(handle: Handle, key: Sequence[str]) -> str | None:
-    """Return the first key column that is no TIMESTAMP, because MariaDB stores the current time for a NULL in one."""
+    """Return the first key column that is no TIMESTAMP, where MariaDB would store the current time for a NULL."""
     types = dict(zip(handle["columns"], handle["types"], strict=True))
     return next((name for name in key if types[name] != "timestamp"), None)
 

@@ -39,9 +39,9 @@ class SqlSink(DatabaseSink):
         create: create the table from the rows' schema if it is absent.
         staging_schema: the database of the ledger and the staging tables, which must exist; by default that of the
             table.
-        statement_timeout: seconds after which a server that has not answered a statement is abandoned, and asked again
-            later; an hour by default. It takes precedence over ``read_timeout`` of the connection. SQLite, which has no
-            server, ignores it.
+        statement_timeout: seconds that the server may take for a statement; an hour by default. After that the sink
+            cuts the connection and tries again later. The setting overrides ``read_timeout`` of the connection. SQLite
+            ignores it.
     """
 
     database: ClassVar[str] = "MySQL or SQLite"
@@ -56,7 +56,7 @@ class SqlSink(DatabaseSink):
         return fits_in_json(kind)
 
     def validate_place(self) -> None:
-        """Check where the ledger is, and ``url`` if it is given.
+        """Check the place of the ledger, and ``url`` if it is given.
 
         Raises InvalidSinkError.
         """

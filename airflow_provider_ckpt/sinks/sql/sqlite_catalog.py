@@ -1,7 +1,6 @@
 """Queries of the catalog of SQLite, about the library and about a table.
 
-The effects of a table and its triggers on inserted rows are read from their source texts, because the catalog has no
-other description of them.
+The catalog describes constraints and triggers only by their source texts, so these are parsed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _NO_WORDS = re.compile(
 )
 """Comments, strings and quoted names."""
 _EVENT = re.compile(r"\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
-"""An unquoted name cannot be one of these words."""
+"""The events of triggers. An unquoted name cannot be one of these words."""
 _IGNORE = re.compile(r"\bRAISE\s*\(\s*IGNORE\b", re.IGNORECASE)
 _SKIPS_CONFLICTS = re.compile(r"\bON\s+CONFLICT\s+(?:IGNORE|REPLACE)\b", re.IGNORECASE)
 
@@ -32,10 +31,7 @@ def skips_conflicts(table: str) -> bool:
 
 
 def trigger_skips_rows(trigger: str) -> bool:
-    """Return whether the trigger may skip a row that is inserted.
-
-    A trigger of an UPDATE may keep the existing row instead of the new one, which loses no row.
-    """
+    """Return whether the trigger may skip a row that is inserted. A trigger of an UPDATE loses no row."""
     words = _NO_WORDS.sub(" ", trigger)
     event = _EVENT.search(words)
     return event is not None and event[0].upper() == "INSERT" and _IGNORE.search(words) is not None
@@ -82,10 +78,7 @@ class SQLiteCatalog:
     def compared_key(
         self, connection: Connection, name: TableName, staging: Table, key: Sequence[str]
     ) -> list[ColumnElement[Any]]:
-        """Return the key columns with the collations of the target's index.
-
-        A staging table has no collations, and an index may have other ones than its columns.
-        """
+        """Return the key columns with the collations of the target's index. A staging table has no collations."""
         indexes = _indexes(connection, name.name).values()
         collations = next((index for index in indexes if index.keys() == set(key)), {})
         return [
@@ -128,7 +121,7 @@ def _uniques(connection: Connection, table: str, rowid: list[str]) -> dict[str, 
 
 
 def _indexes(connection: Connection, table: str) -> dict[str, dict[str, str]]:
-    """Return unique index -> (column -> collation). It has no columns if it covers an expression or some rows only."""
+    """Return unique index -> (column -> collation); no columns for an index of an expression or of some rows only."""
     indexes = {}
     for _, index, is_unique, _, is_partial in _pragma(connection, "index_list", table):
         if is_unique:

@@ -60,13 +60,9 @@ def affinity(declared: str) -> str:
 
 
 def fits(kind: Any, column: str) -> bool:
-    """Return whether the column keeps each value of the type.
+    """Return whether a column of a declared type keeps each value of the Spark type.
 
-    Only a text column keeps a decimal, because SQLite's numbers have 15 digits.
-
-    Args:
-        kind: the type, spelled as in Spark's schema JSON.
-        column: its declared type.
+    A decimal needs a text column, because SQLite's numbers have 15 digits.
     """
     kind, column_affinity = plain(kind), affinity(column)
     if isinstance(kind, dict):
@@ -109,10 +105,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     names_key = True
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments by which a missing file is not created, because a missing file is not an empty database.
-
-        SQLite's driver begins no transactions by itself; :meth:`configure_transactions` does.
-        """
+        """Return the driver's arguments. They create no missing file, because that is not an empty database."""
         uri = f"file:{quote(parameters['path'])}?mode=rw"
         return {"database": uri, "uri": True, "timeout": _BUSY, "isolation_level": None, "check_same_thread": False}
 
@@ -136,7 +129,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         return "PRAGMA synchronous = EXTRA", "PRAGMA foreign_keys = ON"
 
     def configure_transactions(self, engine: Engine) -> None:
-        """Take the lock before anything is read. Otherwise two sessions that have both read would both write."""
+        """Take the lock before the first read. Otherwise two sessions that have both read would both write."""
         event.listen(engine, "begin", _begin)
 
     def is_transient(self, code: int, *, is_connected: bool) -> bool:

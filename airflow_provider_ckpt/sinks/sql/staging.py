@@ -1,7 +1,4 @@
-"""Staging tables of SQL databases: made like the target, and filled by executors with each row's task attempt.
-
-CHECKs of a table, as the catalog spells them. Pure functions.
-"""
+"""Staging tables of SQL databases: made like the target, and filled by executors with each row's task attempt."""
 
 from __future__ import annotations
 
@@ -29,29 +26,22 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|`((?:[^`]|``)+)`", re.DOTALL)
 
 
 def refers_only_to(check: str, columns: Collection[str]) -> bool:
-    """Return whether the CHECK names only these columns; False if it names none, because it is then not understood."""
+    """Return whether the CHECK names only these columns; False if no column is found in it."""
     named = {name.replace("``", "`") for name in _QUOTED.findall(check) if name}
     return bool(named) and named <= set(columns)
 
 
 def create_target(connection: Connection, table: TableName, columns: Columns, key: Sequence[str], types: Any) -> None:
-    """Create the target for rows of these columns. Its key columns are NOT NULL.
+    """Create the target for rows of these columns. Its key columns are NOT NULL. Another subtask may have created it.
 
-    Another subtask may have created it just before.
-
-    Args:
-        connection: in a transaction.
-        types: column -> type.
+    ``types``: column -> type.
     """
     definitions = [(name, types[name], name in key) for name, _ in columns]
     connection.execute(CreateTable(new_table(table, definitions, key), if_not_exists=True))
 
 
 def staging_table_of(name: TableName, target: SqlTable, columns: Columns) -> Table:
-    """Return a staging table with the target's own types, NOT NULLs and CHECKs.
-
-    So a row that the target refuses is refused before its batch is acknowledged.
-    """
+    """Return a staging table with the target's types, NOT NULLs and CHECKs, which refuse rows before the release."""
     names = [name for name, _ in columns]
     definitions = [(name, target.columns[name].definition, target.columns[name].not_null) for name in names]
     checks = [check for check in target.checks if refers_only_to(check, names)]

@@ -1,4 +1,4 @@
-"""The checks whether rows of a schema can be released to a SQL table as it is now. Pure functions."""
+"""Checks whether rows of a schema can be released to the current SQL table. No I/O."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tables as SQLAlchemy's objects. The dialect quotes every name, and no name is put into an SQL text.
+"""Tables as SQLAlchemy's objects, and a splitter for long lists of values in statements.
 
-A splitter for long lists in statements. A sink that a gate has held for long asks for any number of batches.
+The dialect quotes every name, and no name is put into an SQL text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OPTIONS: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4"
 
 
 class Declared(UserDefinedType[Any]):
-    """A column type, spelled as in the catalog."""
+    """A column type in the catalog's spelling."""
 
     cache_ok = True
 
@@ -40,12 +40,7 @@ def new_table(
     key: Sequence[str] = (),
     checks: Sequence[str] = (),
 ) -> Table:
-    """Return a table to create.
-
-    Args:
-        columns: (name, type, whether it is NOT NULL).
-        checks: CHECK constraints, as SQL.
-    """
+    """Return a table to create. ``columns``: (name, type, whether it is NOT NULL). ``checks``: CHECKs, as SQL."""
     sql_columns: list[Column[Any]] = [
         # NULL is written explicitly, because a TIMESTAMP of older servers is NOT NULL by default and turns NULL into
         # the current time.
@@ -122,10 +117,7 @@ def _target() -> String:
 
 
 MAX_VALUES = 900
-"""Values in one statement. SQLite before 3.32 takes 999 parameters.
-
-900 handles are far below MySQL's smallest ``max_allowed_packet``.
-"""
+"""Most values in one statement. SQLite before 3.32 takes 999; MySQL's packets take far more."""
 
 
 def portions(texts: Sequence[str]) -> Iterator[list[str]]:

@@ -14,7 +14,7 @@ class SqlColumn(TargetColumn):
     """A column of the target.
 
     Args:
-        definition: type with character set and collation, as CREATE TABLE takes it.
+        definition: type with character set and collation, as in CREATE TABLE.
         charset: character set; None if the column holds no text.
         characters: most characters of a value; None for no limit.
         octets: most bytes of a value; None for no limit.
