@@ -18,8 +18,7 @@ def topological_order(operators: Operators) -> tuple[str, ...]:
 
     That is the order of definition, unless a forward reference by uid makes an operator wait for its inputs.
 
-    Raises:
-        InvalidJobError: operators feed each other in a circle.
+    Raises InvalidJobError if operators feed each other in a circle.
     """
     done: dict[str, None] = {}
     for uid in operators:
@@ -28,7 +27,7 @@ def topological_order(operators: Operators) -> tuple[str, ...]:
 
 
 def _visit(root: str, operators: Operators, done: dict[str, None]) -> None:
-    """Visit depth first, inputs before the operator. A loop instead of a recursion, so that depth has no limit."""
+    """Visit depth first, inputs before the operator. A loop is used because recursion has a limit of depth."""
     if root in done:
         return
     path = {root: iter(operators[root].input_uids)}

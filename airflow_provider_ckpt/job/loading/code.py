@@ -17,8 +17,7 @@ from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
 def code_of(loaded: LoadedJob, reference: str) -> JobCode | None:
     """Return the code of a job that was just loaded from ``reference``, or None if there is no readable source.
 
-    Imports are followed in the source and not at run time. So a module that a function imports when it is called
-    counts, and a module whose name is computed does not.
+    See :class:`~.followed_imports.FollowedImports` for the modules that count.
     """
     return _code(loaded.module.__spec__, loaded.job, reference)
 

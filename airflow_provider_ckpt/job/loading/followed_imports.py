@@ -34,8 +34,7 @@ class FollowedImports:
     def specs(self, tree: ast.Module, package: str) -> dict[str, ModuleSpec]:
         """Return the spec of each module that ``tree`` imports, directly or through other modules, by name.
 
-        Args:
-            package: Package of the module with that source, for relative imports.
+        ``package`` is the package of ``tree``, for relative imports.
         """
         waiting = [*imported(tree, package)]
         while waiting:
@@ -75,8 +74,7 @@ def tree_of(spec: ModuleSpec) -> ast.Module | None:
 
 
 def imported(tree: ast.Module, package: str) -> Iterator[str]:
-    """Yield the names that ``tree`` imports. ``from a import b`` gives both ``a`` and ``a.b``, which may be a
-    module."""
+    """Yield the names that ``tree`` imports. ``from a import b`` gives ``a`` and ``a.b``, which may be a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -91,10 +89,7 @@ def imported(tree: ast.Module, package: str) -> Iterator[str]:
 
 
 def package_around(folder: str) -> tuple[str, str]:
-    """Return the folder of the package that has ``folder``, and the package's name. The name is empty if there is none.
-
-    A file imports from that package, too.
-    """
+    """Return the folder of the package that has ``folder``, and the package's name, which is empty if there is none."""
     name = ""
     while folder != os.sep and os.path.isfile(os.path.join(folder, "__init__.py")):
         folder, name = os.path.split(folder)
