@@ -21,7 +21,7 @@ def is_journaled(state: JobState) -> bool:
 def is_whole(state: JobState) -> bool:
     """Return True if the state shows the whole journal.
 
-    Otherwise entries are unreadable, or the root is missing, perhaps for a moment only. Missing facts then prove
+    Otherwise entries are unreadable, or the root is missing, perhaps only for a moment. A missing fact then proves
     nothing.
     """
     return state.epoch > 0 and not state.damage

@@ -1,4 +1,4 @@
-"""The progress of a checkpoint, for people and clients, with its kind and status."""
+"""The progress of a checkpoint, for people and clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CheckpointView:
     triggered_at: float | None = None
     completed_at: float | None = None
     released_at: float | None = None
-    """None also for a checkpoint whose output the release of a later checkpoint has released."""
+    """None also for a checkpoint whose output a later checkpoint's release has released."""
     reason: str | None = None
     """The reason for its abort."""
     finished: tuple[str, ...] = ()

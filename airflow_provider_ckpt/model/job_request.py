@@ -1,6 +1,6 @@
 """Requests to the driver of a job: one class for each verb, with its arguments.
 
-The client writes a request into the job's folder, the JobMaster reads it there, and the coordinator gets it as it is.
+The client writes a request into the job's folder. The JobMaster reads it and passes it to the coordinator unchanged.
 CONTRIBUTING.md lists what a new verb needs.
 """
 
@@ -31,8 +31,10 @@ class JobRequest:
     """Statuses of a job that needs no such request. Only a request that ends the job has any."""
 
     name: str = field(default="", metadata=UNRECORDED)
-    """The key of the answers in the journal (``JobState.answered``, ``JobState.outcomes``). It is empty if the
-    JobMaster itself makes the request, which then gets no answer."""
+    """The key of the answers in the journal (``JobState.answered``, ``JobState.outcomes``).
+
+    It is empty for a request by the JobMaster itself, which gets no answer.
+    """
     epoch: int = 0
     at: float = 0.0
     """Time of the request in epoch seconds."""
@@ -59,8 +61,7 @@ class StopRequest(JobRequest):
     done_in = (JobStatus.STOPPED, JobStatus.FINISHED)
 
     leaves: bool = field(default=False, metadata=OMIT_EMPTY)
-    """True if the driver must leave even if it cannot take a savepoint, because its time is over or its process must
-    exit. Otherwise a failed stop leaves the job running."""
+    """True if the driver must exit even without a savepoint. Otherwise a failed stop leaves the job running."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,10 @@ class InvalidRequest(JobRequest):
     problem: str
     """Why the file could not be understood."""
     is_unreadable: bool = False
-    """True if the file is no request at all, or cannot be read. It gets no answer, because it may be a request at the
-    next poll. Any other invalid request is refused in the journal, because its author waits for an answer."""
+    """True if the file is no request at all, or cannot be read. It gets no answer, because it may be readable later.
+
+    Any other invalid request is refused in the journal, because its author waits for an answer.
+    """
 
 
 REQUESTS: Mapping[str, type[JobRequest]] = {
