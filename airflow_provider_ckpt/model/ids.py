@@ -13,7 +13,7 @@ _DIGITS = 9
 
 
 class SubtaskId(str):
-    """A subtask, one of the parallel instances of a vertex. Its text is "<vertex>/<index>", also as a key."""
+    """A subtask, one of the parallel instances of a vertex. Its text, also as a JSON key, is "<vertex>/<index>"."""
 
     __slots__ = ()
 

@@ -22,7 +22,7 @@ class JobStatus(str, Enum):
     FINISHED = "FINISHED"
     """Every source has ended, and everything is released. Another run has nothing to do."""
     FAILED = "FAILED"
-    """Another run would fail the same way. A run with ``resume_failed`` asserts that the cause is fixed."""
+    """Another run would fail the same way. A run with ``resume_failed`` resumes the job, if the cause is fixed."""
     DELETING = "DELETING"
     """The deletion of the job's data has begun. No run is possible. Another deletion resumes an interrupted one."""
     DELETED = "DELETED"

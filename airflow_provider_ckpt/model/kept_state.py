@@ -95,5 +95,5 @@ def _have_moved(before: Sequence[T], after: Sequence[T]) -> bool:
 
 
 def _are_different_streams(streams: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Return False if one side contains the other, because ended streams are left out and moved ones are added."""
+    """Return False if one side contains the other, because ended streams are left out and moved ones may be added."""
     return not ({*streams} <= {*others} or {*streams} >= {*others})

@@ -23,7 +23,7 @@ class VertexSettings:
     max_bytes_per_batch: int | None = None
     """Most bytes of each file source, and of each result partition, in one micro-batch."""
     max_files_per_batch: int | None = None
-    """Most files of each, instead of bytes."""
+    """Most files of each file source and result partition in one micro-batch, instead of bytes."""
     trigger_interval: float | None = None
     """Seconds from the start of a micro-batch to the start of the next one."""
     state_partitions: int | None = None

@@ -28,8 +28,6 @@ class FsspecStorage(Storage):
     Replacing, reading and copying are single requests, which are atomic on every object store. Exclusive creation is
     trusted only if the file system itself implements ``pipe_file(mode="create")``. fsspec's own fallback checks first
     and writes afterwards, and a probe cannot see the difference.
-
-    An object counts as absent on FileNotFoundError, if :meth:`_is_absence` agrees.
     """
 
     def __init__(self, uri: str, fs: AbstractFileSystem, folder: str, secrets: tuple[str, ...] = ()) -> None:
@@ -50,10 +48,7 @@ class FsspecStorage(Storage):
         return translated(verb, self.full_uri(path), write=write, secrets=self._secrets, right=right)
 
     def _right(self, verb: str, error: BaseException) -> str:
-        """Return the right that a refused operation needs, by the store's own name.
-
-        Return an empty text if it is unknown.
-        """
+        """Return the right that a refused operation needs, by the store's own name. Empty if it is unknown."""
         return ""
 
     def create(self, path: str, data: bytes) -> None:

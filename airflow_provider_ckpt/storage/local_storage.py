@@ -49,14 +49,12 @@ class LocalStorage(Storage):
         super().__init__(f"file://{self._folder}")
 
     def _full(self, path: str, *, root: bool = False, whole: bool | None = None, plain: set[str] | None = None) -> str:
-        """Return the full path of a file or folder.
+        """Return the full path of a file or folder. Raises InvalidPathError and StorageFailedError.
 
         Args:
             root: whether the empty path is allowed.
             whole: whether the path itself must be no link. By default this is so for folders.
             plain: folders that are known to be no links. New ones are added.
-
-        Raises InvalidPathError and StorageFailedError.
         """
         check_path(path, root=root)
         full = os.path.join(self._folder, path) if path else self._folder

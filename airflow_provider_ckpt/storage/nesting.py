@@ -17,14 +17,11 @@ _SPELLINGS = (
 """Spellings of one store with different schemes and credentials."""
 _HOST = re.compile(r"(hdfs|webhdfs|swebhdfs)://([^/]+)", re.IGNORECASE)
 _PORTS = {"hdfs": ":8020", "webhdfs": ":9870", "swebhdfs": ":9871"}
-"""Hadoop's default ports, for schemes whose authority is a host.
-
-A host name ignores case. A bucket's name is compared as it is.
-"""
+"""Hadoop's default ports, for schemes whose authority is a host. A host ignores case, a bucket does not."""
 
 
 def segments(uri: str) -> list[str]:
-    """Return the parts of a URI from the store down. It may also be a pattern.
+    """Return the parts of a URI, or of a pattern, from the store down.
 
     A local path has no ``..``, and its links are followed on this machine, now.
     """
@@ -70,8 +67,6 @@ def _host(match: re.Match[str]) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether Spark, Hive and most other readers skip a folder of this name.
-
-    They do not skip a partition (``_day=1``).
-    """
+    """Return whether Spark, Hive and most readers skip a folder of this name. A partition (``_day=1``) is not
+    hidden."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)

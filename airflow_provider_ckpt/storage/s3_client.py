@@ -78,8 +78,7 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
 def longest_call(config: Mapping[str, Any], size: int) -> float:
     """Return the seconds that one call may take with all its tries, with a body of ``size`` bytes.
 
-    The client's own limits are for the connection and for an answer. They do not detect a server that does not read a
-    body.
+    The client's own limits do not detect a server that does not read a body.
     """
     connect, read = config.get("connect_timeout", CONNECT_SECONDS), config.get("read_timeout", READ_SECONDS)
     retries = config.get("retries") or {}
