@@ -75,8 +75,7 @@ class JobClient(JobView):
         return write_request(self._storage(), self.job_id, replace(request, epoch=driver_epoch))
 
     def stop(self, *, epoch: int | None = None, leaves: bool = False) -> JobRequest:
-        """Request a stop: a savepoint, its release, and the driver's exit. Return at once; the next run resumes
-        there.
+        """Request a stop: a savepoint, its release, and the driver's exit. Return at once. The next run resumes there.
 
         A failed stop leaves the job running unless ``leaves`` is set.
 
@@ -89,8 +88,8 @@ class JobClient(JobView):
         return self.send(StopRequest(leaves), epoch=epoch)
 
     def drain(self, *, at_once: bool = False, discard_timers: bool = False) -> JobRequest:
-        """Request a drain: the job reads its remaining input, takes the final checkpoint and is FINISHED. Return at
-        once.
+        """Request a drain and return at once. The job reads its remaining input, takes the final checkpoint and
+        finishes.
 
         Args:
             at_once: True to end live sources at their current positions, without reading their waiting input.
@@ -178,8 +177,7 @@ class JobClient(JobView):
     def preview(self, changes: Reconfiguration) -> ReconfigurationPreview:
         """Return what :meth:`reconfigure` would pause and change, from the journal alone.
 
-        Raises as :meth:`state`, and RequestFailedError: NOT_RECONFIGURABLE, or NOT_RUNNING for a FINISHED or deleted
-        job.
+        Raises as :meth:`state`, and RequestFailedError: NOT_RECONFIGURABLE, NOT_RUNNING (a FINISHED or deleted job).
         """
         state = self.state()
         if state.has_finished or state.deletion is not None:
@@ -203,18 +201,16 @@ class JobClient(JobView):
         return is_changed(self.state(), changes.changes)
 
     def changes_in_progress(self) -> list[JobRequest]:
-        """Return the requests to the current driver that change the job and have no outcome. Raises as
-        :meth:`state`."""
+        """Return the requests to the current driver for changes without an outcome. Raises as :meth:`state`."""
         state = self.state()
         since = state.deployment or state.driver_since or state.epoch
         requests = pending_requests(self._storage(), self.job_id, state.epoch, state.outcomes, since)
         return [request for request in requests if request.is_change]
 
     def is_asked_to_leave(self, epoch: int) -> bool:
-        """Return True if the driver of ``epoch`` was asked to stop because its process must end
-        (``stop(leaves=True)``).
+        """Return True if the driver of ``epoch`` was asked to stop because its process must end.
 
-        The result stays True until the next driver comes, even after the driver's answer.
+        The request is ``stop(leaves=True)``. The result stays True until the next driver comes, even after the answer.
         """
         state = self.look()
         since = state.driver_since or epoch if state.epoch == epoch else epoch
@@ -223,8 +219,7 @@ class JobClient(JobView):
     def withdraw_leaves(self, epoch: int) -> int:
         """Withdraw the requests that :meth:`is_asked_to_leave` finds, up to ``epoch``, and return their number.
 
-        The job then continues. A request that the driver has already accepted is carried out unless the driver dies
-        first.
+        The job then continues. A request that the driver has accepted is carried out unless the driver dies first.
         """
         return withdraw_leaves(self._storage(), self.job_id, epoch)
 
@@ -358,10 +353,7 @@ class JobClient(JobView):
 
 
 def _is_accepted(request: JobRequest, state: JobState) -> bool:
-    """Return True if the current driver or JobMaster accepts the request.
-
-    A request to its predecessor counts, too, in the same deployment or in the same driver before an upgrade.
-    """
+    """Return True if the request is for the current epoch, or for an earlier one of the same deployment or driver."""
     since = state.deployment or state.driver_since
     return state.epoch == request.epoch or bool(since and request.epoch >= since)
 

@@ -1,5 +1,4 @@
-"""A controller that adapts a query to its input: it grows settings if the query falls behind, and shrinks them if
-idle."""
+"""Controller that grows a query's settings if the query falls behind its input, and shrinks them if it idles."""
 
 from __future__ import annotations
 
@@ -138,10 +137,7 @@ class Autoscaler(Controller):
         return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
 
     def _choose(self, changes: list[_Change]) -> Reconfiguration | None:
-        """Return the first change, but prefer a setting that was not last requested with the same value.
-
-        If the same value is needed again, its last request has failed.
-        """
+        """Return the first change, but prefer another one if its last request, for the same value, has failed."""
         first = min(changes, key=lambda change: self._requested.get(change[0]) == change[1], default=None)
         return None if first is None else self._change(*first)
 
@@ -214,10 +210,7 @@ class Autoscaler(Controller):
         return None
 
     def _recent_pace(self, now: float, source: SplitMetrics) -> tuple[float, int]:
-        """Return (seconds, splits done) since the latest time from which enough splits were read.
-
-        Without such a time, return them since the first known time.
-        """
+        """Return (seconds, splits done) for the newest splits, as many as the pace needs, or for all known ones."""
         if source.readers != self._readers:
             self._paces.clear()
             self._readers = source.readers

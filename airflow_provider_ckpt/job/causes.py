@@ -58,10 +58,7 @@ def _raised(text: str) -> str | None:
 
 
 def users_frames(text: str) -> str:
-    """Return the frames of the user's files in the last Python traceback of ``text``, each line with a line break.
-
-    The result does not include the exception. It is empty if there is no such frame.
-    """
+    """Return the frames of the user's files in the last Python traceback of ``text``, as lines. Empty without any."""
     _, header, last = text.rpartition(_TRACEBACK)
     return "".join(f"{line}\n" for frame in _frames(last if header else "") for line in frame)
 

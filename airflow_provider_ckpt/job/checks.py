@@ -186,10 +186,7 @@ def _check_choice(uid: str, location: str, option: str, value: object, choices: 
 
 
 def check_sink(uid: str, location: str, sink: object) -> None:
-    """Refuse an object that lacks a method of :class:`~airflow_provider_ckpt.sinks.sink.Sink`.
-
-    Without this check the error would appear only in the driver.
-    """
+    """Refuse an object that lacks a method of :class:`~airflow_provider_ckpt.sinks.sink.Sink`."""
     if isinstance(sink, type):
         value = f"the class {sink.__name__}, not an object,"
         raise _not_a_sink(uid, location, value)
@@ -202,7 +199,7 @@ def check_sink(uid: str, location: str, sink: object) -> None:
 
 
 def check_folders(uid: str, location: str, sink: Any) -> None:
-    """Refuse a sink whose ``spark_folders()`` returns no list of Locations. Only the driver would fail."""
+    """Refuse a sink whose ``spark_folders()`` returns no list of Locations. The driver would fail on it later."""
     folders = sink.spark_folders({})
     if not isinstance(folders, Sequence) or not all(isinstance(folder, Location) for folder in folders):
         value = f"an object of type {type(sink).__name__} whose spark_folders() gives no list of Locations"

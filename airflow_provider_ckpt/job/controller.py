@@ -76,8 +76,7 @@ class Controller:
 
     Args:
         every: Seconds between two calls.
-        cool_down: Seconds without calls after each change of the job, whoever requested it, even under an earlier
-            driver.
+        cool_down: Seconds without calls after each change of the job, even one by a user or under an earlier driver.
     """
 
     every: float = 10.0
@@ -99,9 +98,8 @@ class Controller:
         return ()
 
     def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
-        """Return the change that the job needs, or None.
+        """Return the change that the job needs, or None. ``now`` is in seconds of a monotonic clock.
 
-        A change that was refused or failed is not requested again for a while, even if it is returned again. ``now`` is
-        in seconds of a monotonic clock.
+        A change that was refused or failed is not requested again for a while, even if it is returned again.
         """
         raise NotImplementedError

@@ -83,10 +83,7 @@ class Operator:
     sink: Any = field(default=None, repr=False)
     """The sink object of a sink. Not in ``repr``, because it may hold a password."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Parameter -> uids of the operators whose rows are united, by column name, into that parameter.
-
-    A sink has one parameter, "frame". A source has none.
-    """
+    """Parameter -> uids of the operators that are united into it by column name. The parameter of a sink is "frame"."""
     bounded: bool = False
     """True if a source ends. For other operators see ``boundedness`` in :mod:`.topology`."""
     chain: bool = True

@@ -126,8 +126,8 @@ class Reconfiguration:
     def take_back(self, uid: str, *settings: str) -> Reconfiguration:
         """Restore the job's declared values of these settings for the query of operator ``uid``, from the next run on.
 
-        The job must not be running (:meth:`JobClient.assign_for_next_run`). This removes a value with which it cannot
-        run.
+        This works only while the job does not run (:meth:`JobClient.assign_for_next_run`), even if a value makes it
+        fail.
         """
         for name in settings:
             if name not in TAKEN_BACK:
@@ -167,8 +167,7 @@ class Reconfiguration:
         return self
 
     def placement(self, uid: str, *place: object, **unknown: object) -> NoReturn:
-        """Refuse to choose where a query runs. The query runs in the job's one driver, and Spark chooses the
-        executors."""
+        """Refuse to choose where a query runs: in the job's one driver, and on executors that Spark chooses."""
         problem = (
             "where it runs cannot be changed while the job runs: all queries are in one driver, and Spark chooses the "
             "executors of their tasks. For a share of the cores: rebalance. For a driver of its own: run the job with "

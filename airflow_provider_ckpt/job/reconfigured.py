@@ -61,7 +61,7 @@ def reconfigured_vertex(
 
 
 def with_digests(operators: Operators, settings: VertexSettings, logic: Logic) -> VertexSettings:
-    """Return ``settings`` with the missing digests of functions, from their current code.
+    """Add the missing digests of functions, from their current code, to ``settings``.
 
     Raises UnfitLogicError if a function's job cannot be loaded.
     """
@@ -80,10 +80,7 @@ def _read(uid: str, reference: str, logic: Logic) -> str:
 
 
 def load_other_version(uid: str, reference: str, load: Callable[[], T]) -> T:
-    """Load another version of the job. An error names ``uid``, the operator with a function from that version.
-
-    The user who runs the job again may not know of that function.
-    """
+    """Load another version of the job. An error names operator ``uid``, which has a function from that version."""
     try:
         return load()
     except InvalidInputError as error:
@@ -92,10 +89,7 @@ def load_other_version(uid: str, reference: str, load: Callable[[], T]) -> T:
 
 
 def _with_logic(operator: Operator, reference: str, version: Operators) -> Operator:
-    """Return ``operator`` with the function of the operator of its uid in another version.
-
-    The rest of the declaration decides about graph, state and event time, and must be the same.
-    """
+    """Return ``operator`` with another version's function for its uid. The rest of it must be declared as before."""
     other = version.get(operator.uid)
     if other is None:
         known = ", ".join(version) or "none"

@@ -221,11 +221,7 @@ def _problem_of_plain(value: Any) -> str | None:
 
 
 def _is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded.
-
-    Python represents undecodable bytes of a file name as half surrogates, which Spark does not accept in a split's
-    name.
-    """
+    """Return whether a text can be encoded. Spark refuses half surrogates (undecodable bytes of a file name)."""
     try:
         text.encode()
     except UnicodeEncodeError:

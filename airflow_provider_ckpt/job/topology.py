@@ -54,10 +54,7 @@ def _cycle(path: tuple[str, ...], start: str, operators: Operators) -> InvalidJo
 
 
 def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
-    """Return uid -> uids of the operators and sinks that read its output, in order of definition.
-
-    The sink of malformed rows does not read the output.
-    """
+    """Return uid -> uids of the readers of its output, in order of definition. A quarantine sink does not read it."""
     readers: dict[str, list[str]] = {uid: [] for uid in operators}
     for operator in operators.values():
         for uid in () if operator.quarantine else operator.input_uids:

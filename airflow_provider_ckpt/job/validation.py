@@ -13,10 +13,10 @@ from airflow_provider_ckpt.job.topology import Operators, boundedness, topologic
 
 
 def edge_uid(producer: str, consumer: str) -> str:
-    """Return ``producer__consumer``, the permanent name of an edge, which is also the name of a Spark source.
+    """Return ``producer__consumer``, the permanent name of an edge and of its Spark source, from the two uids alone.
 
-    The name depends on the two uids alone, so that other operators may change. Different pairs have different names: if
-    the first double underscore would not separate the uids (``a_`` + ``b``, ``a__b`` + ``c``), a hash is added.
+    Different pairs have different names. If the first double underscore would not separate the uids (``a_`` + ``b``,
+    ``a__b`` + ``c``), a hash is added.
     """
     plain = f"{producer}__{consumer}"
     if "__" not in producer and not producer.endswith("_") and "__" not in consumer:

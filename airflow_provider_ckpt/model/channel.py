@@ -25,8 +25,7 @@ class Channel:
 def pointwise_producers(consumer: int, producers: int, consumers: int) -> range:
     """Return the producer subtasks that a consumer subtask reads over a pointwise exchange, by Flink's mapping.
 
-    If there are fewer producers than consumers, each producer feeds a range of consumers. Otherwise each consumer reads
-    a range of producers.
+    Each subtask of the smaller side is connected to a range of the larger side.
     """
     if producers < consumers:
         only = consumer * producers // consumers

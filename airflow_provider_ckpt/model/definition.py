@@ -18,8 +18,8 @@ from airflow_provider_ckpt.model.kept_state import KeptState
 class SourceDefinition:
     """The definition of a source.
 
-    ``format``, ``paths`` and ``selects`` record the calls that the function made on its reader. They are None and empty
-    if the function was not called, because its source has ended.
+    ``format``, ``paths`` and ``selects`` record the function's calls on its reader. They are None and empty if the
+    source has ended, because its function is not called then.
     """
 
     bounded: bool
@@ -104,8 +104,7 @@ class JobDefinition:
     """Spark's settings and time zones that change values, from the first run. Later runs use them."""
 
     def with_ended_parts_of(self, before: JobDefinition) -> JobDefinition:
-        """Return a copy with the facts of ``before`` about ended sources and vertices, whose functions were not
-        called."""
+        """Return a copy with the facts of ``before`` about ended sources and vertices, whose functions did not run."""
         sources = {
             uid: replace(source, format=old.format, paths=old.paths, selects=old.selects, topics=old.topics)
             if source.format is None and (old := before.sources.get(uid)) is not None

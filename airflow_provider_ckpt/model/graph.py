@@ -94,8 +94,7 @@ class JobGraph:
     def data_folder(self, vertex: str) -> str:
         """Return the folder of the vertex's data, relative to its partition.
 
-        It has one parent folder for each consumer, by uid. After a change of the consumers it has one for the new
-        layout.
+        It is below a folder for each consumer, by uid, or for the new layout after a change of the consumers.
         """
         layout = self.vertex(vertex).layout
         folders = [_layout_folder(layout)] if layout else self._edge_uids(vertex)

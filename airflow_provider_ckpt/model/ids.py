@@ -65,8 +65,7 @@ class AttemptId(TextForm):
 
     @classmethod
     def vacant(cls, epoch: int) -> AttemptId:
-        """Return the placeholder for a subtask that was added in the epoch and has no attempt. Its first attempt is
-        next."""
+        """Return the placeholder for a subtask that was added in the epoch. Its first attempt follows."""
         return cls(epoch, 0, "none")
 
     def next(self, nonce: str) -> AttemptId:
@@ -97,10 +96,9 @@ class AttemptId(TextForm):
 
 
 class TaskId(NamedTuple):
-    """One attempt of one subtask in one epoch.
+    """One attempt of one subtask in one epoch. A task ignores a message for another task (R22).
 
-    Commands and reports begin with these fields: ``SubtaskDone(*task_id)``. A task ignores a message for another task
-    (R22).
+    Commands and reports begin with these fields: ``SubtaskDone(*task_id)``.
     """
 
     epoch: int

@@ -1,7 +1,6 @@
-"""Requests to the driver of a job: one class for each verb, with its arguments.
+"""Requests to the driver of a job: one class for each verb. CONTRIBUTING.md lists what a new verb needs.
 
 The client writes a request into the job's folder. The JobMaster reads it and passes it to the coordinator unchanged.
-CONTRIBUTING.md lists what a new verb needs.
 """
 
 from __future__ import annotations
@@ -31,10 +30,7 @@ class JobRequest:
     """Statuses of a job that needs no such request. Only a request that ends the job has any."""
 
     name: str = field(default="", metadata=UNRECORDED)
-    """The key of the answers in the journal (``JobState.answered``, ``JobState.outcomes``).
-
-    It is empty for a request by the JobMaster itself, which gets no answer.
-    """
+    """The key of the answers in ``JobState``. It is empty for a request by the JobMaster, which gets no answer."""
     epoch: int = 0
     at: float = 0.0
     """Time of the request in epoch seconds."""

@@ -1,5 +1,4 @@
-"""Progress of a subtask: measurements of a micro-batch, event times of an input, and the published state at a
-barrier."""
+"""Progress of a subtask: measurements of a micro-batch, event times of an input, and the state at a barrier."""
 
 from __future__ import annotations
 

@@ -33,8 +33,7 @@ class RequestResult(str, Enum):
 
 @dataclass(frozen=True)
 class RequestOutcome(TextForm):
-    """One answer. Its text in the journal is ``<result>`` or ``<result>: <detail>``, such as ``completed: savepoint 3
-    is released``."""
+    """One answer. Its text is ``<result>`` or ``<result>: <detail>`` (``completed: savepoint 3 is released``)."""
 
     result: RequestResult
     detail: str = ""

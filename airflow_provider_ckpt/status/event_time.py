@@ -102,7 +102,7 @@ def held_windows(state: JobState, now: float) -> list[HeldWindows]:
 def _live_inputs(state: JobState, vertex: str) -> list[str]:
     """Return the sources and producers of the vertex.
 
-    The list is empty while one of them has an end that is not reached, and if the vertex has left the job.
+    The list is empty if one of them has an end that is not reached, or if the vertex has left the job.
     """
     graph, left_out = state.graph(), state.dropped.get(vertex, ())
     graph_vertex = next((candidate for candidate in graph.vertices if candidate.uid == vertex), None)

@@ -122,8 +122,8 @@ def batches(state: JobState) -> Mapping[str, int]:
 def why_no_row(state: JobState, before: Mapping[str, int], completed: int) -> str:
     """Return why a run has released no row.
 
-    ``state`` is the job at the end of the run. ``before`` (:func:`batches`) and ``completed`` (the last completed
-    checkpoint) are from the start of the run.
+    ``state`` is from the end of the run. ``before`` (:func:`batches`) and ``completed`` (a checkpoint) are from its
+    start.
     """
     if state.last_completed == completed:
         return "no checkpoint completed"

@@ -113,14 +113,12 @@ class StatusLine:
 
     @property
     def frames(self) -> str:
-        """Return the frames of the user's own files in the traceback, with line breaks. The message has the
-        exception."""
+        """Return the frames of the user's own files in the traceback, with line breaks, without the exception."""
         return users_frames(self.traceback or "")
 
     @property
     def traces(self) -> str | None:
-        """Return the path, on the driver's host, of the file with full stack traces. A failed run's last line has
-        it."""
+        """Return the path of the file with full stack traces on the driver's host. A failed run's last line has it."""
         path = self.data.get(TRACES)
         return path if isinstance(path, str) and path else None
 

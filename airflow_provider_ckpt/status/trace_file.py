@@ -23,10 +23,7 @@ _FRAME = '  File "'
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A file for stack traces that only its owner can read. The first text creates it.
-
-    ``secrets`` are texts that are removed from all output.
-    """
+    """A file for stack traces that only its owner can read. The first text creates it. ``secrets`` are removed."""
 
     path: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -44,10 +41,8 @@ class TraceFile:
             file.write(f"{printable(self.redact(text)).rstrip()}\n")
 
     def shortened(self, text: str) -> str:
-        """Return a text of one line unchanged.
-
-        Append a longer one to the file, and return its first line with the file's path.
-        """
+        """Return a text of one line unchanged. Append a longer one to the file, and return its first line and the
+        path."""
         first, _, rest = self.redact(text).strip().partition("\n")
         first = one_line(first.rstrip())
         if not rest:

@@ -162,10 +162,7 @@ def sync_folder(path: str) -> None:
 
 
 def same_content(path: str, other_path: str) -> bool:
-    """Return whether two files have the same bytes.
-
-    filecmp is not used, because its cache by names, sizes and times misses a file that is replaced within a tick.
-    """
+    """Return whether two files have the same bytes. (filecmp's cache would miss a replacement within a tick.)"""
     if os.path.samefile(path, other_path):
         return True
     with open_regular(path) as first, open_regular(other_path) as second:

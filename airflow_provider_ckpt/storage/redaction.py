@@ -80,8 +80,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def redact_uri(uri: str) -> str:
-    """Hide secrets in a URI or a text with URIs: ``s3://key:secret@bucket/x?token=y`` ->
-    ``s3://***@bucket/x?token=***``."""
+    """Hide the secrets of URIs in a text: ``s3://key:secret@bucket/x?token=y`` -> ``s3://***@bucket/x?token=***``."""
     return _URI.sub(lambda match: match[1] + _redact_address(match[1], match[2]), uri)
 
 
@@ -245,10 +244,10 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def as_printed(secrets: Iterable[str], users: Iterable[str | None] = ()) -> tuple[str, ...]:
-    """Return the secrets of ``users`` in the forms in which programs print them, the longest first.
+    """Return the secrets in the forms in which programs print them, the longest first, because one may contain another.
 
-    The forms are the plain text, JSON, a repr, a URI, a form, and the header of a login (Base64 of ``user:password``).
-    The order matters, because a secret may contain another one.
+    The forms are the plain text, JSON, a repr, a URI, a form, and for each of ``users`` the header of a login (Base64
+    of ``user:password``).
     """
     forms: set[str] = set()
     names = [user for user in users if user]

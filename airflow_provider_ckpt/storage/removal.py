@@ -19,10 +19,7 @@ MOST = 1000
 
 @contextmanager
 def best_effort(subject: str) -> Iterator[None]:
-    """Log a failed deletion of something that does no harm, and continue.
-
-    Raises OvertakenError, because an overtaken driver must delete nothing more.
-    """
+    """Log a failed deletion of a harmless object, and continue. Raises OvertakenError, which must end all deletions."""
     try:
         yield
     except OvertakenError:
@@ -54,10 +51,7 @@ class ErrorCollector:
 
 
 class Removal:
-    """The deletion of folders of ``storage``, one by one, by one thread at a time.
-
-    A failed deletion is logged once, does not stop the others, and is tried again.
-    """
+    """The deletion of folders, by one thread at a time. A failed one is logged, stops no other, and is tried again."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

@@ -67,10 +67,7 @@ def check_root_of_run(storage: Storage) -> None:
 
 
 def check_root_for_spark(uri: str) -> None:
-    """Refuse characters that Spark takes for a pattern, because it would read other folders or none.
-
-    Raises RootRefusedError.
-    """
+    """Refuse characters that Spark takes for a pattern of other folders. Raises RootRefusedError."""
     characters = sorted(set(_PATTERN.findall(uri)))
     if characters:
         raise RootRefusedError(
@@ -82,10 +79,7 @@ def check_root_for_spark(uri: str) -> None:
 
 
 def _has_marker(storage: Storage, marker: str) -> bool:
-    """Return whether the marker exists. A folder that cannot be read counts as no root.
-
-    Rights that begin below a prefix are common in object stores, and a disk has its ``lost+found``.
-    """
+    """Return whether the marker exists. An unreadable folder, such as ``lost+found``, counts as no root."""
     try:
         return storage.exists(marker)
     except StorageDeniedError:

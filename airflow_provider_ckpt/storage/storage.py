@@ -154,10 +154,7 @@ class Storage(ABC):
         """Return the storage of a folder in this one."""
 
     def parents(self) -> Storages:
-        """Return the storages of the folders above this one, the nearest first, up to the top or the bucket.
-
-        Each of them could write, so use them only for reading.
-        """
+        """Return the storages of the folders above this one, the nearest first. Use them only for reading."""
         return []
 
     @abstractmethod

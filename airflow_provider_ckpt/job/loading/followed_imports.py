@@ -17,8 +17,7 @@ UNREADABLE = (ImportError, OSError, SyntaxError, ValueError)
 class FollowedImports:
     """Modules that a job imports from the folder of its file, or from its package.
 
-    An import inside a function counts, because the source is read and not run. A name that is computed at run time does
-    not count.
+    The source is read and not run, so imports inside a function count, and names that are computed do not.
     """
 
     def __init__(self, reference: str) -> None:
@@ -32,10 +31,8 @@ class FollowedImports:
         self._specs: dict[str, ModuleSpec | None] = {}
 
     def specs(self, tree: ast.Module, package: str) -> dict[str, ModuleSpec]:
-        """Return the spec of each module that ``tree`` imports, directly or through other modules, by name.
-
-        ``package`` is the package of ``tree``, for relative imports.
-        """
+        """Return module name -> spec for all modules that ``tree`` imports, directly or not. ``package`` is its
+        package."""
         waiting = [*imported(tree, package)]
         while waiting:
             name = waiting.pop()

@@ -36,8 +36,7 @@ class LoadedJob:
     def by_value(self) -> bool:
         """True if a driver must pickle the module's functions by value for executors.
 
-        Executors cannot import a job's file. They could import a module that reads parameters, but not with their
-        values.
+        Executors cannot import a job's file, and would import a module without the values of its parameters.
         """
         return self.from_file or bool(self.job.params)
 

@@ -1,5 +1,4 @@
-"""Source of the modules that a job imports from its file's folder or package. Python workers do not have that
-folder."""
+"""Source of the modules that a job imports from its file's folder or package. Python workers lack that folder."""
 
 from __future__ import annotations
 

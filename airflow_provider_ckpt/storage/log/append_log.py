@@ -114,8 +114,7 @@ class AppendLog:
     # ---- reading
 
     def load(self) -> list[Entry]:
-        """List once, then read in order: the kept entries below the head, unless it skips them, then all from the head
-        on.
+        """List once, then read in order: the kept entries below the head (unless skipped), then all from the head on.
 
         Raises NewerFormatError, and CorruptLogError, whose ``data["intact"]`` holds the entries before the damage.
         Nothing can be appended until a load succeeds.

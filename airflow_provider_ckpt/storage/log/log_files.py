@@ -92,8 +92,7 @@ class LogFiles:
             raise type(error)(error.template, **{**error.data, "where": self.entry_uri(number)}) from None
 
     def create_pack(self, pack: Pack, lines: list[str]) -> None:
-        """Create a pack of ``lines``, each made by :meth:`packed`. An existing pack stays: it is equal, or not
-        believed."""
+        """Create a pack of :meth:`packed` lines. An existing pack stays, because it is equal, or readers ignore it."""
         start = json.dumps({"format": f"{PREFIX}{self._kind}-pack", "version": self._version})
         entries = ",\n".join(lines)
         self._storage.create_if_absent(self._pack_path(pack), sealed(f'{start[:-1]}, "entries": [\n{entries}\n]}}'))
@@ -181,11 +180,7 @@ class LogFiles:
         return head if head > number else None
 
     def write_head(self, head: int, kept: tuple[int, ...]) -> bool:
-        """Create a head record.
-
-        Return False if one exists: an own one from before a crash, or that of another truncation with *its* kept
-        entries.
-        """
+        """Create a head record, or return False if one exists, from before a crash or from another truncation."""
         data = encode_document(f"{self._kind}-head", self._version, head=head, kept=[*kept])
         return self._storage.create_if_absent(self._head_path(head), data)
 

@@ -15,10 +15,7 @@ from airflow_provider_ckpt.storage.log.log_listing import Entry, Listing, Run
 
 @dataclass(frozen=True)
 class WholeLog:
-    """The entries of a log: the kept ones below the head, then all from the head on.
-
-    ``damage``, if there is any, names the entry before which ``entries`` end.
-    """
+    """The entries of a log: the kept ones below the head, then all up to the one that ``damage`` names, if any."""
 
     listing: Listing
     entries: list[Entry]
