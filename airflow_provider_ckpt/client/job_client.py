@@ -88,8 +88,7 @@ class JobClient(JobView):
         return self.send(StopRequest(leaves), epoch=epoch)
 
     def drain(self, *, at_once: bool = False, discard_timers: bool = False) -> JobRequest:
-        """Request a drain and return at once. The job reads its remaining input, takes the final checkpoint and
-        finishes.
+        """Request a drain: the job reads its remaining input, takes the final checkpoint and finishes. Return at once.
 
         Args:
             at_once: True to end live sources at their current positions, without reading their waiting input.

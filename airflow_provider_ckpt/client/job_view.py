@@ -55,7 +55,7 @@ def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]
 
 
 def copied_state(state: JobState) -> JobState:
-    """Return a copy, because a journal changes the state that it has returned when it reads new entries."""
+    """Return a copy, because the journal updates the state that it returned when it reads new entries."""
     return JobState(**{field.name: _copy(getattr(state, field.name)) for field in fields(state)})
 
 
@@ -69,7 +69,7 @@ Root = Location | str | os.PathLike[str] | Storage
 """A root's URI, a location with the options of its file system, or an open storage."""
 
 _WITHOUT_NEW_RESULTS = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
-"""Statuses without new result partitions: they are deleted, except for those that are kept."""
+"""Statuses in which result partitions are deleted, except for those that are kept."""
 
 POLL_SECONDS = 0.5
 """Seconds between two polls of the journal during a wait."""
@@ -135,7 +135,7 @@ class JobView:
         *,
         poll: float = POLL_SECONDS,
     ) -> JobState:
-        """Poll the job until a condition holds, and return that state. A job without a first run is waited for.
+        """Poll the job until a condition holds, and return that state. The job need not exist at first.
 
         Args:
             until: The condition; by default the job has ended.

@@ -221,7 +221,7 @@ class Autoscaler(Controller):
             self._paces.popleft()
         return now - self._paces[0][0], source.done - self._paces[0][1]
 
-    # -- small things
+    # -- helpers
 
     def _count_call(self, *, behind: bool, slack: Sequence[str]) -> list[str]:
         """Count this call, and return the settings that were too large in ``idle_looks`` calls in a row."""

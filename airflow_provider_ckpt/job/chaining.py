@@ -89,7 +89,7 @@ class _Chaining:
                 self._join(uid, consumer)
 
     def chain_inline(self, inline: Callable[[str], bool]) -> None:
-        """Chain bounded vertices into unbounded ones, from the sources down, because inline needs all sources."""
+        """Chain bounded vertices into unbounded ones, from the sources down, because all sources of a vertex decide."""
         can_be_inline: dict[str, bool] = {}
         for uid in self._order:
             operator = self._operators[uid]

@@ -1,4 +1,4 @@
-"""Policies that watch a running job and change it by themselves."""
+"""Policies that watch a running job and change its settings."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ class JobRequest:
     kind: ClassVar[str]
     """The verb. It names the class in the stored form and in the answers."""
     is_change: ClassVar[bool] = False
-    """True if the job continues in another form. A driver carries out one change at a time."""
+    """True if the request changes a job that then continues. A driver carries out one change at a time."""
     done_in: ClassVar[tuple[JobStatus, ...]] = ()
-    """Statuses of a job that needs no such request. Only a request that ends the job has any."""
+    """Statuses in which the request has nothing to do. Only a request that ends the job has any."""
 
     name: str = field(default="", metadata=UNRECORDED)
     """The key of the answers in ``JobState``. It is empty for a request by the JobMaster, which gets no answer."""

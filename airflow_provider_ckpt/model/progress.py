@@ -49,7 +49,7 @@ class SourceTimes:
     delay: int = field(default=0, metadata=OMIT_EMPTY)
     """Delay of the watermark in milliseconds."""
     last_row_at: Instant | None = None
-    """When the last micro-batch with a row of the input ran, in epoch seconds."""
+    """Time of the last micro-batch with a row of the input, in epoch seconds."""
     ahead: Count = field(default=0, metadata=OMIT_EMPTY)
     """Rows further ahead of the clock than the source's ``max_ahead``."""
     without: Count = field(default=0, metadata=OMIT_EMPTY)
@@ -91,7 +91,7 @@ def combined(before: TimesByInput, later: TimesByInput) -> dict[str, SourceTimes
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The sum of all entries up to ``position``. A barrier, and so its acknowledgement, contains it."""
+    """State of a subtask after all log entries up to ``position``. Barriers and their acknowledgements contain it."""
 
     position: Count
     """Number of the entry that contains the barrier."""

@@ -64,7 +64,7 @@ class VertexSettings:
         return replace(self, **declared)
 
     def settled(self) -> VertexSettings:
-        """Return the settings of an applied change, without functions that are the declared ones again."""
+        """Return the settings after an applied change, without functions that were restored to the declared ones."""
         logic = {uid: reference for uid, reference in self.logic.items() if reference}
         return replace(self, logic=logic, digests={uid: digest for uid, digest in self.digests.items() if uid in logic})
 
@@ -75,7 +75,7 @@ class VertexSettings:
 
     @property
     def names_file(self) -> bool:
-        """True if a setting names a file with a function. The name does not show the current content of the file."""
+        """True if a setting names a file with a function. The content of the file may have changed."""
         return any(self.logic.values())
 
     def changed_values(self) -> dict[str, object]:

@@ -20,7 +20,6 @@ class Worker:
     pid: Pid | None = None
     started: str | None = None
     application_id: str | None = None
-    """Spark's application id."""
     pid_namespace: str | None = field(default=None, metadata=OMIT_EMPTY)
     """The process namespace on Linux. Containers may share a host name and have different processes with one pid."""
 

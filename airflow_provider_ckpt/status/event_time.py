@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.words import counted
 CLOCKS_DIFFER = 60.0
 """Seconds that a watermark may be ahead of the clock without a warning."""
 IS_QUIET = 60.0
-"""Seconds without a row after which a source that holds windows is named."""
+"""Seconds without a row after which a source that holds windows is reported."""
 _REASONS = (
     ("without", "without an event time"),
     ("before_1970", "before 1970"),

@@ -87,7 +87,7 @@ class StatusLine:
 
     @property
     def is_frequent(self) -> bool:
-        """Return whether such a line comes with every checkpoint."""
+        """Return whether lines of this kind come with every checkpoint."""
         return self.kind in _FREQUENT
 
     @property

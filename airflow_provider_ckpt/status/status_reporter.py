@@ -119,7 +119,7 @@ class StatusReporter:
         self.report(LineKind.RUNNING, f"job {self._job_id} is RUNNING", state)
 
     def ended(self, state: JobState, status: JobStatus, cause: str | None) -> None:
-        """Report how the run ended. This is its last line."""
+        """Report how the run ended, as the last line of the run."""
         kind = _ENDED.get(status, LineKind.FAILED)
         late = state.late_rows()
         dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
@@ -254,7 +254,7 @@ def _name(done: CheckpointCompleted) -> str:
 
 
 def _progress(state: JobState) -> str:
-    """Return the progress of the sources with splits that have some left."""
+    """Return the progress of the sources that have splits left."""
     return "".join(
         f"; {source.source}: {source.done} of {source.total} splits" for source in state.split_progress() if source.open
     )

@@ -41,8 +41,7 @@ class TraceFile:
             file.write(f"{printable(self.redact(text)).rstrip()}\n")
 
     def shortened(self, text: str) -> str:
-        """Return a text of one line unchanged. Append a longer one to the file, and return its first line and the
-        path."""
+        """Return a text of one line unchanged. Append a longer one to the file, and return its first line."""
         first, _, rest = self.redact(text).strip().partition("\n")
         first = one_line(first.rstrip())
         if not rest:
@@ -52,7 +51,7 @@ class TraceFile:
 
     @property
     def pointer(self) -> str:
-        """Return the end of a shortened line."""
+        """Return the end of a shortened line, which names the file."""
         return f" [more in {self.path}]"
 
 

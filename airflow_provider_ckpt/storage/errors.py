@@ -49,7 +49,7 @@ class MoveConflictError(TerminalError):
 
 
 class StorageTransientError(TransientError):
-    """Error that may pass. The operation may or may not have taken effect."""
+    """Error that may be temporary. The operation may or may not have taken effect."""
 
     template = "the storage failed to {verb} {uri}: {reason}"
 
@@ -127,7 +127,7 @@ class NewerFormatError(TerminalError):
 
 
 class ForeignRootError(TerminalError):
-    """Error for a marker of another program, whose content may not be ours to show. Data: uri, marker."""
+    """Error for a marker of another program. Its content is not shown. Data: uri, marker."""
 
     template = "{uri} is not a checkpoint root: its {marker} was written by another program; choose another folder"
 

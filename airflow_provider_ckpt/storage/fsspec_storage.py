@@ -231,7 +231,7 @@ class FsspecStorage(Storage):
             if plain:
                 self._fs.rm(plain)
         except FileNotFoundError:
-            plain = []  # someone else deletes here too, and the rest of the list may not have been tried
+            plain = []  # another process deletes here, too, and the rest of the list may not have been tried
         for name in set(names) - set(plain):
             try:
                 self._fs.rm_file(name)

@@ -255,7 +255,7 @@ class LocalStorage(Storage):
                 try:
                     shutil.rmtree(full)
                 except FileNotFoundError:
-                    continue  # someone else deletes here too
+                    continue  # another process deletes here, too
                 except OSError as error:
                     if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                         raise
@@ -276,7 +276,7 @@ class LocalStorage(Storage):
             return local_sync.collect_temporary(full, older_than, deep)
 
     def probe_move(self, source: str, target: str) -> None:
-        """Move an empty folder, because readers see files. Both folders are made."""
+        """Move an empty folder, because readers would read a file. Both folders are created."""
         origin, goal = (os.path.join(self._full(folder), temporary_name(_PROBE)) for folder in (source, target))
         with translated("move", self.full_uri(source), write=True):
             for folder in (origin, os.path.dirname(goal)):

@@ -45,7 +45,7 @@ def _collect_paths(folder: str, files: list[str], folders: list[str]) -> None:
 
 
 def _is_data(entry: os.DirEntry[str]) -> bool:
-    """Return whether the entry is a file whose content must be on disk. A pipe is none."""
+    """Return whether the entry is a file whose content must be on disk. A pipe does not count."""
     if entry.name in _FLAGS or entry.name.startswith(TEMPORARY):
         return False
     return entry.is_file(follow_symlinks=False)

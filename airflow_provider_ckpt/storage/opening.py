@@ -144,7 +144,7 @@ def _file_system(protocol: str) -> Any:
     """Return fsspec's class for a protocol. Raises ImportError and ValueError."""
     import fsspec
 
-    kind = fsspec.get_filesystem_class(protocol)  # says which package is missing
+    kind = fsspec.get_filesystem_class(protocol)  # the error names a missing package
     if protocol != "s3":
         return kind
     from airflow_provider_ckpt.storage.s3_client import LimitedS3FileSystem

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from airflow_provider_ckpt.storage.errors import InvalidPathError
 
 Sizes = list[tuple[str, int]]
-"""(path, bytes) of objects. (Storage has a verb named list, so the builtin has no annotation there.)"""
+"""(path, bytes) of objects. Annotations in Storage need this name, because its method ``list`` hides the builtin."""
 Names = list[str]
 """Names of objects and folders."""
 Pairs = Sequence[tuple[str, str]]

@@ -187,7 +187,7 @@ def walk(folder: str, prefix: str = "") -> Iterator[tuple[str, int]]:
         try:
             is_folder = entry.is_dir()
             if is_folder and entry.is_symlink():
-                continue  # what it leads to belongs to somebody else
+                continue  # its target may belong to another user
             size = 0 if is_folder else entry.stat().st_size
         except FileNotFoundError:
             continue

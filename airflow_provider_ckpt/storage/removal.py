@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 RETRIES = 8
 """Number of failed deletions that are tried again at a time."""
 MOST = 1000
-"""Most failed deletions that are remembered. The next driver deletes the others as unnamed objects."""
+"""Most failed deletions that are remembered. The next driver deletes the others, because no record names them."""
 
 
 @contextmanager

@@ -31,7 +31,7 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
     """s3fs with limits. A refused HEAD has no body, so a listing finds out the reason."""
 
     retries = 1
-    """botocore repeats requests. With its own retries s3fs would multiply them, five by five."""
+    """s3fs retries nothing, because botocore repeats requests. Both together would multiply the tries."""
 
     async def set_session(self, *args: Any, **kwargs: Any) -> Any:
         client = await super().set_session(*args, **kwargs)

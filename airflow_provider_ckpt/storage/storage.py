@@ -162,11 +162,11 @@ class Storage(ABC):
         """Return whether two objects hold the same bytes. Raises ObjectNotFoundError."""
 
     def move(self, source: str, target: str) -> None:
-        """Rename an object. Repeated calls have no effect. A crash may leave both names, and the next call finishes the
-        move.
+        """Rename an object. Repeated calls have no effect.
 
-        Raises MoveConflictError if ``target`` has other content, which is not overwritten, and ObjectNotFoundError if
-        both names are absent.
+        A crash may leave both names, and the next call finishes the move.
+
+        Raises MoveConflictError if ``target`` has other content, and ObjectNotFoundError if both names are absent.
         """
         try:
             if self.exists(source):

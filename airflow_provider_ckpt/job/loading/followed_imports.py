@@ -31,8 +31,7 @@ class FollowedImports:
         self._specs: dict[str, ModuleSpec | None] = {}
 
     def specs(self, tree: ast.Module, package: str) -> dict[str, ModuleSpec]:
-        """Return module name -> spec for all modules that ``tree`` imports, directly or not. ``package`` is its
-        package."""
+        """Return module name -> spec for all direct and indirect imports of ``tree``, a module of ``package``."""
         waiting = [*imported(tree, package)]
         while waiting:
             name = waiting.pop()
@@ -49,7 +48,7 @@ class FollowedImports:
         return {name: spec for name, spec in self._specs.items() if spec is not None}
 
     def _spec(self, name: str, parent: ModuleSpec | None) -> ModuleSpec | None:
-        """Return None for a name that is no module, such as a function in one."""
+        """Return the spec of a module, or None if the name is no module, such as a function in one."""
         if "." in name and (parent is None or parent.submodule_search_locations is None):
             return None
         try:

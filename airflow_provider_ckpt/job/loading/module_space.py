@@ -50,7 +50,7 @@ class ModuleSpace(MetaPathFinder):
 
     @contextmanager
     def importable(self) -> Iterator[None]:
-        """Make its modules importable until it is closed. An error removes all of them."""
+        """Make the version's modules importable until :meth:`close`. An error removes all of them."""
         importlib.invalidate_caches()
         sys.modules[self.name] = self.package
         sys.meta_path.insert(0, self)
@@ -61,7 +61,7 @@ class ModuleSpace(MetaPathFinder):
             raise
 
     def close(self) -> None:
-        """Remove its modules, if none of their functions is used any longer."""
+        """Remove the version's modules, if none of their functions is used any longer."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for name in [module for module in list(sys.modules) if f"{module}.".startswith(f"{self.name}.")]:

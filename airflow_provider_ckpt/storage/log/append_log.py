@@ -248,7 +248,7 @@ class AppendLog:
                 # An append that failed earlier did land, with another body: continue after it.
 
     def _create(self, body: str) -> Entry:
-        """Return the entry that is at the next number afterwards: the own one, or that of a faster writer."""
+        """Create an entry at the next number. Return it, or the entry of a faster writer."""
         number = self._next
         writer = next((nonce for nonce, text in self._unsettled.items() if text == body), None)
         writer = writer or secrets.token_hex(8)
@@ -271,10 +271,9 @@ class AppendLog:
         """Append the first entry of a writer (``open``, an epoch claim), and then list again (R3).
 
         A writer that was paused between reading and appending may have created a number that was truncated meanwhile.
-        Only an entry of ``keep`` is safe from truncation.
+        Only an entry that ``keep`` selects is safe from truncation.
 
-        Raises LostRaceError without an entry if the new entry is not the last one of the log. The caller must load
-        again.
+        Raises LostRaceError without an entry if the new entry is not the last one. The caller must load again.
         """
         with self._lock:
             entry = self.append(body)
