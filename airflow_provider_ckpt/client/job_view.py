@@ -69,7 +69,7 @@ Root = Location | str | os.PathLike[str] | Storage
 """A root's URI, a location with the options of its file system, or an open storage."""
 
 _WITHOUT_NEW_RESULTS = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
-"""Statuses in which result partitions are deleted, except for those that are kept."""
+"""Statuses in which all result partitions are deleted unless they are kept."""
 
 POLL_SECONDS = 0.5
 """Seconds between two polls of the journal during a wait."""

@@ -1,4 +1,4 @@
-"""Controller that grows a query's settings if the query falls behind its input, and shrinks them if it idles."""
+"""Controller that grows a query's settings if the query is slower than its input, and shrinks them if it idles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The changes of a job that are allowed between two runs, and those that are refused. A pure comparison of fields.
+"""The allowed and the refused changes of a job between two runs. A pure comparison of fields.
 
 :data:`RULES` has all rules for single fields. ``docs/changes.md`` shows them to users, and a test compares the two.
 ``spark.plan.resumable.check_resumable`` decides about operators that are added, removed or moved.

@@ -431,7 +431,7 @@ class Job:
         """Write the malformed rows of ``source``, a handle or uid, to a sink, exactly once.
 
         The source must have ``on_malformed="quarantine"``. Its output is then without these rows. The sink gets the
-        columns ``file``, ``row`` (its text) and ``reason``. The other arguments are those of :meth:`sink`.
+        columns ``file``, ``row`` (its text) and ``reason``. See :meth:`sink` for the other arguments.
         """
         operator = self.sink(uid, source, sink, release=release, gate=gate, transaction=transaction)
         return self._registry.add(replace(operator, quarantine=True))

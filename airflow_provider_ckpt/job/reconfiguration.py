@@ -17,15 +17,15 @@ _FIXED = {
     "executor_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
     "driver_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
 }
-"""Settings that cannot be changed while the job runs -> what the user can do instead."""
+"""Settings that cannot be changed while the job runs -> the user's next step."""
 
 
 class Reconfiguration:
     """Collection of changes that :meth:`JobClient.reconfigure` requests as one.
 
-    ``uid`` is that of an operator. A change other than execution logic applies to the whole query of the operator. The
-    three kinds of changes and the ready-made ones follow Trisk. Every method may be called several times, and returns
-    the object.
+    Each ``uid`` names an operator. A change other than execution logic applies to the operator's whole query. The three
+    kinds of changes and the ready-made ones follow Trisk. Every method may be called several times, and returns the
+    object.
 
     Raises:
         RequestFailedError: the change is never possible (NOT_RECONFIGURABLE).

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.nesting import is_hidden, segments
 
 _TAKEN = ("_ckpt", "_spark_metadata")
-"""Hidden folders that no sink may use: this package's, and the one of Spark's own sink."""
+"""Hidden folders that no sink may use, because this package or Spark's own sink writes to them."""
 
 
 def check_sink_folders(sinks: Sequence[Operator]) -> None:

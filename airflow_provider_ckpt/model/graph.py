@@ -39,8 +39,8 @@ class JobEdge:
 class JobVertex:
     """Operators chained into one Spark query.
 
-    ``uid`` is the uid of its output operator, the last one that is not a sink. It therefore stays the same when sources
-    are added before it or sinks after it.
+    ``uid`` is the uid of its output operator, the last operator that is not a sink. The uid therefore stays the same
+    when sources are added before that operator or sinks after it.
     """
 
     uid: str

@@ -1,4 +1,4 @@
-"""Requests to the driver of a job: one class for each verb. CONTRIBUTING.md lists what a new verb needs.
+"""Requests to the driver of a job: one class for each verb. CONTRIBUTING.md has the steps to add a verb.
 
 The client writes a request into the job's folder. The JobMaster reads it and passes it to the coordinator unchanged.
 """

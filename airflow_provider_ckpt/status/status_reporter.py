@@ -273,7 +273,7 @@ def _took(done: CheckpointCompleted) -> str:
 
 
 def _counts_something(sink: Mapping[str, Any]) -> bool:
-    """Return whether a count is positive. Sinks choose freely what they count."""
+    """Return whether a count is positive. Each sink chooses freely the names of its counts."""
     return any(isinstance(count, int | float) and count > 0 for count in sink.values())
 
 

@@ -34,7 +34,7 @@ def with_limits(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def users_options(options: Mapping[str, Any]) -> list[str]:
-    """Return the names of the options that the user has given, without those that hold only this package's limits."""
+    """Return the names of the options that the user has given, without options that hold only this package's limits."""
     return sorted(name for name, value in options.items() if (name, value) not in _OWN)
 
 

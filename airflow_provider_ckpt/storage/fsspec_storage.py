@@ -206,7 +206,7 @@ class FsspecStorage(Storage):
                 self._check_absence(error)
 
     def check_rights(self, name: str) -> None:
-        path = f".rights-{name}"  # the same name at each start, so that one that cannot be deleted is overwritten
+        path = f".rights-{name}"  # the same name at each start, so that an object that cannot be deleted is overwritten
         self.replace(path, b"")
         try:
             self.read(path)
@@ -260,7 +260,7 @@ def creates_exclusively(fs: AbstractFileSystem) -> bool:
 
 
 def _uses_walk(fs: AbstractFileSystem) -> bool:
-    """Return whether ``find`` is fsspec's own walk, which silently leaves out what it cannot list."""
+    """Return whether ``find`` is fsspec's own walk, which silently leaves out folders that it cannot list."""
     if isinstance(fs, AsyncFileSystem):
         return type(fs)._find is AsyncFileSystem._find
     return type(fs).find is AbstractFileSystem.find

@@ -98,7 +98,7 @@ def _rename(origin: str, goal: str) -> bool:
 
 
 class _Folders:
-    """Folders that are created without a flush each. ``changed`` holds those that may have a new name in them.
+    """Folders that are created without a flush each. ``changed`` holds the folders that may have a new name in them.
 
     ``top`` is above all of them and exists, because the copied files are below it.
     """

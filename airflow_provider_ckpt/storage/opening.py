@@ -58,7 +58,7 @@ def canonical_uri(uri: str | os.PathLike[str]) -> str:
 
 
 def is_local(uri: str) -> bool:
-    """Return whether the URI's form is that of a folder of this machine. Raises InvalidStorageUriError."""
+    """Return whether the URI names a folder of this machine, judged by its form. Raises InvalidStorageUriError."""
     return _split(uri)[0] is None
 
 

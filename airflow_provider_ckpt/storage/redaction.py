@@ -300,7 +300,7 @@ _GIVEN: set[str] | None = None
 
 @contextmanager
 def hiding_given(secrets: Iterable[str]) -> Iterator[None]:
-    """Let :func:`redact_given` hide these secrets and those that :func:`note_given` gets, within the block.
+    """Let :func:`redact_given` hide these secrets, and the secrets that :func:`note_given` gets, within the block.
 
     It is for a driver, a process with one job, whose texts come from Spark, from libraries and from the user's code.
     """

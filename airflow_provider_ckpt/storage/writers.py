@@ -1,4 +1,4 @@
-"""The writer of a temporary file: its name tells other processes whether the writer is gone."""
+"""The writer of a temporary file. Other processes see from the file's name whether the writer is gone."""
 
 from __future__ import annotations
 

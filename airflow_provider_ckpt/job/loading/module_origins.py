@@ -26,7 +26,7 @@ def origin_of(module: ModuleType) -> str:
 
 @contextmanager
 def without_namesakes(folder: str) -> Iterator[None]:
-    """In the block, import the modules of ``folder`` instead of modules of the same name from elsewhere.
+    """Import the modules of ``folder`` in the block, instead of modules of the same name from elsewhere.
 
     Another file, such as a Dag file, may have imported such a module. After the block the modules that it did not
     import are restored; after an error all of them are. Installed packages stay, because some cannot be imported twice.

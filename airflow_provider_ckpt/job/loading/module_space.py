@@ -1,4 +1,4 @@
-"""Modules of another version of a job, loaded under names of their own, next to those of the running version (R21).
+"""Modules of another version of a job, loaded under their own names next to the running version (R21).
 
 Python has one module for each name, and both versions use the same names for their helpers. So the helpers are loaded
 below an artificial package, and ``import helpers`` in them means the module of that package. Functions go to Python

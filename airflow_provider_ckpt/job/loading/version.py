@@ -49,7 +49,7 @@ def load_version(
 ) -> Version:
     """Load another version of the job next to the modules that are already imported.
 
-    A file imports from its own folder, and a module from its package. ``check`` is that of :class:`ModuleSpace`.
+    A file imports from its own folder, and a module from its package. See :class:`ModuleSpace` for ``check``.
 
     Raises the errors of :func:`~.loading.load_job`.
     """

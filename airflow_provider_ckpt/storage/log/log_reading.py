@@ -15,7 +15,10 @@ from airflow_provider_ckpt.storage.log.log_listing import Entry, Listing, Run
 
 @dataclass(frozen=True)
 class WholeLog:
-    """The entries of a log: the kept ones below the head, then all up to the one that ``damage`` names, if any."""
+    """The entries of a log: the kept ones below the head, then all from the head on.
+
+    If there is damage, ``damage`` names the first unreadable entry, and ``entries`` end before it.
+    """
 
     listing: Listing
     entries: list[Entry]
