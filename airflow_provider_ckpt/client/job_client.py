@@ -262,8 +262,7 @@ class JobClient(JobView):
 
         This helps if a function fails with its rows and ends the job before its driver can be asked. No change is
         tried: the next run reads the file and refuses unfit functions. Changes can also be taken back
-        (:meth:`Reconfiguration.take_back`), and state can be repartitioned. ``driver_is_gone`` is as for
-        :meth:`release`.
+        (:meth:`Reconfiguration.take_back`), and state can be repartitioned. See :meth:`release` for ``driver_is_gone``.
 
         Raises as :meth:`state`, JobDeletedError, and RequestFailedError: STILL_RUNNING, or NOT_FOR_NEXT_RUN for any
         other change.

@@ -18,7 +18,7 @@ FACTOR = 2
 ENOUGH_SPLITS = 10
 """Number of newest splits from which the pace is computed. It is five for each reader if that is more."""
 SLACK = 4
-"""A setting is halved when a quarter of it is enough. The new value is twice the need, so it does not grow at once."""
+"""A setting is halved when a quarter of it is enough. The new value is twice the need, so it does not grow again."""
 Range = tuple[int, int]
 _Change = tuple[str, int, str]
 """Setting, value, and reason."""
@@ -137,7 +137,8 @@ class Autoscaler(Controller):
         return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
 
     def _choose(self, changes: list[_Change]) -> Reconfiguration | None:
-        """Return the first change, but prefer another one if its last request, for the same value, has failed."""
+        """Return the first change, unless its last request for the same value has failed and there is another
+        change."""
         first = min(changes, key=lambda change: self._requested.get(change[0]) == change[1], default=None)
         return None if first is None else self._change(*first)
 

@@ -20,7 +20,8 @@ from airflow_provider_ckpt.model.words import counted
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule about ``field`` of ``kind`` (job, source, vertex, sink). ``why`` is None if a change is allowed."""
+    """Rule about ``field`` of ``kind`` (job, source, vertex, sink). ``why`` is the reason to refuse a change, or
+    None."""
 
     kind: str
     field: str

@@ -17,7 +17,7 @@ class JobStatus(str, Enum):
     STOPPED = "STOPPED"
     """The run ended with a released savepoint. Gated sinks may still hold it. The next run resumes the job.
 
-    After the end of data the run ends with a checkpoint of all subtasks instead.
+    After the end of data, a checkpoint of all subtasks takes the place of the savepoint.
     """
     FINISHED = "FINISHED"
     """Every source has ended, and everything is released. Another run has nothing to do."""

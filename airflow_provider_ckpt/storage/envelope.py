@@ -1,7 +1,6 @@
 """The form of every durable file: JSON with a ``format``, a ``version`` and a checksum of its content as the last key.
 
-The checksum detects a digit that a disk or a copy changed without damage to the JSON. Files without a checksum are read
-without a check.
+The checksum detects a changed digit, which leaves the JSON valid. Files without a checksum are read without a check.
 """
 
 from __future__ import annotations
@@ -80,8 +79,8 @@ def check_format(document: dict[str, Any], what: str, version: int, *, uri: str)
 def lost_as(error: type[CkptError], uri: str) -> Iterator[None]:
     """Convert errors of reading the document ``uri`` in the block into ``error``, with ``uri`` and ``problem``.
 
-    A missing or unreadable document never counts as not written. A failed storage, and a document of a later release,
-    raise their usual errors.
+    A missing or unreadable document is an error, because it was written. A failed storage, and a document of a later
+    release, raise their usual errors.
     """
     try:
         with refused_as(lambda problem: error(uri=uri, problem=f"cannot be read: {problem}")):

@@ -105,8 +105,8 @@ class LogFiles:
         """Return a function from an entry's number to the entry, or None if the pack cannot be used.
 
         A pack cannot be used if it is missing, unreadable, damaged, of a later release, or of other entries than the
-        log has. The entries are read themselves then. Only the last entry is compared: numbers are reused only from
-        some entry to the end of the log, so if it matches, those before it do, too.
+        log has. The entries are read themselves then. Only the last entry is compared. If it matches, the entries
+        before it match, too, because numbers are reused only from some entry to the end of the log.
 
         The function raises CorruptLogError and the errors of ``parse``.
         """
