@@ -137,8 +137,7 @@ class Autoscaler(Controller):
         return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
 
     def _choose(self, changes: list[_Change]) -> Reconfiguration | None:
-        """Return the first change, unless its last request for the same value has failed and there is another
-        change."""
+        """Return the first change, or another one if the last request for the first one's value has failed."""
         first = min(changes, key=lambda change: self._requested.get(change[0]) == change[1], default=None)
         return None if first is None else self._change(*first)
 

@@ -20,8 +20,7 @@ from airflow_provider_ckpt.model.words import counted
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule about ``field`` of ``kind`` (job, source, vertex, sink). ``why`` is the reason to refuse a change, or
-    None."""
+    """Rule about ``field`` of ``kind`` (job, source, vertex, sink). ``why`` is the reason for a refusal, or None."""
 
     kind: str
     field: str
