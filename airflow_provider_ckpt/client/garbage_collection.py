@@ -76,10 +76,7 @@ def collect_garbage(
 
     Needs no Spark and claims no job. A job that a driver runs, or may run, is skipped. An unreadable object becomes the
     ``problem`` of its job, and nothing of that job is deleted. Staged output is found for file sinks that the root's
-    options can reach. That of other sinks stays, and the report names the sinks.
-
-    Args:
-        job_id: The only job to examine; None examines all.
+    options can reach. The report names the other sinks, whose staged output stays.
 
     Raises NoRootError, ForeignRootError, NoSuchJobError, InvalidJobIdError, BadOptionError (``delete`` is not a bool),
     and the storage's errors before the first job.

@@ -25,11 +25,7 @@ class JobAnswer:
 
     @property
     def is_served(self) -> bool:
-        """True if the request was carried out.
-
-        The savepoint of a stop is released, a drain has finished the job, or a change is applied now or by the next
-        run.
-        """
+        """True if the savepoint of a stop is released, a drain has finished the job, or a change is decided."""
         if self.outcome is not None:
             return self.outcome.is_carried_out
         return self.state.status in self.request.done_in or is_decided(self.state, self.request)

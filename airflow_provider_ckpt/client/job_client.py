@@ -1,7 +1,6 @@
 """A job from outside: its state, and requests that end it or change it.
 
-The command line, the hook, the operator, the sensor and the trigger use this client, and so may any other program. It
-needs access to the root but none to the cluster, and imports neither Spark nor Airflow.
+The client needs access to the root but none to the cluster, and imports neither Spark nor Airflow.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ if TYPE_CHECKING:
 def list_jobs(root: Root, *, deleted: bool = False) -> list[JobState]:
     """Return the state of every job under the root, by id. An unreadable journal is described in ``damage``.
 
-    Args:
-        deleted: True to include DELETED jobs, of which little is left.
+    ``deleted`` includes DELETED jobs, of which little is left.
 
     Raises NoRootError, ForeignRootError, NewerFormatError and the storage's errors.
     """
@@ -56,20 +54,19 @@ class JobClient(JobView):
     """One job under a checkpoint root.
 
     Args:
-        root: URI of the checkpoint root, or a :class:`Location` if it takes storage options. An open storage is
-            possible, too; :meth:`release` and :meth:`delete` then have no options for the sinks.
+        root: URI of the checkpoint root, or a :class:`Location` with storage options. With an open storage
+            :meth:`release` and :meth:`delete` have no options for the sinks.
         job_id: The job. Raises InvalidJobIdError.
     """
 
     # ---- asking the driver
 
     def send(self, request: JobRequest, *, epoch: int | None = None) -> JobRequest:
-        """Write a request for the driver, and return it as written. Return at once.
+        """Write a request for the driver, and return it with its name and epoch. Return at once.
 
         The other methods check the job's state first, where a request needs it.
 
         Args:
-            request: The request. Its name and its epoch are set here.
             epoch: The epoch of the driver, if the caller knows it. The journal is then not read.
 
         Raises as :meth:`stop`.
@@ -78,8 +75,7 @@ class JobClient(JobView):
         return write_request(self._storage(), self.job_id, replace(request, epoch=driver_epoch))
 
     def stop(self, *, epoch: int | None = None, leaves: bool = False) -> JobRequest:
-        """Request a stop: a savepoint, its release, and the driver's exit. Return at once; the next run resumes
-        there.
+        """Request a stop: a savepoint, its release, and the driver's exit. Return at once. The next run resumes there.
 
         A failed stop leaves the job running unless ``leaves`` is set.
 
@@ -92,8 +88,7 @@ class JobClient(JobView):
         return self.send(StopRequest(leaves), epoch=epoch)
 
     def drain(self, *, at_once: bool = False, discard_timers: bool = False) -> JobRequest:
-        """Request a drain: the job reads its remaining input, takes the final checkpoint and is FINISHED. Return at
-        once.
+        """Request a drain: the job reads its remaining input, takes the final checkpoint and finishes. Return at once.
 
         Args:
             at_once: True to end live sources at their current positions, without reading their waiting input.
@@ -149,8 +144,8 @@ class JobClient(JobView):
     def upgrade(self, job: str | None = None, *, allow_non_restored_state: bool = False) -> JobRequest:
         """Request that the driver continues with another version of the job. Return at once.
 
-        The version may add and remove operators, and change their settings and functions, as between two runs. The
-        driver loads and tries it while the job runs. The whole job then pauses for a moment, at a savepoint.
+        The version may differ as between two runs. The driver loads and tries it while the job runs. The whole job then
+        pauses for a moment, at a savepoint.
 
         Args:
             job: The reference of the version: a file or module where the driver runs. None reads the current one again.
@@ -181,8 +176,7 @@ class JobClient(JobView):
     def preview(self, changes: Reconfiguration) -> ReconfigurationPreview:
         """Return what :meth:`reconfigure` would pause and change, from the journal alone.
 
-        Raises as :meth:`state`, and RequestFailedError: NOT_RECONFIGURABLE, or NOT_RUNNING for a job that never runs
-        again because it is FINISHED or deleted.
+        Raises as :meth:`state`, and RequestFailedError: NOT_RECONFIGURABLE, NOT_RUNNING (a FINISHED or deleted job).
         """
         state = self.state()
         if state.has_finished or state.deletion is not None:
@@ -202,49 +196,37 @@ class JobClient(JobView):
         return preview(state, changes.changes)
 
     def runs_with(self, changes: Reconfiguration) -> bool:
-        """Return True if all changes are decided: the job runs with them, or its next run will.
-
-        Raises as :meth:`state`.
-        """
+        """Return True if all changes are decided: the job or its next run has them. Raises as :meth:`state`."""
         return is_changed(self.state(), changes.changes)
 
     def changes_in_progress(self) -> list[JobRequest]:
-        """Return the requests to the current driver that change the job and have no outcome yet.
-
-        Raises as :meth:`state`.
-        """
+        """Return the requests to the current driver for changes without an outcome. Raises as :meth:`state`."""
         state = self.state()
         since = state.deployment or state.driver_since or state.epoch
         requests = pending_requests(self._storage(), self.job_id, state.epoch, state.outcomes, since)
         return [request for request in requests if request.is_change]
 
     def is_asked_to_leave(self, epoch: int) -> bool:
-        """Return True if the driver of ``epoch`` was asked to stop because its process must end
-        (``stop(leaves=True)``).
+        """Return True if the driver of ``epoch`` was asked to stop because its process must end.
 
-        The result stays True after the driver's answer, until the next driver comes.
+        The request is ``stop(leaves=True)``. The result stays True until the next driver comes, even after the answer.
         """
         state = self.look()
         since = state.driver_since or epoch if state.epoch == epoch else epoch
         return any(map(asks_to_exit, pending_requests(self._storage(), self.job_id, epoch, (), since)))
 
     def withdraw_leaves(self, epoch: int) -> int:
-        """Withdraw the requests that :meth:`is_asked_to_leave` finds, up to the driver of ``epoch``, and return
-        their number.
+        """Withdraw the requests that :meth:`is_asked_to_leave` finds, up to ``epoch``, and return their number.
 
-        The job then continues. A request that the driver has already accepted is carried out unless the driver dies
-        first.
+        The job then continues. A request that the driver has accepted is carried out unless the driver dies first.
         """
         return withdraw_leaves(self._storage(), self.job_id, epoch)
 
     def answer(self, request: JobRequest, timeout: float | None = None) -> JobAnswer:
-        """Wait for the outcome of a request.
+        """Wait for the outcome of a request, at most ``timeout`` seconds. None waits without limit.
 
         The wait ends when the job has ended, when the driver has refused the request, or when it has failed and the job
         continues. For a change it also ends when the change is applied.
-
-        Args:
-            timeout: Seconds to wait; None waits without limit.
 
         Raises RequestFailedError: NOT_ENDED, NOT_RESCALED, NOT_RECONFIGURED or NOT_UPGRADED after the timeout, and
         OVERTAKEN if another driver took the job.
@@ -276,15 +258,11 @@ class JobClient(JobView):
     # ---- without a driver
 
     def assign_for_next_run(self, changes: Reconfiguration, *, driver_is_gone: bool = False) -> JobState:
-        """Give operators other functions or settings for the next run, while no driver runs the job. Return the new
-        state.
+        """Change functions or settings for the next run, while no driver runs the job. Return the new state.
 
-        This helps if a function fails with its rows and ends the job before its driver can be asked. Nothing is tried:
-        the next run reads the file and refuses unfit functions. Settings and functions can also be taken back
-        (:meth:`Reconfiguration.take_back`), and state can be repartitioned.
-
-        Args:
-            driver_is_gone: As for :meth:`release`.
+        This helps if a function fails with its rows and ends the job before its driver can be asked. No change is
+        tried: the next run reads the file and refuses unfit functions. Changes can also be taken back
+        (:meth:`Reconfiguration.take_back`), and state can be repartitioned. See :meth:`release` for ``driver_is_gone``.
 
         Raises as :meth:`state`, JobDeletedError, and RequestFailedError: STILL_RUNNING, or NOT_FOR_NEXT_RUN for any
         other change.
@@ -298,16 +276,15 @@ class JobClient(JobView):
     def release(self, job: Job, *, driver_is_gone: bool = False) -> list[CheckpointReleased]:
         """Release completed checkpoints of a job that no driver runs, and return the releases; empty if there are none.
 
-        Needs no Spark and does not otherwise change the job: its next run resumes it.
+        Needs no Spark. The next run resumes the job as before.
 
         Args:
             job: The definition with which the job ran. Only its sinks are used.
-            driver_is_gone: True to assert that all workers are gone, and the driver, although this host cannot see it.
-                A driver that is alive after all is fenced and ends.
+            driver_is_gone: True to assert that the driver and all workers are gone, although this host cannot see it. A
+                driver that is still alive is fenced and ends.
 
-        Raises as :meth:`state`, JobRunsError, JobDeletedError, InvalidInputError,
-        DefinitionChangedError, ReleaseHeldError, and a sink's errors. If one sink fails, the others have released, and
-        another call retries the rest.
+        Raises as :meth:`state`, JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError,
+        ReleaseHeldError, and a sink's errors. If one sink fails, the others have released, and another call retries it.
         """
         from airflow_provider_ckpt.jobmaster.roll_forward import RollForward
 
@@ -374,17 +351,12 @@ class JobClient(JobView):
 
 
 def _is_accepted(request: JobRequest, state: JobState) -> bool:
-    """Return True if the current driver or JobMaster accepts the request.
-
-    It does if it was asked itself, or if its predecessor was, in the same deployment or in the same driver before an
-    upgrade.
-    """
+    """Return True if the request is for the current epoch, or for an earlier one of the same deployment or driver."""
     since = state.deployment or state.driver_since
     return state.epoch == request.epoch or bool(since and request.epoch >= since)
 
 
 def _timeout_error(request: JobRequest, state: JobState, seconds: float | None) -> RequestFailedError:
-    """Return the error of a request that was not carried out within ``seconds``."""
     data = {"job_id": state.job_id, "request": request.name, "seconds": seconds}
     if request.ends_job:
         answer = "has taken" if request.name in state.answered else "has not answered"

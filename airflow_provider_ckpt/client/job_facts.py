@@ -19,9 +19,5 @@ def is_journaled(state: JobState) -> bool:
 
 
 def is_whole(state: JobState) -> bool:
-    """Return True if the state shows the whole journal.
-
-    Otherwise entries are unreadable, or the root is missing, perhaps for a moment only. Missing facts then prove
-    nothing.
-    """
+    """Return True if the state shows the whole journal. Otherwise a missing fact proves nothing."""
     return state.epoch > 0 and not state.damage

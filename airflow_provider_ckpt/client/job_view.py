@@ -29,15 +29,11 @@ if TYPE_CHECKING:
 
 
 def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]:
-    """Return the subtasks with a result partition that the names select.
+    """Return the subtasks with a result partition that the names (of subtasks or vertices) select.
 
     Before the job is planned each name is taken as a subtask, because nothing can be checked.
 
-    Args:
-        names: Subtasks, or vertices with all of their subtasks.
-
-    Raises InvalidInputError for a name that the job does not have, or that has no partition because no subtask reads
-    it and it is not kept.
+    Raises InvalidInputError for a name that the job does not have, or whose subtasks are neither read nor kept.
     """
     if state.plan is None:
         return {SubtaskId(name) for name in names}
@@ -59,7 +55,7 @@ def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]
 
 
 def copied_state(state: JobState) -> JobState:
-    """Return a copy, because a journal changes the state that it has returned when it reads new entries."""
+    """Return a copy, because the journal updates the state that it returned when it reads new entries."""
     return JobState(**{field.name: _copy(getattr(state, field.name)) for field in fields(state)})
 
 
@@ -73,7 +69,7 @@ Root = Location | str | os.PathLike[str] | Storage
 """A root's URI, a location with the options of its file system, or an open storage."""
 
 _WITHOUT_NEW_RESULTS = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
-"""Statuses without new result partitions: they are deleted, except for those that are kept."""
+"""Statuses in which all result partitions are deleted unless they are kept."""
 
 POLL_SECONDS = 0.5
 """Seconds between two polls of the journal during a wait."""
@@ -82,8 +78,7 @@ POLL_SECONDS = 0.5
 class JobView:
     """Queries about one job under a checkpoint root, which change nothing; :class:`JobClient` adds requests.
 
-    The root is opened by the first query. All methods block and need one thread at a time, so an event loop calls them
-    in a thread.
+    The first query opens the root. All methods block and need one thread at a time.
 
     Every method raises the storage's errors (temporary ones are TransientError) and ForeignRootError. For data of a
     later release it raises NewerFormatError or UnknownEventError.
@@ -104,8 +99,7 @@ class JobView:
         self._journal: journals.Journal | None = None
 
     def look(self) -> JobState:
-        """Return the current state of the journal as an independent value; empty (``epoch`` 0) before the first
-        entry.
+        """Return an independent copy of the journal's current state; empty (``epoch`` 0) before the first entry.
 
         The first call reads the whole journal. Later calls read only new entries, with one or two requests.
         """
@@ -141,7 +135,7 @@ class JobView:
         *,
         poll: float = POLL_SECONDS,
     ) -> JobState:
-        """Poll the job until a condition holds, and return that state. A job that was not run yet is waited for.
+        """Poll the job until a condition holds, and return that state. The job need not exist at first.
 
         Args:
             until: The condition; by default the job has ended.
@@ -166,16 +160,14 @@ class JobView:
         *,
         poll: float = POLL_SECONDS,
     ) -> tuple[PartitionWithMetrics, ...]:
-        """Return the existing result partitions with their rows and bytes.
+        """Return the existing result partitions with their rows and bytes, like Flink's method (FLIP-383).
 
         Wait until each expected partition exists and its producer is at its end, for at most ``timeout`` seconds. Once
-        the job is FINISHED only kept partitions exist, because the others are deleted. Each poll reads the logs of the
-        subtasks and lists their partitions. Flink's ``getPartitionWithMetrics`` (FLIP-383).
+        the job is FINISHED only kept partitions exist. Each poll (every ``poll`` seconds) reads the logs of the
+        subtasks and lists their partitions.
 
         Args:
             expected: Subtasks (``history/0``), or vertices with all of their subtasks; None waits for nothing.
-            timeout: Seconds to wait.
-            poll: Seconds between two polls.
 
         Raises as :meth:`state`, InvalidInputError.
         """
@@ -193,8 +185,6 @@ class JobView:
 
     def persisted_result(self, operator: str) -> PersistedResult:
         """Return the result files of an operator with ``persist=True``, once the job is FINISHED.
-
-        See :func:`~airflow_provider_ckpt.read_persisted`.
 
         Raises as :meth:`state`, ResultNotPersistedError before the job is FINISHED, NoSuchResultError, and
         PartitionFilesDamagedError for a file that is missing or has another size.

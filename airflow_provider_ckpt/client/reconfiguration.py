@@ -38,7 +38,7 @@ class RescaledSource:
 
     Args:
         before: The current number of subtasks; None if unknown.
-        consumers: The queries that would pause to read the new subtasks, if there are more subtasks than before.
+        consumers: The queries that would pause to read additional subtasks, if there are any.
     """
 
     source: str
@@ -49,13 +49,7 @@ class RescaledSource:
 
 @dataclass(frozen=True)
 class ReconfigurationPreview:
-    """The effect of a reconfiguration.
-
-    Args:
-        affected: The queries that would pause.
-        unaffected: The queries that would continue without a pause.
-        rescaled: The sources with splits that would get another parallelism.
-    """
+    """The effect of a reconfiguration: queries that would pause or continue, and sources that would be rescaled."""
 
     affected: tuple[AffectedVertex, ...]
     unaffected: tuple[str, ...]
@@ -63,9 +57,7 @@ class ReconfigurationPreview:
 
 
 def preview(state: JobState, changes: Mapping[str, VertexSettings]) -> ReconfigurationPreview:
-    """Return the effect of ``changes``, from the journal alone. The driver is not asked.
-
-    Only the driver can try whether the new queries fit.
+    """Return the effect of ``changes``, from the journal alone. Only the driver can try whether the new queries fit.
 
     Raises NotReconfigurableError.
     """

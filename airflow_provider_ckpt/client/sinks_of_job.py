@@ -15,8 +15,8 @@ from airflow_provider_ckpt.storage.location import Location
 def sinks_of_job(job: Job | None, root: Location) -> Callable[[JobState], dict[str, BoundSink]]:
     """Return a function that gives the sinks of a state.
 
-    If ``job`` is given, its sinks take precedence over the journal's. The journal adds the sinks that it records
-    completely. A state without a plan has no sinks, because the job has staged nothing or is deleted.
+    The sinks of ``job`` take precedence over the sinks that the journal records completely. A state without a plan has
+    no sinks, because the job has staged nothing or is deleted.
     """
 
     def of_state(state: JobState) -> dict[str, BoundSink]:

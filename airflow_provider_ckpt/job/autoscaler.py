@@ -1,5 +1,4 @@
-"""The controller that adapts a query to its input. It gives more at a time if the query falls behind, and less if it
-idles."""
+"""Controller that grows a query's settings if the query is slower than its input, and shrinks them if it idles."""
 
 from __future__ import annotations
 
@@ -15,12 +14,11 @@ from airflow_provider_ckpt.model.vertex_settings import LIMITS
 from airflow_provider_ckpt.model.words import ckpt_command
 
 FACTOR = 2
-"""Factor by which a setting grows and shrinks at a time."""
+"""Factor by which a change multiplies or divides a setting."""
 ENOUGH_SPLITS = 10
-"""Number of splits, at least five for each reader, from whose reading the pace is computed. Older ones do not count."""
+"""Number of newest splits from which the pace is computed. It is five for each reader if that is more."""
 SLACK = 4
-"""A setting shrinks when a quarter of it is enough. Then the new value is twice what is needed, and does not grow at
-once."""
+"""A setting is halved when a quarter of it is enough. The new value is twice the need, so it does not grow again."""
 Range = tuple[int, int]
 _Change = tuple[str, int, str]
 """Setting, value, and reason."""
@@ -32,19 +30,16 @@ class Autoscaler(Controller):
     Each setting moves between two bounds. The lower bound is the value that the job declares.
 
     * ``max_files_per_batch`` or ``max_bytes_per_batch`` doubles when each micro-batch of ``looks`` calls in a row was
-      as large as allowed, because there is more input.
-    * ``state_partitions`` doubles when the micro-batches of as many calls took longer than their interval, and no limit
-      is the cause.
+      as large as allowed.
+    * ``state_partitions`` doubles when the micro-batches of as many calls took longer than their interval.
     * ``parallelism`` of a source with splits doubles when the remaining splits would take longer than ``within``.
 
     If both a limit and the partitions would help and one change is refused or fails, the controller requests the other.
 
-    A setting is halved when ``idle_looks`` calls in a row found that a quarter of it is enough, or that there is
-    nothing to do. A call that finds otherwise restarts the count. A call that shows nothing, because a micro-batch is
-    under way, does not count.
+    A setting is halved when ``idle_looks`` calls in a row found that a quarter of it is enough. A call that finds
+    otherwise restarts the count. A call during a micro-batch shows nothing and does not count.
 
-    Raises:
-        BadControllerError: an argument is out of range, or the arguments exclude each other.
+    Raises BadControllerError if an argument is out of range, or if arguments exclude each other.
     """
 
     def __init__(
@@ -79,7 +74,7 @@ class Autoscaler(Controller):
         self._behind = 0
         self._idle: dict[str, int] = {}
         self._paces: deque[tuple[float, int]] = deque()
-        """(Time, splits done at that time) for the current number of readers: the latest that show a pace."""
+        """(Time, splits done at that time) for the current number of readers."""
         self._readers = 0
         self._requested: dict[str, int] = {}
 
@@ -142,17 +137,14 @@ class Autoscaler(Controller):
         return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
 
     def _choose(self, changes: list[_Change]) -> Reconfiguration | None:
-        """Return the first change, but prefer a setting whose last request did not ask for the same value.
-
-        If the same value is needed again, the last request has failed.
-        """
+        """Return the first change, or another one if the last request for the first one's value has failed."""
         first = min(changes, key=lambda change: self._requested.get(change[0]) == change[1], default=None)
         return None if first is None else self._change(*first)
 
     def _is_full(self, query: QueryMetrics) -> bool:
         """Return whether each micro-batch was as large as allowed.
 
-        Spark takes no file that would exceed a limit of bytes, unless it is the first one.
+        A limit of bytes stops Spark before the file that would exceed it, unless that file is the first one.
         """
         setting = self._limit_of(query)
         if setting is None or not query.batches:
@@ -176,14 +168,12 @@ class Autoscaler(Controller):
         return settings
 
     def _limit_of(self, query: QueryMetrics) -> str | None:
-        """Return the limit that this controller sets. None if a user has set the other limit, because the user's choice
-        wins."""
+        """Return the limit that this controller sets, or None if a user has set the other limit."""
         is_users_choice = any(limit != self._limit and getattr(query.settings, limit) is not None for limit in LIMITS)
         return None if is_users_choice else self._limit
 
     def _current(self, query: QueryMetrics, setting: str) -> int:
-        """Return the current value of a setting: the changed one, else the observed or declared one, which is the lower
-        bound."""
+        """Return the changed value of a setting. If there is none, return the observed value or the lower bound."""
         changed = getattr(query.settings, setting)
         if changed is not None:
             return int(changed)
@@ -220,8 +210,7 @@ class Autoscaler(Controller):
         return None
 
     def _recent_pace(self, now: float, source: SplitMetrics) -> tuple[float, int]:
-        """Return (seconds, splits done) since the latest time from which enough splits were read, else since the first
-        known time."""
+        """Return (seconds, splits done) for the newest splits, as many as the pace needs, or for all known ones."""
         if source.readers != self._readers:
             self._paces.clear()
             self._readers = source.readers
@@ -232,13 +221,10 @@ class Autoscaler(Controller):
             self._paces.popleft()
         return now - self._paces[0][0], source.done - self._paces[0][1]
 
-    # -- small things
+    # -- helpers
 
     def _count_call(self, *, behind: bool, slack: Sequence[str]) -> list[str]:
-        """Count this call, and return the settings that were too large for long enough.
-
-        ``_behind`` is the number of calls in a row that found the query too slow.
-        """
+        """Count this call, and return the settings that were too large in ``idle_looks`` calls in a row."""
         self._behind = self._behind + 1 if behind else 0
         self._idle = {} if behind else {setting: self._idle.get(setting, 0) + 1 for setting in slack}
         return [setting for setting, looks in self._idle.items() if looks >= self._idle_looks]

@@ -1,6 +1,6 @@
 """The part of Spark's error that a user needs: the exception of the user's own code, in one line.
 
-Spark wraps it into its own stack traces, adds the query and its plan, and puts it near the end.
+Spark surrounds that exception with its own stack traces, the query and its plan.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _PACKAGE = str(Path(__file__).parent.parent)
 def cause_first(text: str) -> str:
     """Return ``text`` if it is one line. Otherwise return one line with the exception, its place, and the context.
 
-    If the text quotes Python's traceback, the line has the exception at its end and the user's line. Otherwise it has
-    the first line of the text. A last line that begins with a semicolon holds this package's own words, and is kept.
-    Control characters are escaped, because the text may quote data.
+    If the text quotes Python's traceback, the line ends with the exception and the user's line. Otherwise the line is
+    the first one of the text. A last line that begins with a semicolon is kept, because this package wrote it. Control
+    characters are escaped, because the text may quote data.
     """
     return one_line(_one_line_cause(text.strip()))
 
@@ -58,10 +58,7 @@ def _raised(text: str) -> str | None:
 
 
 def users_frames(text: str) -> str:
-    """Return the frames of the user's files in the last Python traceback of ``text``, each line with a line break.
-
-    The exception itself is not included. Empty if there is no such frame.
-    """
+    """Return the frames of the user's files in the last Python traceback of ``text``, as lines. Empty without any."""
     _, header, last = text.rpartition(_TRACEBACK)
     return "".join(f"{line}\n" for frame in _frames(last if header else "") for line in frame)
 

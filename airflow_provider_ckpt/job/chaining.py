@@ -4,15 +4,14 @@ An edge u -> v is chained, so that both run in one vertex, under four rules:
 
 1. Both are bounded, or both are unbounded.
 2. v is the only consumer of u. A sink counts as a consumer. A Spark query has one output, so an operator with
-   several consumers must be the output of its vertex, not something in the middle of it.
-3. Neither has chain=False. Like Flink's disableChaining, it cuts the operator off from its inputs *and* from
-   its consumers, so that the operator is a vertex of its own.
-4. The two queries do not mix output modes "update" and "complete". A query has one mode: that of its operators
-   that ask for another one than "append".
+   several consumers must be the output of its vertex.
+3. Neither has chain=False. Like Flink's disableChaining, it makes the operator a vertex of its own.
+4. The two queries do not mix output modes "update" and "complete". A query takes the mode of its operators with a mode
+   other than "append".
 
 A source with splits is a vertex of its own. An operator with persist=True is the output operator of its vertex.
 
-A bounded vertex stays *inline* in its unbounded consumer's vertex, in spite of rule 1, under three conditions: it reads
+A bounded vertex joins its unbounded consumer's vertex (*inline*), in spite of rule 1, under three conditions: it reads
 no edge, all of its sources are ``inline``, and rules 2 to 4 hold for its edge.
 
 Sinks belong to the vertex of their input. By rule 2 every vertex is a tree whose root is its output operator. Sinks and
@@ -40,14 +39,13 @@ def build_graph(
     """Return the job graph of ``job``, in linear time. The same definition always gives the same graph.
 
     Args:
-        inline: Returns whether a bounded source may be inline, given its uid. It may if a frozen file list shows its
-            end, *and* if the transforms up to the unbounded consumer (:func:`bounded_chain`) keep no state. They are
-            left out of the query together with the source once it is finished.
-        parallelism: Vertex uid -> number of subtasks. The default is that of a source with splits, and 1 for any other
-            vertex.
+        inline: Returns whether a bounded source, given by uid, may be inline. It may if a frozen file list shows its
+            end and the transforms in its :func:`bounded_chain` keep no state. The query omits them once the source is
+            finished.
+        parallelism: Vertex uid -> number of subtasks. By default a source with splits has its declared number, and any
+            other vertex has 1.
 
-    Raises:
-        InvalidJobError: ``parallelism`` names no vertex, or ``job.validate()`` would refuse the operators.
+    Raises InvalidJobError if ``parallelism`` names no vertex, or if ``job.validate()`` would refuse the operators.
     """
     check_job(job.name, job.operators)
     chaining = _Chaining(job.operators)
@@ -72,8 +70,7 @@ def bounded_chain(job: Job, source: str) -> tuple[str, ...]:
 
 
 class _Chaining:
-    """The chains of a job's operators. ``_next[u]`` is the operator to which u is chained, up to u's output
-    operator."""
+    """The chains of a job's operators. ``_next[u]`` is the operator to which u is chained."""
 
     def __init__(self, operators: Operators) -> None:
         self._operators = operators
@@ -92,8 +89,7 @@ class _Chaining:
                 self._join(uid, consumer)
 
     def chain_inline(self, inline: Callable[[str], bool]) -> None:
-        """Chain bounded vertices into unbounded ones, from the sources down, because all sources of a vertex must be
-        inline."""
+        """Chain bounded vertices into unbounded ones, from the sources down, because all sources of a vertex decide."""
         can_be_inline: dict[str, bool] = {}
         for uid in self._order:
             operator = self._operators[uid]
@@ -145,11 +141,7 @@ class _Chaining:
         return JobGraph(vertices, edges)
 
     def _members(self) -> dict[str, tuple[str, ...]]:
-        """Return the operators of each vertex, by its output operator, in topological order.
-
-        The order of the output operators is that of the vertices, because consumers read a vertex only through its
-        output operator.
-        """
+        """Return the operators of each vertex, by its output operator. Both are in topological order."""
         output: dict[str, str] = {}
         for uid in reversed(self._order):
             output[uid] = output[self._next[uid]] if uid in self._next else uid

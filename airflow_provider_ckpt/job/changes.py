@@ -1,4 +1,4 @@
-"""The changes that a user may make in a job between two runs, and those that are refused. A pure comparison of fields.
+"""The allowed and the refused changes of a job between two runs. A pure comparison of fields.
 
 :data:`RULES` has all rules for single fields. ``docs/changes.md`` shows them to users, and a test compares the two.
 ``spark.plan.resumable.check_resumable`` decides about operators that are added, removed or moved.
@@ -20,7 +20,7 @@ from airflow_provider_ckpt.model.words import counted
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule about ``field`` of ``kind`` (job, source, vertex, sink). ``why`` says why it cannot change. None: it can."""
+    """Rule about ``field`` of ``kind`` (job, source, vertex, sink). ``why`` is the reason for a refusal, or None."""
 
     kind: str
     field: str
@@ -93,8 +93,7 @@ def check_finished(
     persisted: Collection[str] = (),
     kept: Collection[str] = (),
 ) -> None:
-    """Refuse another job under the id of a FINISHED one, because nothing of it would run and that would look like a
-    success.
+    """Refuse another job under the id of a FINISHED one. Nothing of it would run, and that would look like a success.
 
     Args:
         after: The definition of the new job, as far as it is known without calling a function.
@@ -126,17 +125,13 @@ def check_changes(
     *,
     is_edited: bool = True,
 ) -> None:
-    """Refuse a job whose definition has changed in a way that no run can resume.
+    """Refuse a job whose definition has changed in a way that no run can resume. See also :func:`refused_changes`.
 
     Args:
-        changeable: See :func:`refused_changes`.
         settings: Changes of the job while it ran, and for its next run. The error names them, because they may be the
             cause instead of the job's file.
-        streams: See :func:`refused_changes`.
-        is_edited: See :func:`refused_changes`.
 
-    Raises:
-        DefinitionChangedError: for the first refused difference, with the number of the others.
+    Raises DefinitionChangedError for the first refused difference, with the number of the others.
     """
     refused = refused_changes(before, after, changeable, streams, is_edited=is_edited)
     if not refused:
@@ -179,13 +174,12 @@ def _compare(kind: str, uid: str | None, old: Mapping[str, Any], new: Mapping[st
 
 
 def _job_fields(definition: JobDefinition) -> dict[str, Any]:
-    """Return the options of the run that a job keeps. The definition has each of them."""
+    """Return the run options that a job keeps. The definition has each of them."""
     return {option.name: getattr(definition, option.name) for option in OPTIONS if option.fixed}
 
 
 def _source_fields(old: SourceDefinition, new: SourceDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the comparable fields of a source. Only the declaration of a finished source is known, because it is not
-    called."""
+    """Return the comparable fields of a source. A finished source is not called, so only its declaration is known."""
     fields = [{"bounded": source.bounded, **_event_time(source), **_splits(source)} for source in (old, new)]
     if old.in_order:  # a source without in_order may get it later
         for source, values in zip((old, new), fields, strict=True):

@@ -30,7 +30,6 @@ _SINK_METHODS = ("validate", "bind", "definition", "check_input", "at_odds", "no
 
 
 def check_known(decorator: str, unknown: Mapping[str, object], method: Callable[..., Any]) -> None:
-    """Refuse arguments that ``method`` does not have."""
     if unknown:
         parameters = inspect.signature(method).parameters.values()
         known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.name == "inputs"]
@@ -50,11 +49,7 @@ def check_function(uid: str | None, location: str, function: object) -> None:
 
 
 def check_controllers(controllers: object) -> tuple[Controller, ...]:
-    """Return the controllers of a job as a tuple.
-
-    Raises:
-        BadControllerError: the value is no list of controllers.
-    """
+    """Return the controllers of a job as a tuple. Raises BadControllerError if the value is no list of controllers."""
     if not isinstance(controllers, Sequence):
         raise BadControllerError(controller=controllers, problem="controllers are a list: Job(controllers=[…])")
     for controller in controllers:
@@ -134,20 +129,14 @@ def check_unfinished_files(uid: str, location: str, value: object) -> None:
 
 
 def read_max_ahead(uid: str, location: str, value: Duration | None) -> float | None:
-    """Return ``max_ahead`` in seconds.
-
-    Raises:
-        BadOptionError: it is no duration.
-    """
+    """Return ``max_ahead`` in seconds. Raises BadOptionError if it is no duration."""
     return None if value is None else parse_duration(value, f"{uid!r} ({location}): max_ahead")
 
 
 def read_idle_timeout(uid: str, location: str, value: Duration | None, *, bounded: bool) -> float | None:
     """Return ``idle_timeout`` in seconds.
 
-    Raises:
-        BadOptionError: it is no duration.
-        BadOperatorOptionError: it is 0, or the source is bounded.
+    Raises BadOptionError if it is no duration, BadOperatorOptionError if it is 0 or the source is bounded.
     """
     if value is None:
         return None
@@ -175,7 +164,7 @@ def check_allow_empty(uid: str, location: str, value: object, *, bounded: bool) 
 
 
 def read_after(uid: str, location: str, value: object, *, bounded: bool, reads_again: bool) -> str | None:
-    """Return the uid of the source that ``after`` names. The check of the whole job decides whether it fits."""
+    """Return the uid of the source that ``after`` names. The check of the whole job decides whether it is valid."""
     if value is None:
         return None
     source = value.uid if isinstance(value, Operator) else value
@@ -197,10 +186,7 @@ def _check_choice(uid: str, location: str, option: str, value: object, choices: 
 
 
 def check_sink(uid: str, location: str, sink: object) -> None:
-    """Refuse an object that lacks a method of :class:`~airflow_provider_ckpt.sinks.sink.Sink`.
-
-    The driver would find that out only later.
-    """
+    """Refuse an object that lacks a method of :class:`~airflow_provider_ckpt.sinks.sink.Sink`."""
     if isinstance(sink, type):
         value = f"the class {sink.__name__}, not an object,"
         raise _not_a_sink(uid, location, value)
@@ -213,7 +199,7 @@ def check_sink(uid: str, location: str, sink: object) -> None:
 
 
 def check_folders(uid: str, location: str, sink: Any) -> None:
-    """Refuse a sink whose ``spark_folders()`` gives no list of Locations, at which only the driver would fail."""
+    """Refuse a sink whose ``spark_folders()`` returns no list of Locations. The driver would fail on it later."""
     folders = sink.spark_folders({})
     if not isinstance(folders, Sequence) or not all(isinstance(folder, Location) for folder in folders):
         value = f"an object of type {type(sink).__name__} whose spark_folders() gives no list of Locations"
@@ -257,7 +243,7 @@ def _check_positive(uid: str, location: str, option: str, value: object, most: i
 
 
 def read_watermark(uid: str, location: str, value: tuple[str, Duration] | None) -> Watermark | None:
-    """Return column and delay. A number or timedelta becomes Spark's interval text, and Spark reads a text itself."""
+    """Return column and delay. A number or timedelta becomes Spark's interval text. Spark parses a text."""
     if value is None:
         return None
     pair = tuple(value) if isinstance(value, (tuple, list)) else ()

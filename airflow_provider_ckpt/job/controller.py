@@ -1,4 +1,4 @@
-"""Policies that watch a running job and change it by themselves."""
+"""Policies that watch a running job and change its settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 class QueryMetrics:
     """A query since the last call of the controller.
 
-    Without batches and with ``is_idle`` False nothing is known, because a micro-batch may be under way.
+    If there are no batches and ``is_idle`` is False, nothing is known, because a micro-batch may be under way.
 
     Args:
         batches: Micro-batches since then, oldest first.
@@ -39,12 +39,7 @@ class QueryMetrics:
 
 @dataclass(frozen=True)
 class SplitMetrics:
-    """Progress of a source with splits.
-
-    Args:
-        left: Splits that are not assigned.
-        readers: Subtasks that read the source.
-    """
+    """Progress of a source with splits: ``left`` splits are not assigned, and ``readers`` subtasks read the source."""
 
     total: int
     done: int
@@ -76,14 +71,12 @@ class JobMetrics:
 class Controller:
     """Base class of a policy, given as ``Job(controllers=[…])``.
 
-    The loop that coordinates the job calls it. So it must answer at once and use nothing but its arguments. A
-    controller that raises is switched off for the run, and the job continues. It is never called while a change is
-    under way.
+    The loop that coordinates the job calls the controller. So it must answer at once and use nothing but its arguments.
+    A controller that raises is switched off for the run, and the job continues. It is not called during a change.
 
     Args:
         every: Seconds between two calls.
-        cool_down: Seconds without calls after each change of the job, even a change of another origin or by an earlier
-            driver.
+        cool_down: Seconds without calls after each change of the job, even one by a user or under an earlier driver.
     """
 
     every: float = 10.0
@@ -96,20 +89,17 @@ class Controller:
 
     @property
     def name(self) -> str:
-        """Name under which the journal has the controller's changes."""
+        """Name of the controller in the journal's records of its changes."""
         return type(self).__name__
 
     @property
     def operators(self) -> Sequence[str]:
-        """Operators that the controller is about. A job that lacks one of them is refused."""
+        """Operators that the controller needs. A job that lacks one of them is refused."""
         return ()
 
     def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
-        """Return the change that the job needs, or None.
+        """Return the change that the job needs, or None. ``now`` is in seconds of a monotonic clock.
 
-        A change that was refused or failed is not requested again for a while, however often it is returned.
-
-        Args:
-            now: Seconds of a clock that never goes back.
+        A change that was refused or failed is not requested again for a while, even if it is returned again.
         """
         raise NotImplementedError

@@ -9,8 +9,10 @@ from airflow_provider_ckpt.job.sink_operator import SinkOperator
 from airflow_provider_ckpt.model.definition import SinkDefinition, SourceDefinition
 
 SELECTING = frozenset({"pathglobfilter", "recursivefilelookup", "basepath", "subscribe", "subscribepattern", "assign"})
-"""Options of a reader that select its files or topics, in lower case. Other options are not recorded, because they
-decide how a file is parsed or may hold secrets."""
+"""Options of a reader that select its files or topics, in lower case.
+
+Other options are not recorded, because they decide how a file is parsed or may hold secrets.
+"""
 
 
 def sink_definitions(sinks: tuple[SinkOperator, ...]) -> dict[str, SinkDefinition]:
@@ -33,7 +35,7 @@ def selection_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def plain_path(path: str) -> str:
-    """Return one spelling for each folder, without ``file://`` and without slashes at the end."""
+    """Return one spelling for each folder, without ``file://`` and without trailing slashes."""
     for prefix in ("file://", "file:"):
         if path.startswith(prefix):
             path = path[len(prefix) :]

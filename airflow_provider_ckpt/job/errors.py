@@ -22,7 +22,7 @@ class BadOptionError(InvalidInputError):
 
 
 class JobReferenceError(InvalidInputError):
-    """A reference of a job ("pipelines/orders.py:job", "package.module:job") that leads to no job."""
+    """A job reference ("pipelines/orders.py:job", "package.module:job") that leads to no job."""
 
     template = "job reference {reference!r} {problem}. {hint}"
 
@@ -47,7 +47,7 @@ class DefinitionChangedError(InvalidInputError):
 
 
 class UnfitLogicError(InvalidJobError):
-    """Another function for an operator, from a change while the job ran, that does not fit the operator."""
+    """A changed function that does not fit its operator. The change was made while the job ran."""
 
     template = "{uid!r} cannot have its function from {reference}: that {problem}"
 
@@ -59,7 +59,7 @@ class SplitsFailedError(InvalidJobError):
 
 
 class SplitsFailedForNowError(TransientError):
-    """A failure of the user's function for splits that may pass, see :func:`~.user_failure.may_pass`."""
+    """A failure of the user's function for splits that may be temporary, see :func:`~.user_failure.may_pass`."""
 
     template = f"{SplitsFailedError.template}. Another try calls it again"
 

@@ -19,7 +19,7 @@ SINK_EXAMPLE = "job.sink(uid, input, sink)"
 class InputReader:
     """Converter of the inputs of one operator to uids. It refuses inputs that no later definition could make right.
 
-    An unknown uid is left to ``Job.validate``, because it may be defined later.
+    ``Job.validate`` checks unknown uids, because they may be defined later.
     """
 
     def __init__(self, uid: str, location: str, operators: Operators, example: str) -> None:

@@ -68,7 +68,7 @@ class Job:
 
         Args:
             name: The default id of the job.
-            controllers: Policies that watch the job while it runs, and change it by themselves.
+            controllers: Policies that watch and change the job while it runs.
 
         Raises:
             InvalidJobError: the name is no text, or empty.
@@ -89,7 +89,7 @@ class Job:
         self.code: JobCode | None = None
         """Code of the file that defines the job, as a driver read it. None before that, and if there is no source."""
         self.own_modules: OwnModules | None = None
-        """Modules that Python workers need. None: functions are sent to workers with everything that they use."""
+        """Modules that Python workers need. If it is None, functions are sent to workers with all that they use."""
 
     @overload
     def param(self, name: str) -> str: ...
@@ -104,15 +104,10 @@ class Job:
         """Return the text that this run gives under ``name``: ``--param name=…``, ``job_params={"name": …}``.
 
         Call it at the top level of the file, where the value can also name a sink's path. Parameters are recorded in
-        the journal and shown, so they must not be secret.
+        the journal and shown, so they must not be secret. ``default`` is the value if the run gives none.
 
-        Args:
-            name: Name of the parameter.
-            default: Value if the run gives none.
-
-        Raises:
-            InvalidJobError: there is neither a value nor a default, or a function reads a name that the file did not
-                read.
+        Raises InvalidJobError if there is neither a value nor a default, or if a function reads a name that the file
+        did not read.
         """
         return self._params.read(self.name, name, default)
 
@@ -125,11 +120,10 @@ class Job:
     def root(self) -> Location:
         """Checkpoint root of the run, with the options of its file system.
 
-        It is for functions that read other jobs under the root (:func:`~airflow_provider_ckpt.read_persisted`). It
-        exists only while a driver runs the job, in the functions of sources, transforms and ``splits``.
+        It is for functions that read other jobs under the root (:func:`~airflow_provider_ckpt.read_persisted`). It is
+        available only while a driver runs the job, in the functions of sources, transforms and ``splits``.
 
-        Raises:
-            InvalidJobError: no driver runs the job here.
+        Raises InvalidJobError if no driver runs the job here.
         """
         if self._root is None:
             raise InvalidJobError(
@@ -141,19 +135,19 @@ class Job:
         return self._root
 
     def runs_under(self, root: Location) -> None:
-        """Set the root. A driver calls this before it calls any function of the job."""
+        """Set the root. A driver calls this before any function of the job."""
         self._root = root
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for executors, which get a job that a function names.
+        """Return the state that executors get if a function uses the job.
 
-        The root's options may hold secrets, and controllers belong to the driver, so both are left out.
+        The root and the controllers are left out, because the root's options may hold secrets and controllers belong to
+        the driver.
         """
         return {**self.__dict__, "_root": None, "controllers": (), "own_modules": None}
 
     def was_given(self, params: Params) -> bool:
-        """Return whether the job was created while ``params`` were the run's parameters. The loading of its file calls
-        this."""
+        """Return whether ``params`` were the run's parameters when the job was created."""
         return self._params is params
 
     @overload
@@ -222,7 +216,6 @@ class Job:
         exactly one source, and the same one each time.
 
         Args:
-            function: The function, without parentheses.
             bounded: True if the data end. The data at the first start of the job are all of them.
             uid: Identity of the operator. The function's name by default.
             chain: False: run the source in a Spark query of its own.
@@ -235,46 +228,41 @@ class Job:
                 within the delay. Windows then close while the source is read.
             late_rows: ``"warn"`` reports rows that the source's query drops as late, and rows whose event time is
                 missing or unfit. ``"fail"`` fails the job before anything of their micro-batch is released.
-            unfinished_files: What happens when a file changes after it was read, because it was still being written or
+            unfinished_files: Reaction to a file that changes after it was read, because it was still being written or
                 was replaced. ``"warn"`` (default of a live source) reports it. ``"fail"`` (default of a bounded one)
                 fails the job. ``"wait"`` reads a file only when it has not changed for ten seconds, and reports later
                 changes.
             temporary_files: ``"read"``: also read files whose names end in ``.tmp``, ``.crdownload``, ``.part``,
                 ``.filepart`` or ``.partial``. By default they are left out, unless the reader has a
                 ``pathGlobFilter``.
-            max_ahead: Event times that are further ahead of the clock do not move the watermark ("1 day"). None: each
-                one does.
+            max_ahead: Event times further ahead of the clock than this do not move the watermark ("1 day"). None: no
+                limit.
             idle_timeout: Time without a row after which a live source no longer holds the watermark of a query with
                 other sources.
             on_malformed: ``"fail"`` (default of a bounded source) fails the job at the first row of a CSV or JSON file
                 that does not fit the schema. ``"count"`` (default of a live one) reads its values as nulls and reports
-                the number of such rows. ``"quarantine"`` gives such rows to the sink of :meth:`quarantine`, and counts
+                the number of such rows. ``"quarantine"`` sends such rows to the sink of :meth:`quarantine`, and counts
                 them.
-            ends: ``"available_now"``, for a bounded source whose end cannot be frozen, because it reads neither files
-                nor Kafka. At each start of its query it ends at the current end of the data (Spark's trigger of that
-                name).
+            ends: ``"available_now"``, for a bounded source that reads neither files nor Kafka, so that its end cannot
+                be frozen. At each start its query ends at the current end of the data (Spark's trigger of that name).
             allow_empty: True if a bounded source may have nothing to read when the job first starts. Otherwise such a
                 job is refused, and the next try reads the folder or topic again.
-            after: A bounded source, such as ``history``, whose folder or a part of it this live source reads. The live
-                source leaves out the files of ``history`` that exist when the job first starts, so that only one of the
-                two reads each file.
+            after: A bounded source that reads the same folder as this live source, or a part of it. The live source
+                leaves out the files of ``after`` that exist when the job first starts, so that each file is read once.
             reads_again: True if both sources read all files, because their functions select different rows. A job that
                 unites the rows of two such sources is refused without ``after`` or ``reads_again``.
             splits: A list of values that survive JSON, or a function without arguments that returns one. The driver
                 calls it when it plans the job. The decorated function is then ``(read, split) -> DataFrame``, a batch
                 one, and is called for each split. Only for a bounded source, which becomes a vertex of its own.
             parallelism: Number of subtasks that read the splits (1).
-            max_splits_per_batch: With several subtasks, most small splits that are read together as one Spark job (64;
-                1: never).
+            max_splits_per_batch: Most small splits that several subtasks read together as one Spark job (64; 1: never).
             batched: True if the decorated function is ``(read, splits) -> DataFrame``. It is called once for all splits
                 that are read together (1,024 at most).
             persist: True to keep the source's output after the job has FINISHED, until the job is deleted. Other jobs
                 can read it (:func:`~airflow_provider_ckpt.read_persisted`). Only for output that ends.
-            unknown: Refused.
 
-        Raises:
-            InvalidJobError: the list of splits cannot be used.
-            InvalidInputError: another subclass of it, for a bad argument.
+        Raises InvalidJobError if the list of splits cannot be used, and other subclasses of InvalidInputError for a bad
+        argument.
         """
         checks.check_known("@job.source", unknown, Job.source)
 
@@ -362,7 +350,6 @@ class Job:
             chain: False: run the transform in a Spark query of its own, like Flink's disableChaining.
             output_mode: Spark's mode of the query that ends in this operator.
             persist: See :meth:`source`.
-            unknown: Refused.
         """
         checks.check_known("@job.transform", unknown, Job.transform)
         bare = callable(inputs) and not isinstance(inputs, (Operator, str))
@@ -397,12 +384,10 @@ class Job:
         gate: Gate | None = None,
         transaction: str | None = None,
     ) -> Operator:
-        """Write the output of ``input`` to a sink, such as a ``FileSink``.
+        """Write the output of ``input``, the handle or uid of an operator, to a sink such as a ``FileSink``.
 
         Args:
             uid: Identity of the sink.
-            input: Handle or uid of an operator.
-            sink: The sink object.
             release: "every_checkpoint" makes the output of a checkpoint visible as soon as it is completed, in all
                 sinks of the job. "final" makes the whole output visible at once, when the job has finished.
             gate: A function of a ``PendingRelease`` that returns whether to release now. While it returns False,
@@ -443,18 +428,10 @@ class Job:
         gate: Gate | None = None,
         transaction: str | None = None,
     ) -> Operator:
-        """Write the malformed rows of ``source`` to a sink, exactly once.
+        """Write the malformed rows of ``source``, a handle or uid, to a sink, exactly once.
 
         The source must have ``on_malformed="quarantine"``. Its output is then without these rows. The sink gets the
-        columns ``file``, ``row`` (its text) and ``reason``.
-
-        Args:
-            uid: Identity of the sink.
-            source: Handle or uid of the source.
-            sink: The sink object.
-            release: See :meth:`sink`.
-            gate: See :meth:`sink`.
-            transaction: See :meth:`sink`.
+        columns ``file``, ``row`` (its text) and ``reason``. See :meth:`sink` for the other arguments.
         """
         operator = self.sink(uid, source, sink, release=release, gate=gate, transaction=transaction)
         return self._registry.add(replace(operator, quarantine=True))

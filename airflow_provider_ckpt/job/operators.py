@@ -66,8 +66,8 @@ class SourceOptions:
 class Operator:
     """The result of ``@job.source``, ``@job.transform`` and ``job.sink``, a handle for use as an input.
 
-    A call of the handle calls the user's function, so that it can be tested without a job. Two handles are equal only
-    if they are the same object, because a handle belongs to its job.
+    A call of the handle calls the user's function, so that it can be tested without a job. A handle equals only itself,
+    because it belongs to its job.
     """
 
     uid: str
@@ -76,13 +76,14 @@ class Operator:
     location: str
     """"file:line" of the definition, for messages."""
     function: Callable[..., Any] | None = field(default=None, repr=False)
-    """The user's function, None for a sink. A source's function gets a reader, and a split if there are splits. A
-    transform's function gets ``**{parameter: frame}``."""
+    """The user's function, None for a sink.
+
+    A source's function gets a reader, and a split if there are splits. A transform's gets ``**{parameter: frame}``.
+    """
     sink: Any = field(default=None, repr=False)
     """The sink object of a sink. Not in ``repr``, because it may hold a password."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Parameter -> uids of the operators whose rows are united, by column name, into that parameter. A sink has one
-    parameter, "frame". A source has none."""
+    """Parameter -> uids of the operators that are united into it by column name. The parameter of a sink is "frame"."""
     bounded: bool = False
     """True if a source ends. For other operators see ``boundedness`` in :mod:`.topology`."""
     chain: bool = True
@@ -102,8 +103,7 @@ class Operator:
     unfinished_files: UnfinishedFiles | None = None
     """Reaction to a source's file that changes after it was read. None: see :attr:`on_unfinished`."""
     on_malformed: OnMalformed | None = None
-    """Reaction to rows of CSV or JSON files that do not fit the schema. None: a bounded source fails, a live one counts
-    them."""
+    """Reaction to rows of CSV or JSON files that do not fit the schema. None is "fail" if bounded, else "count"."""
     quarantine: bool = False
     """True if a sink gets the malformed rows of its input, which is a source."""
     release: ReleasePolicy = "every_checkpoint"
@@ -112,8 +112,7 @@ class Operator:
     transaction: str | None = None
     """Name that the sinks of one transaction share."""
     ends: Ends | None = None
-    """How a bounded source ends if its end cannot be frozen. None: its end can be frozen, or streaming mode refuses
-    it."""
+    """How a bounded source ends if its end cannot be frozen. None: streaming mode freezes its end or refuses it."""
     allow_empty: bool = False
     """True if a bounded source may have nothing to read when the job first starts."""
     after: str | None = None
@@ -127,8 +126,7 @@ class Operator:
 
     @property
     def on_unfinished(self) -> UnfinishedFiles:
-        """Reaction to a file that changes after it was read. By default a bounded source fails, because rows of its
-        history would be missing for good. A live source continues."""
+        """Reaction to a file that changes after it was read. By default a bounded source fails and a live one warns."""
         return self.unfinished_files or ("fail" if self.bounded else "warn")
 
     @property
@@ -152,11 +150,7 @@ class OperatorRegistry:
         """Uid -> operator. A read-only view that grows with the job."""
 
     def check_uid(self, uid: str, location: str) -> None:
-        """Refuse a bad uid.
-
-        Raises:
-            InvalidJobError: it cannot name an operator, or another operator has it.
-        """
+        """Refuse a bad uid. Raises InvalidJobError if it cannot name an operator, or if another operator has it."""
         if not isinstance(uid, str) or UID.fullmatch(uid) is None:
             raise InvalidJobError(
                 "operator uid {uid!r} ({location}) is not usable: it must be 1 to {longest} letters (A-Z, a-z), "

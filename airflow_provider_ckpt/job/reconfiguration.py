@@ -17,16 +17,15 @@ _FIXED = {
     "executor_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
     "driver_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
 }
-"""Settings that cannot be changed so, with the next step."""
+"""Settings that cannot be changed while the job runs -> the user's next step."""
 
 
 class Reconfiguration:
-    """Collection of changes, which :meth:`JobClient.reconfigure` requests as one.
+    """Collection of changes that :meth:`JobClient.reconfigure` requests as one.
 
-    ``uid`` is that of an operator. A change other than execution logic applies to the whole query of the operator. The
-    three kinds of changes and the ready-made ones follow Trisk.
-
-    Every method may be called several times, and returns the object.
+    Each ``uid`` names an operator. A change other than execution logic applies to the operator's whole query. The three
+    kinds of changes and the ready-made ones follow Trisk. Every method may be called several times, and returns the
+    object.
 
     Raises:
         RequestFailedError: the change is never possible (NOT_RECONFIGURABLE).
@@ -48,7 +47,7 @@ class Reconfiguration:
 
     @property
     def taken_back(self) -> Mapping[str, frozenset[str]]:
-        """Operator -> settings that get the job's declared values again, see :meth:`take_back`."""
+        """Operator -> settings that :meth:`take_back` restores to the job's declared values."""
         return dict(self._taken_back)
 
     def assign_workload(
@@ -72,7 +71,6 @@ class Reconfiguration:
             trigger_interval: Time from one micro-batch to the next.
             state_partitions: Number of parts of the query's state.
             parallelism: Number of subtasks that read a source with splits. Such a source takes no other setting.
-            unknown: Refused.
         """
         _refuse_unknown(uid, unknown, WORKLOAD)
         if max_bytes_per_batch is not None and max_files_per_batch is not None:
@@ -102,7 +100,6 @@ class Reconfiguration:
                 share them, and the largest number wins.
             pool_weight: Weight of the query's pool in Spark's FAIR scheduler. If several pools want all cores, a pool
                 gets that many times the share of a pool of weight 1.
-            unknown: Refused.
         """
         _refuse_unknown(uid, unknown, RESOURCES)
         return self._add(
@@ -129,8 +126,8 @@ class Reconfiguration:
     def take_back(self, uid: str, *settings: str) -> Reconfiguration:
         """Restore the job's declared values of these settings for the query of operator ``uid``, from the next run on.
 
-        The job must not be running (:meth:`JobClient.assign_for_next_run`). So a value with which the job cannot run is
-        removed.
+        This works only while the job does not run (:meth:`JobClient.assign_for_next_run`), even if a value makes it
+        fail.
         """
         for name in settings:
             if name not in TAKEN_BACK:
@@ -143,8 +140,7 @@ class Reconfiguration:
     def rescale(
         self, uid: str, *, parallelism: int | None = None, state_partitions: int | None = None
     ) -> Reconfiguration:
-        """Rescale a source with splits to ``parallelism`` subtasks, or the state of a query to ``state_partitions``
-        tasks.
+        """Rescale a source with splits to ``parallelism`` subtasks, or a query's state to ``state_partitions`` parts.
 
         Exactly one of the two must be given.
         """
@@ -156,7 +152,7 @@ class Reconfiguration:
     def rebalance(self, weights: Mapping[str, int]) -> Reconfiguration:
         """Share the cores in another way. ``weights`` has the weight of the query's pool by operator.
 
-        The splits of a source need no rebalancing, because each goes to a subtask that has nothing to read.
+        A source with splits needs no rebalancing, because a split goes to a subtask that has nothing to read.
         """
         for uid, weight in weights.items():
             self.assign_resources(uid, pool_weight=weight)
@@ -171,8 +167,7 @@ class Reconfiguration:
         return self
 
     def placement(self, uid: str, *place: object, **unknown: object) -> NoReturn:
-        """Refuse to choose where a query runs. It runs in the job's one driver, and Spark chooses the executors of its
-        tasks."""
+        """Refuse to choose where a query runs: in the job's one driver, and on executors that Spark chooses."""
         problem = (
             "where it runs cannot be changed while the job runs: all queries are in one driver, and Spark chooses the "
             "executors of their tasks. For a share of the cores: rebalance. For a driver of its own: run the job with "

@@ -20,8 +20,7 @@ class Logic(Protocol):
     """Reader of other versions of the job."""
 
     def __call__(self, reference: str, digest: str | None = None) -> Operators:
-        """Return the operators of the job that ``reference`` (``path/to/file.py:job``) named when it was read with
-        ``digest``."""
+        """Return the operators of job ``reference`` (``path/to/file.py:job``), from the code with ``digest``."""
 
     def read(self, reference: str) -> str:
         """Read the current version, and return its digest."""
@@ -32,8 +31,7 @@ def reconfigured(
 ) -> dict[str, Operator]:
     """Return ``operators`` with the functions and limits of ``settings``, for the vertices that exist.
 
-    Raises:
-        UnfitLogicError: a function does not fit its operator.
+    Raises UnfitLogicError if a function does not fit its operator.
     """
     changed = dict(operators)
     for vertex in vertices:
@@ -47,8 +45,7 @@ def reconfigured_vertex(
 ) -> dict[str, Operator]:
     """Return the changed operators of one vertex. ``operators`` has the job's declared ones.
 
-    Raises:
-        UnfitLogicError: a function does not fit its operator.
+    Raises UnfitLogicError if a function does not fit its operator.
     """
     changed: dict[str, Operator] = {}
     for uid, reference in settings.logic.items():
@@ -64,10 +61,9 @@ def reconfigured_vertex(
 
 
 def with_digests(operators: Operators, settings: VertexSettings, logic: Logic) -> VertexSettings:
-    """Return ``settings`` with the digests of the functions that have none, from their current code.
+    """Add the missing digests of functions, from their current code, to ``settings``.
 
-    Raises:
-        UnfitLogicError: a function's job cannot be loaded.
+    Raises UnfitLogicError if a function's job cannot be loaded.
     """
     digests = dict(settings.digests)
     for uid, reference in settings.logic.items():
@@ -84,10 +80,7 @@ def _read(uid: str, reference: str, logic: Logic) -> str:
 
 
 def load_other_version(uid: str, reference: str, load: Callable[[], T]) -> T:
-    """Load another version of the job. The error names ``uid``, the operator that got a function from it.
-
-    A user who runs the job again may not know that an operator got a function from another file.
-    """
+    """Load another version of the job. An error names operator ``uid``, which has a function from that version."""
     try:
         return load()
     except InvalidInputError as error:
@@ -96,10 +89,7 @@ def load_other_version(uid: str, reference: str, load: Callable[[], T]) -> T:
 
 
 def _with_logic(operator: Operator, reference: str, version: Operators) -> Operator:
-    """Return ``operator`` with the function of the operator of its uid in another version.
-
-    The rest of the declaration decides about graph, state and event time, and must be the same.
-    """
+    """Return ``operator`` with another version's function for its uid. The rest of it must be declared as before."""
     other = version.get(operator.uid)
     if other is None:
         known = ", ".join(version) or "none"

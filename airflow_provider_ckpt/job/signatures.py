@@ -1,4 +1,4 @@
-"""Checks whether a user's function can be called with its inputs. The checks call nothing."""
+"""Checks whether a user's function can be called with its inputs. No function is called."""
 
 from __future__ import annotations
 

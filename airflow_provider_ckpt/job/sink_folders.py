@@ -11,14 +11,13 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.nesting import is_hidden, segments
 
 _TAKEN = ("_ckpt", "_spark_metadata")
-"""Hidden folders that are still no place for a sink: this package's, and the one of Spark's own sink."""
+"""Hidden folders that no sink may use, because this package or Spark's own sink writes to them."""
 
 
 def check_sink_folders(sinks: Sequence[Operator]) -> None:
     """Refuse sinks whose folders overlap. Storage options do not count, because Spark takes one name for one store.
 
-    Raises:
-        InvalidJobError: a sink writes inside the folder of another, or two write to one folder in different ways.
+    Raises InvalidJobError if a sink writes inside another's folder, or if two write to one folder in different ways.
     """
     for sink, other in combinations(sinks, 2):
         for folder in sink.sink.spark_folders({}):

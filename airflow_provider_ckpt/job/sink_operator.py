@@ -1,7 +1,4 @@
-"""The sinks of a job as a release needs them, from the job's file or from its journal.
-
-The gate of a sink, which may hold a release while checkpoints continue.
-"""
+"""The sinks of a job as a release needs them, from the job's file or from its journal, and their gates."""
 
 from __future__ import annotations
 
@@ -16,10 +13,7 @@ from airflow_provider_ckpt.job.controller import Controller
 class PendingRelease:
     """The argument of a gate: rows that completed checkpoints cover and that are not visible.
 
-    Args:
-        sink: uid of the sink.
-        checkpoint: The newest of these checkpoints.
-        rows: Number of the staged rows.
+    ``checkpoint`` is the newest of these checkpoints. ``rows`` is the number of staged rows.
     """
 
     job_id: str
@@ -32,7 +26,7 @@ Gate = Callable[[PendingRelease], bool]
 """A function that returns True to release, and False to hold the release. It is called again every few seconds.
 
 The process that releases calls it (the driver, the JobMaster, ``ckpt release``), in a thread of its own, and only if
-there is something to release. An error that it raises counts as a failed release, which is tried again.
+there is something to release. An error in it counts as a failed release, which is tried again.
 """
 
 

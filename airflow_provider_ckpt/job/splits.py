@@ -22,9 +22,9 @@ _PLAIN = (str, int, float, bool, type(None))
 _LONGEST_ID = 100
 _SHOWN = 60
 _DEEPEST = 100
-"""Most levels of nested lists and dicts, because their reader is a recursive function."""
+"""Most levels of nested lists and dicts, because a recursive function reads them."""
 _LARGEST = 10**1000
-"""Python reads no number with some thousand digits."""
+"""Limit of numbers, because Python refuses to read a number with some thousand digits."""
 _EXPECTED = "a list of splits, or a function without arguments that returns one"
 MOST_TOGETHER = 64
 """Most splits that are read as one Spark job. Each is a part of one plan, and Spark's planning time grows with it."""
@@ -70,8 +70,7 @@ class SplitSource:
     def most_together(self) -> int:
         """Most small splits that are read as one Spark job.
 
-        The function of a source with one subtask may rely on a call only after the split before has been read. So such
-        a source reads them one by one, unless the user says otherwise.
+        By default a source with one subtask reads them one by one, because its function may rely on the order of calls.
         """
         if self.max_splits_per_batch is not None:
             return self.max_splits_per_batch
@@ -92,14 +91,10 @@ def split_source(
 ) -> SplitSource | None:
     """Return the splits of ``@job.source``, or None without ``splits``.
 
-    A list is checked now. A function is called and checked when the job is planned.
+    A list is checked now. A function is called and checked when the job is planned. ``excluded`` has the options that
+    exclude splits.
 
-    Args:
-        excluded: Options that exclude splits.
-
-    Raises:
-        BadOperatorOptionError: an argument is bad.
-        InvalidJobError: the list is bad.
+    Raises BadOperatorOptionError for a bad argument, InvalidJobError for a bad list.
     """
 
     def refuse(option: str, value: object, expected: str) -> BadOperatorOptionError:
@@ -158,8 +153,7 @@ def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ..
 def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
     """Return the splits with their names.
 
-    Raises:
-        InvalidJobError: there is no split, two have one name, or a value does not survive JSON.
+    Raises InvalidJobError if there is no split, if two have one name, or if a value does not survive JSON.
     """
 
     def refuse(problem: str) -> InvalidJobError:
@@ -190,7 +184,7 @@ def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
 
 
 def split_id(value: Any) -> Any:
-    """Return the "id" of a dict, else the content: text unchanged, other values as JSON, shortened if it is long."""
+    """Return the "id" of a dict. For other values return the text, or the JSON, shortened if it is long."""
     if isinstance(value, dict) and "id" in value:
         return value["id"]
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, separators=(",", ":"))
@@ -200,7 +194,7 @@ def split_id(value: Any) -> Any:
 
 
 def _problem(value: Any, depth: int = 0) -> str | None:
-    """Return why a value would change in the journal, or could not be passed to Spark. None if it is fine."""
+    """Return why a value would change in the journal or could not be passed to Spark. None if there is no problem."""
     if depth > _DEEPEST:
         return f"it has more than {_DEEPEST} lists and dicts in each other"
     if type(value) in _PLAIN:
@@ -227,11 +221,7 @@ def _problem_of_plain(value: Any) -> str | None:
 
 
 def _is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded.
-
-    Python represents bytes of a file name that are no characters as halves of characters. Spark gets a split's name and
-    accepts no such halves.
-    """
+    """Return whether a text can be encoded. Spark refuses half surrogates (undecodable bytes of a file name)."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -18,8 +18,7 @@ def topological_order(operators: Operators) -> tuple[str, ...]:
 
     That is the order of definition, unless a forward reference by uid makes an operator wait for its inputs.
 
-    Raises:
-        InvalidJobError: operators feed each other in a circle.
+    Raises InvalidJobError if operators feed each other in a circle.
     """
     done: dict[str, None] = {}
     for uid in operators:
@@ -28,7 +27,7 @@ def topological_order(operators: Operators) -> tuple[str, ...]:
 
 
 def _visit(root: str, operators: Operators, done: dict[str, None]) -> None:
-    """Visit depth first, inputs before the operator. A loop instead of a recursion, so that depth has no limit."""
+    """Visit depth first, inputs before the operator. A loop is used because recursion has a limit of depth."""
     if root in done:
         return
     path = {root: iter(operators[root].input_uids)}
@@ -55,10 +54,7 @@ def _cycle(path: tuple[str, ...], start: str, operators: Operators) -> InvalidJo
 
 
 def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
-    """Return uid -> uids of the operators and sinks that read its output, in order of definition.
-
-    The sink of malformed rows does not read the output.
-    """
+    """Return uid -> uids of the readers of its output, in order of definition. A quarantine sink does not read it."""
     readers: dict[str, list[str]] = {uid: [] for uid in operators}
     for operator in operators.values():
         for uid in () if operator.quarantine else operator.input_uids:

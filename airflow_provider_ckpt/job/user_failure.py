@@ -1,5 +1,4 @@
-"""The decision whether another try may help after a user's function failed, in planning or in the creation of a
-query."""
+"""The decision whether another try may help after a user's function failed in planning or creating a query."""
 
 from __future__ import annotations
 
@@ -46,11 +45,10 @@ PATH_NOT_FOUND = "PATH_NOT_FOUND"
 
 
 def may_pass(error: BaseException) -> bool:
-    """Return whether the failure may pass.
+    """Return whether the failure may be temporary.
 
-    False for an error of the code, or of the columns and options that it names, because the next try would fail the
-    same way. True for a service, a database or a disk that was not available, and for unknown errors. A job that is
-    given up for good, and would run a minute later, is worse than a try in vain.
+    False for an error of the code, or of the columns and options that it names. True for a service, a database or a
+    disk that was not available, and for unknown errors, because a needless try costs less than a job that is given up.
     """
     if isinstance(error, CkptError):
         return error.retryable

@@ -1,7 +1,4 @@
-"""Conditions that a whole job must meet before it runs. Each check raises the first problem that it finds.
-
-The name of an edge. It must never change, because it is the name of a Spark source.
-"""
+"""Conditions that a whole job must meet before it runs. Each check raises the first problem that it finds."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ from airflow_provider_ckpt.job.topology import Operators, boundedness, topologic
 
 
 def edge_uid(producer: str, consumer: str) -> str:
-    """Return ``producer__consumer``, which depends on the two uids alone, so that other operators may change.
+    """Return ``producer__consumer``, the permanent name of an edge and of its Spark source, from the two uids alone.
 
-    Different pairs have different names. The first double underscore separates the parts of a plain name. If it would
-    not (``a_`` + ``b``, ``a__b`` + ``c``), a hash of the pair is added.
+    Different pairs have different names. If the first double underscore would not separate the uids (``a_`` + ``b``,
+    ``a__b`` + ``c``), a hash is added.
     """
     plain = f"{producer}__{consumer}"
     if "__" not in producer and not producer.endswith("_") and "__" not in consumer:
@@ -54,7 +51,7 @@ def check_job(name: str | None, operators: Operators) -> None:
 
 
 def check_controlled(controllers: Iterable[Controller], operators: Operators) -> None:
-    """Refuse a controller for an operator that the job does not have. It would silently do nothing."""
+    """Refuse a controller for an operator that the job does not have, because it would silently do nothing."""
     known = [operator.uid for operator in operators.values() if operator.kind != "sink"]
     for controller in controllers:
         for uid in controller.operators:
@@ -130,7 +127,7 @@ def check_persisted(operators: Operators) -> None:
 
 
 def check_used(operators: Operators) -> None:
-    """Check that every operator leads to a sink, or has a persisted result. The check follows the inputs from there."""
+    """Check that every operator leads to a sink or to a persisted result."""
     ends = [operator for operator in operators.values() if operator.kind == "sink" or operator.persist]
     waiting = [end.uid for end in ends if not end.quarantine]
     used = set(waiting)
@@ -150,8 +147,7 @@ def check_used(operators: Operators) -> None:
 
 
 def check_quarantines(operators: Operators) -> None:
-    """Check that each source with on_malformed="quarantine", and no other operator, has one sink for its malformed
-    rows."""
+    """Check that each source with on_malformed="quarantine", and no other, has one sink for its malformed rows."""
     taken: dict[str, str] = {}
     for operator in operators.values():
         if operator.quarantine:

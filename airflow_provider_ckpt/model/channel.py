@@ -13,7 +13,7 @@ class Channel:
     """The input of one consumer subtask from one producer subtask.
 
     ``key`` is its name among the inputs of the consumer, also in snapshots and batches. It is the edge's uid if the
-    producer has one subtask, else "<edge uid>/<producer index>". For a source with splits it is always the latter,
+    producer has one subtask, else "<edge uid>/<producer index>". A source with splits always has the second form,
     because the number of its subtasks may change.
     """
 
@@ -25,8 +25,7 @@ class Channel:
 def pointwise_producers(consumer: int, producers: int, consumers: int) -> range:
     """Return the producer subtasks that a consumer subtask reads over a pointwise exchange, by Flink's mapping.
 
-    With fewer producers than consumers each producer feeds a range of consumers. Otherwise each consumer reads a range
-    of producers.
+    Each subtask of the smaller side is connected to a range of the larger side.
     """
     if producers < consumers:
         only = consumer * producers // consumers

@@ -1,4 +1,4 @@
-"""The progress of a checkpoint, for people and clients, with its kind and status."""
+"""The progress of a checkpoint, for people and clients."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class CheckpointView:
     """
 
     checkpoint: int
-    """Its number. Numbers rise, and none is used twice."""
+    """Number of the checkpoint. Numbers rise, and none is used twice."""
     kind: CheckpointKind
     status: CheckpointStatus
     triggered_at: float | None = None
     completed_at: float | None = None
     released_at: float | None = None
-    """None also for a checkpoint whose output the release of a later checkpoint has released."""
+    """Time of the release. None also if the release of a later checkpoint has released the output."""
     reason: str | None = None
-    """The reason for its abort."""
+    """Reason for the abort."""
     finished: tuple[str, ...] = ()
-    """Uids of the operators that were finished in it, sorted."""
+    """Uids of the operators that were finished in the checkpoint, sorted."""
     sinks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Sink uid → counts of its release, such as ``files`` and ``rows``. Empty without a release of its own."""
+    """Sink uid → counts of the checkpoint's own release, such as ``files`` and ``rows``. Empty without one."""
     late_rows: Mapping[str, int] = field(default_factory=dict)
     """Vertex → rows that its query has dropped as late since the job began."""
     malformed_rows: Mapping[str, int] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class CheckpointView:
 
     @property
     def duration_ms(self) -> int | None:
-        """Milliseconds from its trigger to its completion; None if it was not completed."""
+        """Milliseconds from the checkpoint's trigger to its completion; None if it was not completed."""
         if self.completed_at is None or self.triggered_at is None:
             return None
         return round((self.completed_at - self.triggered_at) * 1000)

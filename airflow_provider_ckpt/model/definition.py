@@ -18,8 +18,8 @@ from airflow_provider_ckpt.model.kept_state import KeptState
 class SourceDefinition:
     """The definition of a source.
 
-    ``format``, ``paths`` and ``selects`` record the calls that the function made on its reader. They are None and empty
-    if it was not called because its source is over.
+    ``format``, ``paths`` and ``selects`` record the function's calls on its reader. They are None and empty if the
+    source has ended, because its function is not called then.
     """
 
     bounded: bool
@@ -48,11 +48,8 @@ class EventTime:
 class UnionDefinition:
     """The united frame that an operator's ``parameter`` gets from several inputs.
 
-    An input that has ended and was left out does not change the definition.
-
-    Args:
-        schema: The schema of the united frame, as Spark's JSON.
-        inputs: Input uid → its schema, as Spark's JSON, for each input that was read.
+    An input that has ended and was left out does not change the definition. Schemas are Spark's JSON. ``inputs`` maps
+    each input that was read to its schema.
     """
 
     operator: str
@@ -76,7 +73,7 @@ class VertexDefinition:
     kept: tuple[KeptState, ...] = field(default=(), compare=False, metadata=OMIT_EMPTY)
     """State of the query, from its output downwards."""
     lags: bool = field(default=False, compare=False, metadata=OMIT_EMPTY)
-    """True if results come out later than the watermark shows, because a row of a stream join waits for its partner."""
+    """True if results come later than the watermark shows, because a row of a stream join waits for its partner."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,6 @@ class SinkDefinition:
     """The definition of a sink.
 
     Args:
-        release: When the sink releases.
         target: The result of ``Sink.definition``.
         gated: True if a gate is asked before each release. This may change between runs.
     """
@@ -108,9 +104,7 @@ class JobDefinition:
     """Spark's settings and time zones that change values, from the first run. Later runs use them."""
 
     def with_ended_parts_of(self, before: JobDefinition) -> JobDefinition:
-        """Return a copy with the facts of ``before`` about ended sources and vertices, whose functions were not
-        called.
-        """
+        """Return a copy with the facts of ``before`` about ended sources and vertices, whose functions did not run."""
         sources = {
             uid: replace(source, format=old.format, paths=old.paths, selects=old.selects, topics=old.topics)
             if source.format is None and (old := before.sources.get(uid)) is not None

@@ -1,7 +1,6 @@
 """The job graph: vertices (chains of operators, one Spark query each) and their edges, as Flink's JobGraph.
 
-It contains only values, before any subtask runs. ``job.chaining`` makes the graph of a job. The coordinator and the
-runtime read it.
+``job.chaining`` makes the graph of a job. The coordinator and the runtime read it.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ class JobEdge:
 class JobVertex:
     """Operators chained into one Spark query.
 
-    ``uid`` is the uid of its output operator, the last one that is not a sink. It therefore stays the same when sources
-    are added before it or sinks after it.
+    ``uid`` is the uid of its output operator, the last operator that is not a sink. The uid therefore stays the same
+    when sources are added before that operator or sinks after it.
     """
 
     uid: str
@@ -89,14 +88,13 @@ class JobGraph:
         return tuple(uid for vertex in self.vertices for uid in (*vertex.operators, *vertex.sinks))
 
     def publishes(self, vertex: str) -> bool:
-        """Return True if its subtasks have result partitions, because a vertex reads them or they outlive the job."""
+        """Return True if the vertex has result partitions, because a vertex reads them or they outlive the job."""
         return bool(self.outputs(vertex)) or self.vertex(vertex).persist
 
     def data_folder(self, vertex: str) -> str:
         """Return the folder of the vertex's data, relative to its partition.
 
-        At first the folder is below one folder for each consumer, by uid. After the set of consumers has changed it is
-        below a folder for the new layout.
+        It is below a folder for each consumer, by uid, or for the new layout after a change of the consumers.
         """
         layout = self.vertex(vertex).layout
         folders = [_layout_folder(layout)] if layout else self._edge_uids(vertex)
@@ -163,8 +161,8 @@ class JobGraph:
     def sink_depths(self) -> dict[str, int]:
         """Return for each sink uid the largest number of edges between a source and the sink.
 
-        Sinks of one vertex always agree. Sinks of different depths show one consistent cut. If barriers are unaligned
-        they may show different prefixes of the sources (R24).
+        Sinks of one depth show one consistent cut, and sinks of one vertex always do. With unaligned barriers, sinks of
+        different depths may show different prefixes of the sources (R24).
         """
         depths = dict.fromkeys((vertex.uid for vertex in self.vertices), 0)
         edges: dict[str, list[JobEdge]] = {vertex.uid: [] for vertex in self.vertices}

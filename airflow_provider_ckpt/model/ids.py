@@ -13,10 +13,7 @@ _DIGITS = 9
 
 
 class SubtaskId(str):
-    """A subtask, which is one of the parallel instances of a vertex.
-
-    Its text is "<vertex>/<index>", in journals and messages, and as a key there.
-    """
+    """A subtask, one of the parallel instances of a vertex. Its text, also as a JSON key, is "<vertex>/<index>"."""
 
     __slots__ = ()
 
@@ -52,7 +49,7 @@ class AttemptId(TextForm):
     unordered and not equal.
 
     As text, and in every name on disk, an attempt is ``<epoch>-<number>-<nonce>``: ``0001-02-509376df``. Number 0 is
-    left out, as in ``0001-509376df``, so that an attempt that was read still names its folder.
+    left out, as in ``0001-509376df``.
     """
 
     epoch: int
@@ -60,7 +57,7 @@ class AttemptId(TextForm):
     number: int
     """0 for a subtask's first attempt in the epoch, and one more for each later attempt there."""
     nonce: str
-    """Letters and digits. Two processes that both believe that they are this attempt share no names (R5)."""
+    """Letters and digits. If two processes both believe that they are this attempt, they share no names (R5)."""
 
     @classmethod
     def first(cls, epoch: int, nonce: str) -> AttemptId:
@@ -68,9 +65,7 @@ class AttemptId(TextForm):
 
     @classmethod
     def vacant(cls, epoch: int) -> AttemptId:
-        """Return the placeholder for a subtask that was added in the epoch and has no attempt. Its first attempt
-        follows it.
-        """
+        """Return the placeholder for a subtask that was added in the epoch. Its first attempt follows."""
         return cls(epoch, 0, "none")
 
     def next(self, nonce: str) -> AttemptId:
@@ -101,10 +96,9 @@ class AttemptId(TextForm):
 
 
 class TaskId(NamedTuple):
-    """One attempt of one subtask in one epoch.
+    """One attempt of one subtask in one epoch. A task ignores a message for another task (R22).
 
-    Commands and reports begin with these fields: ``SubtaskDone(*task_id)``. A task ignores a message for another task
-    (R22).
+    Commands and reports begin with these fields: ``SubtaskDone(*task_id)``.
     """
 
     epoch: int

@@ -29,7 +29,7 @@ class JobCode:
         """Describe the differences in the code that ``operators`` run, sorted.
 
         A module that the other side does not import is usually not listed, because the difference is in the importing
-        code. It is listed if the importing code is the same, because the other side then finds the module elsewhere.
+        code. If the importing code is the same, the other side finds the module elsewhere, and the module is listed.
         """
         same_file = (self.rest, self.functions) == (other.rest, other.functions)
         differences = []

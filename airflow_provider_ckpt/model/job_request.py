@@ -1,7 +1,6 @@
-"""Requests to the driver of a job: one class for each verb, with its arguments.
+"""Requests to the driver of a job: one class for each verb. CONTRIBUTING.md has the steps to add a verb.
 
-The client writes a request into the job's folder, the JobMaster reads it there, and the coordinator gets it as it is.
-CONTRIBUTING.md lists what a new verb needs.
+The client writes a request into the job's folder. The JobMaster reads it and passes it to the coordinator unchanged.
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ class JobRequest:
     kind: ClassVar[str]
     """The verb. It names the class in the stored form and in the answers."""
     is_change: ClassVar[bool] = False
-    """True if the job continues in another form. A driver carries out one change at a time."""
+    """True if the request changes a job that then continues. A driver carries out one change at a time."""
     done_in: ClassVar[tuple[JobStatus, ...]] = ()
-    """Statuses of a job that needs no such request. Only a request that ends the job has any."""
+    """Statuses in which the request has nothing to do. Only a request that ends the job has any."""
 
     name: str = field(default="", metadata=UNRECORDED)
-    """The key of the answers in the journal (``JobState.answered``, ``JobState.outcomes``). It is empty if the
-    JobMaster itself makes the request, which then gets no answer."""
+    """The key of the answers in ``JobState``. It is empty for a request by the JobMaster, which gets no answer."""
     epoch: int = 0
     at: float = 0.0
     """Time of the request in epoch seconds."""
@@ -59,8 +57,7 @@ class StopRequest(JobRequest):
     done_in = (JobStatus.STOPPED, JobStatus.FINISHED)
 
     leaves: bool = field(default=False, metadata=OMIT_EMPTY)
-    """True if the driver must leave even if it cannot take a savepoint, because its time is over or its process must
-    exit. Otherwise a failed stop leaves the job running."""
+    """True if the driver must exit even without a savepoint. Otherwise a failed stop leaves the job running."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +129,10 @@ class InvalidRequest(JobRequest):
     problem: str
     """Why the file could not be understood."""
     is_unreadable: bool = False
-    """True if the file is no request at all, or cannot be read. It gets no answer, because it may be a request at the
-    next poll. Any other invalid request is refused in the journal, because its author waits for an answer."""
+    """True if the file is no request at all, or cannot be read. It gets no answer, because it may be readable later.
+
+    Any other invalid request is refused in the journal, because its author waits for an answer.
+    """
 
 
 REQUESTS: Mapping[str, type[JobRequest]] = {

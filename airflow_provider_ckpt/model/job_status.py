@@ -1,7 +1,4 @@
-"""The status of a job, shared by the journal, the command line and Airflow.
-
-How a job runs.
-"""
+"""The status of a job, shared by the journal, the command line and Airflow."""
 
 from __future__ import annotations
 
@@ -18,19 +15,16 @@ class JobStatus(str, Enum):
     RESTARTING = "RESTARTING"
     """The run failed. The next run, by a retry or a user, resumes the job."""
     STOPPED = "STOPPED"
-    """The run ended with a savepoint (after its end of data: a checkpoint of all) that is released, except for gated
-    sinks. The next run resumes the job.
+    """The run ended with a released savepoint. Gated sinks may still hold it. The next run resumes the job.
+
+    After the end of data, a checkpoint of all subtasks takes the place of the savepoint.
     """
     FINISHED = "FINISHED"
     """Every source has ended, and everything is released. Another run has nothing to do."""
     FAILED = "FAILED"
-    """Another run would fail the same way. A run with ``resume_failed`` asserts that the cause is fixed, and resumes
-    the job.
-    """
+    """Another run would fail the same way. A run with ``resume_failed`` resumes the job, if the cause is fixed."""
     DELETING = "DELETING"
-    """The job's data is being deleted, or its deletion was interrupted. No run is possible. Another deletion resumes
-    it.
-    """
+    """The deletion of the job's data has begun. No run is possible. Another deletion resumes an interrupted one."""
     DELETED = "DELETED"
     """The job's data is deleted. No job with this id can run under the root again."""
 
@@ -60,8 +54,7 @@ class JobStatus(str, Enum):
     def has_ended(self) -> bool:
         """Flink's *terminal*, locally or globally: no further run is expected.
 
-        STOPPED is locally terminal, as Flink's SUSPENDED: this run is over, but another one may resume the job.
-        RESTARTING is neither, as in Flink.
+        STOPPED is locally terminal, as Flink's SUSPENDED: another run may resume the job. RESTARTING is not terminal.
         """
         return self.is_terminal or self is JobStatus.STOPPED
 

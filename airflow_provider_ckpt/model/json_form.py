@@ -1,8 +1,8 @@
 """Conversion of values to readable JSON and back, by the fields of dataclasses and their types.
 
 A dataclass becomes an object with a key for each field, in order. A tuple becomes a list, a set a sorted list. An enum
-becomes its value, a :class:`TextForm` its text, and so does a subtype of ``str``. Keys that are numbers become texts. A
-field with another form has metadata: :data:`OMIT_EMPTY`, :data:`UNRECORDED`, :func:`own_form`.
+becomes its value. A :class:`TextForm` and a subtype of ``str`` become texts, and so do number keys. A field with
+another form has metadata: :data:`OMIT_EMPTY`, :data:`UNRECORDED`, :func:`own_form`.
 """
 
 from __future__ import annotations
@@ -281,10 +281,7 @@ def _object(kind: Any) -> Read:
 
 
 def read_field(data: Json, name: str, read: Read) -> Any:
-    """Read one field of an object with ``read`` (see :func:`reader`).
-
-    Raises as :func:`from_json`; the error names the field.
-    """
+    """Read one field of an object with ``read`` (see :func:`reader`). Raises as :func:`from_json`, with the name."""
     if name not in data:
         raise DamagedFormError(what=f"it has no {name!r}")
     try:
@@ -326,7 +323,7 @@ def _number(text: str) -> int:
 
 @functools.cache
 def _field_writers(kind: Any) -> tuple[tuple[str, Read | None, bool], ...]:
-    """Return for each field its name, its writer (None writes it as it is), and whether it is omitted while empty.
+    """Return for each field its name, its writer (None writes the value unchanged), and whether to omit it if empty.
 
     The result is cached, because a journal has hundreds of thousands of values of few types.
     """
@@ -342,7 +339,6 @@ def _writer(field: Field[Any], hints: Mapping[str, Any]) -> Read | None:
 
 
 def _is_plain(kind: Any) -> bool:
-    """Return True for types whose values are texts, numbers or None."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
         return all(type(argument) in _PLAIN for argument in arguments)

@@ -1,9 +1,8 @@
 """The state that a query keeps between micro-batches, and the detection of state that two versions would confuse.
 
 Spark compares only the number, the kinds and the types of its state. While a query runs its keys and streams must stay
-the same. Between two runs a job's file may be corrected: a column gets another name, a count is added after a stream,
-or a stream replaces one that has ended. Then a version is refused only if it cannot be a correction: both versions have
-the same thing in different places.
+the same. Between two runs a job's file may be corrected, for example by another column name or an added count. A
+version is refused only if it cannot be a correction: both versions have the same thing in different places.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class KeptState:
         return before == after and not _have_moved(self.calls, other.calls)
 
     def is_confused_with(self, other: KeptState) -> bool:
-        """Return True if ``other`` would read this state as its own although it cannot be."""
+        """Return True if a query with state ``other`` would read this state, although the two cannot be the same."""
         if self.kind != other.kind or len(self.sides) != len(other.sides):
             return False  # Spark checks this itself
         if self.bounds != other.bounds:
@@ -73,9 +72,7 @@ def confused_states(
 ) -> tuple[KeptState, KeptState] | None:
     """Return the first pair of states that would be confused, from the output downwards; None if there is none.
 
-    Args:
-        streams: Streams that exist before and after; None for all. Removed and new streams do not prove that streams
-            changed places.
+    ``streams`` exist before and after; None means all. Other streams do not prove that streams changed places.
     """
     if len(before) != len(after):
         return None  # Spark checks this itself
@@ -98,7 +95,5 @@ def _have_moved(before: Sequence[T], after: Sequence[T]) -> bool:
 
 
 def _are_different_streams(streams: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Return False if one side contains the other, because an ended stream is left out and a moved stream may be
-    added.
-    """
+    """Return False if one side contains the other, because ended streams are left out and moved ones may be added."""
     return not ({*streams} <= {*others} or {*streams} >= {*others})

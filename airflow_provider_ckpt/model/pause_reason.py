@@ -35,10 +35,7 @@ class Reconfigure(PauseReason):
 
 @dataclass(frozen=True)
 class RestartFromScratch(PauseReason):
-    """A restart as a new attempt with the same plan, because Spark's log of the input has grown.
-
-    The new attempt begins with a short log.
-    """
+    """A restart as a new attempt with the same plan and a short log, because Spark's log of the input has grown."""
 
 
 _REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale, Reconfigure, RestartFromScratch])

@@ -1,7 +1,4 @@
-"""Progress of a subtask: measurements of a micro-batch, event times of an input, and the published state at a barrier.
-
-Controllers read the measurements to see whether the query keeps up.
-"""
+"""Progress of a subtask: measurements of a micro-batch, event times of an input, and the state at a barrier."""
 
 from __future__ import annotations
 
@@ -14,19 +11,16 @@ from airflow_provider_ckpt.model.limits import Count, Instant
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """Measurements of one micro-batch.
+    """Measurements of one micro-batch, from which controllers see whether the query keeps up.
 
     Args:
-        batch_id: Spark's id of the batch.
         duration: Seconds from its trigger to Spark's commit.
         interval: Seconds between two triggers, as the query runs.
-        rows: Spark's ``numInputRows``, which counts rows twice that are read for two outputs.
+        rows: Spark's ``numInputRows``, which counts a row twice if it is read for two outputs.
         files: Files of the input with the most files; 0 without file inputs.
         size: Bytes of the input with the most bytes; 0 without file inputs.
         behind: Entries in the logs of its producers that the query has not read.
-        state_rows: Rows of its state; None without state.
-        state_bytes: Bytes of its state; None without state.
-        state_partitions: Partitions of its state; None without state.
+        state_rows: Rows of its state. This and the next two are None without state.
     """
 
     batch_id: int
@@ -48,16 +42,14 @@ class BatchProgress:
 
 @dataclass(frozen=True)
 class SourceTimes:
-    """Event times in the rows of one input, in epoch milliseconds. Counts of rows begin with the query's first
-    micro-batch.
-    """
+    """Event times in the rows of one input, in epoch milliseconds, since the query's first micro-batch."""
 
     newest: int | None = None
     """The newest event time that may move the watermark; None if no row had one."""
     delay: int = field(default=0, metadata=OMIT_EMPTY)
     """Delay of the watermark in milliseconds."""
     last_row_at: Instant | None = None
-    """When the last micro-batch with a row of the input ran, in epoch seconds."""
+    """Time of the last micro-batch with a row of the input, in epoch seconds."""
     ahead: Count = field(default=0, metadata=OMIT_EMPTY)
     """Rows further ahead of the clock than the source's ``max_ahead``."""
     without: Count = field(default=0, metadata=OMIT_EMPTY)
@@ -99,7 +91,7 @@ def combined(before: TimesByInput, later: TimesByInput) -> dict[str, SourceTimes
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state that all entries up to ``position`` add up to. A barrier, and so its acknowledgement, contains it."""
+    """State of a subtask after all log entries up to ``position``. Barriers and their acknowledgements contain it."""
 
     position: Count
     """Number of the entry that contains the barrier."""

@@ -17,9 +17,7 @@ AS_IT_IS = "nothing had to be changed"
 
 
 class RequestResult(str, Enum):
-    """The result of a request. The first three mean that it was accepted and an outcome follows; the others are
-    outcomes.
-    """
+    """The result of a request. The first three mean that it was accepted and an outcome follows."""
 
     ACCEPTED = "accepted"
     ALREADY_STOPPING = "already stopping"
@@ -35,9 +33,7 @@ class RequestResult(str, Enum):
 
 @dataclass(frozen=True)
 class RequestOutcome(TextForm):
-    """One answer. Its text in the journal, for people, is ``<result>`` or ``<result>: <detail>``, such as
-    ``completed: savepoint 3 is released``.
-    """
+    """One answer. Its text is ``<result>`` or ``<result>: <detail>`` (``completed: savepoint 3 is released``)."""
 
     result: RequestResult
     detail: str = ""

@@ -1,7 +1,7 @@
 """Ranges of the settings of a running job: one table for clients, requests, the driver and ``--next-run``.
 
-Spark cannot start a query with a value outside its range. A change may be decided before any query starts with it. The
-job, and each later run, would then fail.
+A change may be decided before any query starts with it. If Spark could not start a query with the value, the job and
+each later run would fail.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from types import MappingProxyType
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 LONGEST = 36_525 * 86_400.0
-"""Seconds in a hundred years. Python cannot wait, and Spark cannot count milliseconds, for much longer."""
+"""Seconds in a hundred years. Python's waits and Spark's milliseconds have limits not far above."""
 LARGEST_SIZE = 2**63 - 1
 """The largest size in bytes. Spark counts bytes as a Java long."""
 LARGEST_NUMBER = 2**31 - 1
-"""The largest number of files or partitions, and the largest weight. Spark counts them as a Java int and starts no
-query with a larger number.
-"""
+"""The largest number of files or partitions, and the largest weight, because Spark reads them as a Java int."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,4 @@
 from __future__ import annotations
 
 MAX_WATERMARK = 253_402_300_799_000
-"""Epoch milliseconds of the last instant that Spark's timestamps can print. It replaces Flink's MAX_WATERMARK: no
-further rows come.
-"""
+"""Watermark after the last row, like Flink's: epoch milliseconds of the last instant that Spark can print."""

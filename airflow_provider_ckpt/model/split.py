@@ -15,9 +15,7 @@ Ranges = tuple[Range, ...]
 
 @dataclass(frozen=True)
 class Split:
-    """One split. ``id`` is its name in logs and messages. ``value`` is JSON and the argument of the source's
-    function.
-    """
+    """One split. ``id`` is its name in logs and messages. ``value`` is JSON, the argument of the source's function."""
 
     id: str
     value: Any
@@ -56,7 +54,7 @@ def _with_range(ranges: Ranges, start: int, end: int) -> Ranges:
 
 
 def difference(first: Iterable[Range], second: Iterable[Range]) -> Ranges:
-    """Return the numbers that are in ``first`` and not in ``second``, in time proportional to the ranges.
+    """Return the numbers of ``first`` that are not in ``second``, in time proportional to the ranges.
 
     Both must be ascending and separate.
     """

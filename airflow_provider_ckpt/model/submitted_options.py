@@ -40,8 +40,5 @@ class SubmittedOptions:
         return params
 
     def seconds(self, name: str, otherwise: float) -> float:
-        """Return an option in seconds, or ``otherwise`` if the document lacks it.
-
-        The caller knows the option's default, so it passes it as ``otherwise``.
-        """
+        """Return an option in seconds, or ``otherwise`` (its default) if the document lacks it."""
         return float(self.document.get(name, otherwise))

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SupervisedTry:
-    """One try of a supervisor.
+    """One try of a supervisor, with a ``number`` that rises with each try.
 
-    Args:
-        of: The supervisor's unit of work, such as an Airflow task in one Dag run. Tries are compared only within it.
-        number: A number that rises with each try.
+    ``of`` is the supervisor's unit of work, such as an Airflow task in one Dag run. Tries are compared only within it.
     """
 
     of: str

@@ -16,16 +16,14 @@ LIMITS = ("max_bytes_per_batch", "max_files_per_batch")
 class VertexSettings:
     """Changed settings of a vertex. A setting that is None or empty has its declared value.
 
-    All settings but ``logic`` apply to the query, that is, to all operators chained in it. ``logic`` is by operator.
-
-    The three kinds are Trisk's: workload (how much input is read at once, and by how many subtasks), resources, and
-    execution logic.
+    All settings but ``logic`` apply to the whole query. ``logic`` is by operator. The three kinds are Trisk's: workload
+    (how much input is read at once, and by how many subtasks), resources, and execution logic.
     """
 
     max_bytes_per_batch: int | None = None
     """Most bytes of each file source, and of each result partition, in one micro-batch."""
     max_files_per_batch: int | None = None
-    """Most files of each, instead of bytes. Spark uses only one of the two limits."""
+    """Most files of each file source and result partition in one micro-batch, instead of bytes."""
     trigger_interval: float | None = None
     """Seconds from the start of a micro-batch to the start of the next one."""
     state_partitions: int | None = None
@@ -33,24 +31,22 @@ class VertexSettings:
     pool_weight: int | None = None
     """Weight of the query's pool in Spark's FAIR scheduler."""
     logic: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Operator → the job (``path/to/file.py:job``) whose operator of that uid defines the function. An empty text in
-    a change restores the declared function.
+    """Operator → the job (``path/to/file.py:job``) whose operator of that uid defines the function.
+
+    An empty text in a change restores the declared function.
     """
     digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=OMIT_EMPTY)
-    """Operator → digest of the source code that its function of ``logic`` was read from. A request has none; the
-    process that tries the function adds them.
-    """
+    """Operator → digest of the code of its function of ``logic``. The process that tries the function adds it."""
     parallelism: int | None = field(default=None, metadata=OMIT_EMPTY)
-    """Subtasks for the rest of a source with splits, which has no other setting. Only a request has it; the decision
-    is in the plan (``PlanRecorded.rescaled``).
+    """Subtasks for the rest of a source with splits, which has no other setting.
+
+    Only a request has it. The plan has the decision (``PlanRecorded.rescaled``).
     """
     executors: int | None = field(default=None, metadata=OMIT_EMPTY)
     """Executors that the query's driver requests from its cluster."""
 
     def changed(self, change: VertexSettings) -> VertexSettings:
-        """Return the settings with a change. Settings that the change lacks stay. One limit of a micro-batch
-        replaces the other.
-        """
+        """Return the settings with a change. Other settings stay, but one limit of a micro-batch replaces the other."""
         values = {
             setting.name: value
             for setting in fields(change)
@@ -68,7 +64,7 @@ class VertexSettings:
         return replace(self, **declared)
 
     def settled(self) -> VertexSettings:
-        """Return the settings of an applied change, without functions that are the declared ones again."""
+        """Return the settings after an applied change, without functions that were restored to the declared ones."""
         logic = {uid: reference for uid, reference in self.logic.items() if reference}
         return replace(self, logic=logic, digests={uid: digest for uid, digest in self.digests.items() if uid in logic})
 
@@ -79,7 +75,7 @@ class VertexSettings:
 
     @property
     def names_file(self) -> bool:
-        """True if a setting names a file with a function. The name does not show the current content of the file."""
+        """True if a setting names a file with a function. The content of the file may have changed."""
         return any(self.logic.values())
 
     def changed_values(self) -> dict[str, object]:

@@ -25,11 +25,9 @@ def were(number: int) -> str:
 
 
 def ckpt_command(verb: str, *arguments: str, root: str) -> str:
-    """Return a ``ckpt`` command that a shell takes as it is.
+    """Return a ``ckpt`` command that a shell accepts unchanged.
 
-    Args:
-        arguments: what follows the name, such as the id of the job.
-        root: the root for display, without secrets.
+    ``arguments`` follow the verb, such as the id of the job. ``root`` is the root for display, without secrets.
     """
     return shlex.join(["ckpt", verb, *arguments, "--root", root.removeprefix("file://")])
 
@@ -44,5 +42,5 @@ def release_command(job_id: str, root: str, reference: str = JOB_FILE) -> str:
 
 
 def run_command(verb: str, job_id: str, root: str, reference: str = JOB_FILE, *flags: str) -> str:
-    """Return the command that runs, prepares or coordinates a job. ``flags``: further flags."""
+    """Return the command that runs, prepares or coordinates a job."""
     return ckpt_command(verb, reference, "--job-id", job_id, *flags, root=root)

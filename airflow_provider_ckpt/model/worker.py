@@ -20,11 +20,8 @@ class Worker:
     pid: Pid | None = None
     started: str | None = None
     application_id: str | None = None
-    """Spark's application id."""
     pid_namespace: str | None = field(default=None, metadata=OMIT_EMPTY)
-    """The process namespace on Linux. Containers of one host may share a host name and have different processes with
-    one pid.
-    """
+    """The process namespace on Linux. Containers may share a host name and have different processes with one pid."""
 
     def __str__(self) -> str:
         """Return the facts that help a person to find the process."""

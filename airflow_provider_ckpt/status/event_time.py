@@ -1,6 +1,4 @@
-"""Texts about the event time of a job's queries: its progress, the source that holds it, and rows that do not
-fit it.
-"""
+"""Texts about event time: the progress of queries, the source that holds them, and rows that do not fit."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from airflow_provider_ckpt.model.words import counted
 CLOCKS_DIFFER = 60.0
 """Seconds that a watermark may be ahead of the clock without a warning."""
 IS_QUIET = 60.0
-"""Seconds without a row after which a source that holds windows is named."""
+"""Seconds without a row after which a source that holds windows is reported."""
 _REASONS = (
     ("without", "without an event time"),
     ("before_1970", "before 1970"),
@@ -65,7 +63,7 @@ def _counts_of(reason: str, rows: Unfit) -> str:
 class HeldWindows:
     """A query whose windows wait for rows of one source.
 
-    ``last_row_at`` is when that source had its last row, in epoch seconds, or None if it had none.
+    ``last_row_at`` is the time of that source's last row in epoch seconds, or None if it had none.
     """
 
     vertex: str
@@ -104,7 +102,7 @@ def held_windows(state: JobState, now: float) -> list[HeldWindows]:
 def _live_inputs(state: JobState, vertex: str) -> list[str]:
     """Return the sources and producers of the vertex.
 
-    The list is empty while one of them has an end that is not reached, and if the vertex is no longer part of the job.
+    The list is empty if one of them has an end that is not reached, or if the vertex has left the job.
     """
     graph, left_out = state.graph(), state.dropped.get(vertex, ())
     graph_vertex = next((candidate for candidate in graph.vertices if candidate.uid == vertex), None)
@@ -118,10 +116,7 @@ def _live_inputs(state: JobState, vertex: str) -> list[str]:
 
 
 def _has_watermark(state: JobState, uid: str) -> bool:
-    """Return whether the plan declares event time for a source.
-
-    For another query's rows only the rows themselves show it.
-    """
+    """Return whether the plan declares event time for a source. For another query only its rows show it."""
     source = None if state.plan is None else state.plan.definition.sources.get(uid)
     return source is not None and source.watermark is not None
 
@@ -131,10 +126,7 @@ def _mark(times: SourceTimes | None) -> int:
 
 
 def ahead_of_clock(state: JobState, now: float) -> dict[str, int]:
-    """Return the watermarks of queries with state that are ahead of the clock, by vertex.
-
-    The watermark of a drain is left out.
-    """
+    """Return the watermarks of queries with state that are ahead of the clock, by vertex, except after a drain."""
     marks = {uid: mark for uid, mark in state.watermarks().items() if mark < MAX_WATERMARK}
     return {uid: marks[uid] for uid in state.times() if marks.get(uid, 0) / 1000 > now + CLOCKS_DIFFER}
 

@@ -11,10 +11,7 @@ from airflow_provider_ckpt.storage.errors import ForeignRootError, NoRootError
 
 
 class ExitCode(IntEnum):
-    """The exit code of a driver.
-
-    ``ckpt`` itself ends with one of the first three (:attr:`coarse`), or with 130 when it was interrupted.
-    """
+    """The exit code of a driver. ``ckpt`` itself ends with one of the first three (:attr:`coarse`), or with 130."""
 
     FINISHED = 0
     """The job is finished or stopped. For another command: the answer was printed."""
@@ -68,7 +65,6 @@ _FOR_GOOD = {
 def is_for_good(code: int | None, line_kind: str) -> bool:
     """Return whether a retry of the driver would fail in the same way.
 
-    The exit code and the last status line must agree, because a JVM without memory ends itself with code 3, too, and is
-    worth a retry.
+    The exit code and the last status line must agree. A JVM without memory also exits with 3, and is worth a retry.
     """
     return any(code == exit_code and line_kind in kinds for exit_code, kinds in _FOR_GOOD.items())

@@ -18,8 +18,7 @@ class OpenWindows:
         watermark: its watermark in epoch milliseconds.
         newest: event time of its newest row in epoch milliseconds.
         unread: inputs whose end the windows wait for.
-        awaited: live inputs whose next row moves event time for the first time. The rows that they gave while an input
-            held event time do not move it later.
+        awaited: live inputs whose rows did not move event time, because another input held it. Their next row moves it.
     """
 
     vertex: str
@@ -123,10 +122,8 @@ def batches(state: JobState) -> Mapping[str, int]:
 def why_no_row(state: JobState, before: Mapping[str, int], completed: int) -> str:
     """Return why a run has released no row.
 
-    Args:
-        state: the job at the end of the run.
-        before: :func:`batches` at the start of the run.
-        completed: the last completed checkpoint at the start of the run.
+    ``state`` is from the end of the run. ``before`` (:func:`batches`) and ``completed`` (a checkpoint) are from its
+    start.
     """
     if state.last_completed == completed:
         return "no checkpoint completed"

@@ -1,6 +1,4 @@
-"""Texts about a resumed job in batch mode: the results that were kept, and the subtasks that run again, with the
-reasons.
-"""
+"""Texts about a resumed job in batch mode: kept results, and subtasks that run again with the reasons."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ def table(event: JobReconciled) -> Iterator[str]:
 
 
 def short_table(event: JobReconciled, job_id: str, root: str) -> Iterator[str]:
-    """Yield the lines of :func:`table`, but only the first ones if there are many. ``root``: the root for display."""
+    """Yield the lines of :func:`table`, but only the first ones if there are many."""
     lines = list(table(event))
     yield from lines[:_LINES]
     if len(lines) > _LINES:

@@ -1,12 +1,9 @@
 """The status lines of a driver: ``CKPT <token> {json}`` on its standard output. Only this module writes and reads them.
 
 A driver's output also holds rows that Spark quotes in an error, and output of the user's code. The hook that submits a
-driver therefore gives it a random token in its environment, and accepts only lines with that token. The token protects
-against data and against programs that do not know it. It does not protect against the job's own code, which runs in the
-driver's process and can write everything that the driver can write. A driver without a supervisor has no token, and its
-lines are ``CKPT {json}``.
-
-A reader accepts a line only if each known field has its type.
+driver therefore gives it a random token in its environment, and accepts only lines with that token. The token does not
+protect against the job's own code, which runs in the driver's process. A driver without a supervisor has no token, and
+its lines are ``CKPT {json}``. A reader accepts a line only if each known field has its type.
 """
 
 from __future__ import annotations
@@ -90,7 +87,7 @@ class StatusLine:
 
     @property
     def is_frequent(self) -> bool:
-        """Return whether such a line comes with every checkpoint."""
+        """Return whether lines of this kind come with every checkpoint."""
         return self.kind in _FREQUENT
 
     @property
@@ -100,17 +97,12 @@ class StatusLine:
 
     @property
     def lacks_master(self) -> bool:
-        """Return whether this is the last line of a worker that leaves because no JobMaster gives a sign of
-        life (W7).
-        """
+        """Return whether this is the last line of a worker that exits because it sees no living JobMaster (W7)."""
         return self.data.get(NO_MASTER) is True
 
     @property
     def run_is_over(self) -> bool:
-        """Return whether this is the last line of a worker that did not fail itself.
-
-        The run has failed, and the next run resumes.
-        """
+        """Return whether this is the last line of a worker that did not fail itself, although the run has failed."""
         return self.data.get(RUN_OVER) is True
 
     @property
@@ -121,18 +113,12 @@ class StatusLine:
 
     @property
     def frames(self) -> str:
-        """Return the frames of the user's own files in the traceback, with line breaks.
-
-        The message names the exception.
-        """
+        """Return the frames of the user's own files in the traceback, with line breaks, without the exception."""
         return users_frames(self.traceback or "")
 
     @property
     def traces(self) -> str | None:
-        """Return the path of the file with full stack traces, on the driver's host.
-
-        The last line of a failed run has it.
-        """
+        """Return the path of the file with full stack traces on the driver's host. A failed run's last line has it."""
         path = self.data.get(TRACES)
         return path if isinstance(path, str) and path else None
 
@@ -201,7 +187,7 @@ def _mark(token: str) -> str:
 
 
 def _parsed(text: str, token: str) -> tuple[StatusLine | None, str | None]:
-    """Return the status line, or else the problem with it. Return None for both if the text has no mark."""
+    """Return the status line, or else the problem with it. Both are None if the text has no mark."""
     mark = f"{_mark(token)}{{"
     problem = None
     start = text.find(mark)
@@ -242,7 +228,7 @@ _LARGEST = 2**63
 
 
 def wrong_field(data: Mapping[str, Any]) -> str | None:
-    """Return the field that has a value of another type, as "checkpoint (str)". Return None if there is none."""
+    """Return the first field with a value of another type, as "checkpoint (str)", or None."""
     for name, fits in _FIELDS.items():
         if name in data and data[name] is not None and not fits(data[name]):
             return f"{name} ({type(data[name]).__name__})"

@@ -1,7 +1,7 @@
 """The reporter that writes the status lines of a run for users and for the Airflow operator.
 
 Every event that changes the progress is a line. A line with ``quiet`` is for programs only (the pointer in Airflow).
-Users see one line for each checkpoint that released something, and a sign of life every ten minutes.
+Users see a line for each checkpoint that released something. Otherwise they see one line every ten minutes.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ IDLE_SECONDS = 600.0
 class StatusReporter:
     """The writer of status lines.
 
-    The data of each line are ``job_id``, ``application_id``, ``epoch`` and further fields for the kind. ``quiet`` is
-    true or absent. ``root`` is the root for display, for the commands that a line names.
+    The data of each line are ``job_id``, ``application_id``, ``epoch`` and further fields for the kind. ``root`` is the
+    root for display, for the commands that a line names.
     """
 
     def __init__(self, on_status: OnStatus, job_id: str, application_id: str | None, root: str) -> None:
@@ -64,13 +64,13 @@ class StatusReporter:
         self._root = root
         self._shown_at: float | None = None
         self._late_rows = 0
-        """Rows dropped as late since the job began, as far as a line has reported them."""
+        """Rows dropped as late since the job began, at the last line that reported them."""
         self._unfit: Unfit = {}
-        """Rows with an unfit event time, as far as a line has reported them."""
+        """Rows with an unfit event time, at the last line that reported them."""
         self._ahead: set[str] = set()
         """Vertices whose watermark was reported to be ahead of the clock."""
         self._malformed_rows = 0
-        """Rows since the job began that do not fit the schema of their source, as far as a line has reported them."""
+        """Rows since the job began that do not fit the schema of their source, at the last line that reported them."""
         self._rows: int | None = 0
         """Rows released in this run, or None if a sink does not count rows."""
         self._batches: Mapping[str, int] = {}
@@ -119,7 +119,7 @@ class StatusReporter:
         self.report(LineKind.RUNNING, f"job {self._job_id} is RUNNING", state)
 
     def ended(self, state: JobState, status: JobStatus, cause: str | None) -> None:
-        """Report how the run ended. This is its last line."""
+        """Report how the run ended, as the last line of the run."""
         kind = _ENDED.get(status, LineKind.FAILED)
         late = state.late_rows()
         dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
@@ -199,10 +199,7 @@ class StatusReporter:
             self.report(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
 
     def _is_due(self, event: CheckpointReleased, windows: Sequence[OpenWindows]) -> bool:
-        """Return whether users are shown a checkpoint that released nothing.
-
-        They are shown one for newly open windows, and then one as a sign of life.
-        """
+        """Return whether users see a checkpoint that released nothing: for newly open windows, or after ten minutes."""
         is_late = self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS
         return is_late or any((window.vertex, bool(window.unread)) not in self._open for window in windows)
 
@@ -257,7 +254,7 @@ def _name(done: CheckpointCompleted) -> str:
 
 
 def _progress(state: JobState) -> str:
-    """Return the progress of the sources with splits that have some left."""
+    """Return the progress of the sources that have splits left."""
     return "".join(
         f"; {source.source}: {source.done} of {source.total} splits" for source in state.split_progress() if source.open
     )
@@ -276,7 +273,7 @@ def _took(done: CheckpointCompleted) -> str:
 
 
 def _counts_something(sink: Mapping[str, Any]) -> bool:
-    """Return whether a count is positive. Sinks choose freely what they count."""
+    """Return whether a count is positive. Each sink chooses freely the names of its counts."""
     return any(isinstance(count, int | float) and count > 0 for count in sink.values())
 
 
@@ -289,10 +286,7 @@ def _source_ended(event: SourceEnded, state: JobState) -> str:
 
 
 def _producer(uid: str, state: JobState) -> str | None:
-    """Return the producer of an edge, because the edge's own name is only known in Spark.
-
-    None if ``uid`` is a source.
-    """
+    """Return the producer of an edge, because only Spark knows the edge's own name. None if ``uid`` is a source."""
     return next((edge.producer for edge in state.graph().edges if edge.uid == uid), None)
 
 

@@ -23,11 +23,7 @@ _FRAME = '  File "'
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A file for stack traces that only its owner can read. The first text creates it.
-
-    Attributes:
-        secrets: texts that are removed from all output.
-    """
+    """A file for stack traces that only its owner can read. The first text creates it. ``secrets`` are removed."""
 
     path: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -45,10 +41,7 @@ class TraceFile:
             file.write(f"{printable(self.redact(text)).rstrip()}\n")
 
     def shortened(self, text: str) -> str:
-        """Return a text of one line unchanged.
-
-        Append a longer one to the file, and return its first line with the file's path.
-        """
+        """Return a text of one line unchanged. Append a longer one to the file, and return its first line."""
         first, _, rest = self.redact(text).strip().partition("\n")
         first = one_line(first.rstrip())
         if not rest:
@@ -58,15 +51,12 @@ class TraceFile:
 
     @property
     def pointer(self) -> str:
-        """Return the end of a shortened line."""
+        """Return the end of a shortened line, which names the file."""
         return f" [more in {self.path}]"
 
 
 def keeping_traces(on_status: OnStatus, file: TraceFile) -> OnStatus:
-    """Return ``on_status`` with a writer of full tracebacks to ``file``.
-
-    The last line of a failed run names the file.
-    """
+    """Return ``on_status`` that also writes full tracebacks to ``file``. A failed run's last line names the file."""
 
     def report(line: StatusLine) -> None:
         if line.traceback is not None and not _is_shown(line):
@@ -79,7 +69,7 @@ def keeping_traces(on_status: OnStatus, file: TraceFile) -> OnStatus:
 
 
 def _is_shown(line: StatusLine) -> bool:
-    """Return whether all frames of the traceback are the user's. The shown line has all of them then."""
+    """Return whether the shown line has the whole traceback, because all of its frames are the user's."""
     return bool(line.frames) and (line.traceback or "").count(_FRAME) == line.frames.count(_FRAME)
 
 
@@ -96,9 +86,9 @@ def _path() -> str:
 
 @contextmanager
 def short_lines(on_status: OnStatus) -> Iterator[OnStatus]:
-    """Keep stack traces in the file of this process while it runs a job.
+    """Keep stack traces in the file of this process while it runs a job, and yield the ``on_status`` to use.
 
-    Yield the ``on_status`` to use. It hides secrets, because Spark and the storage libraries quote their arguments.
+    It hides secrets, because Spark and the storage libraries quote their arguments.
     """
     file = trace_file()
 

@@ -20,12 +20,7 @@ _S3 = {
 
 
 def with_limits(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the storage options with a limit wherever they give none.
-
-    Args:
-        protocol: protocol of fsspec, such as ``s3``.
-        options: the user's storage options. They are never replaced.
-    """
+    """Return the storage options with a limit wherever they give none. ``protocol`` is fsspec's, such as ``s3``."""
     match protocol:
         case "s3":
             return _nested(options, "config_kwargs", _S3)
@@ -39,7 +34,7 @@ def with_limits(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def users_options(options: Mapping[str, Any]) -> list[str]:
-    """Return the names of the options that the user has given, without those that hold only this package's limits."""
+    """Return the names of the options that the user has given, without options that hold only this package's limits."""
     return sorted(name for name, value in options.items() if (name, value) not in _OWN)
 
 
@@ -54,10 +49,7 @@ def _nested(options: Mapping[str, Any], name: str, limits: Mapping[str, Any]) ->
 
 
 def _aiohttp(name: str) -> dict[str, Any]:
-    """Return the limits as an option for aiohttp, whose own limit is five minutes.
-
-    Return nothing if aiohttp is not installed.
-    """
+    """Return the limits as an option for aiohttp, whose own limit is five minutes. Empty if it is not installed."""
     try:
         aiohttp = importlib.import_module("aiohttp")
     except ImportError:

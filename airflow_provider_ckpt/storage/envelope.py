@@ -1,10 +1,6 @@
-"""The form of every durable file: readable JSON with a ``format``, a ``version`` and a checksum of its content as the
-last key.
+"""The form of every durable file: JSON with a ``format``, a ``version`` and a checksum of its content as the last key.
 
-A disk or a copy can change a digit and leave the JSON intact, so that a wrong offset would be believed. Files of
-releases that wrote no checksum are read without a check.
-
-Documents that are written once and must exist as long as their job.
+The checksum detects a changed digit, which leaves the JSON valid. Files without a checksum are read without a check.
 """
 
 from __future__ import annotations
@@ -35,9 +31,7 @@ def encode_document(what: str, version: int, **fields: Any) -> bytes:
 
 
 def sealed(document: str) -> bytes:
-    """Return the text of a JSON object with a checksum as its last key: the CRC-32 (as in zlib) of all bytes before
-    that key.
-    """
+    """Return the JSON object with a checksum as its last key: the CRC-32 (as in zlib) of all bytes before that key."""
     start = document[:-1].encode()
     return start + f', "{CHECKSUM}": "{zlib.crc32(start):08x}"}}\n'.encode()
 
@@ -85,8 +79,8 @@ def check_format(document: dict[str, Any], what: str, version: int, *, uri: str)
 def lost_as(error: type[CkptError], uri: str) -> Iterator[None]:
     """Convert errors of reading the document ``uri`` in the block into ``error``, with ``uri`` and ``problem``.
 
-    A missing or unreadable document is never treated as if it had not been written. A storage that fails, and a
-    document of a later release, raise their usual errors.
+    A missing or unreadable document is an error, because it was written. A failed storage, and a document of a later
+    release, raise their usual errors.
     """
     try:
         with refused_as(lambda problem: error(uri=uri, problem=f"cannot be read: {problem}")):

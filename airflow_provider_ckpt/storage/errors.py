@@ -49,7 +49,7 @@ class MoveConflictError(TerminalError):
 
 
 class StorageTransientError(TransientError):
-    """Error that may pass. The operation may or may not have taken effect."""
+    """Error that may be temporary. The operation may or may not have taken effect."""
 
     template = "the storage failed to {verb} {uri}: {reason}"
 
@@ -74,10 +74,7 @@ class StorageTokenExpiredError(StorageTransientError):
 
 
 class _RefusedError(TerminalError):
-    """Error for a missing right.
-
-    Data: verb, uri, reason, right (the right that the job needs).
-    """
+    """Error for a missing right. Data: verb, uri, reason, right (the right that the job needs)."""
 
     template = "the storage refused to {verb} {uri}: {reason}; the job needs {right}"
     rights: ClassVar[str] = "the right to read and list there"
@@ -130,10 +127,7 @@ class NewerFormatError(TerminalError):
 
 
 class ForeignRootError(TerminalError):
-    """Error for a marker of another program. Its content is not shown, because it may belong to others.
-
-    Data: uri, marker.
-    """
+    """Error for a marker of another program. Its content is not shown. Data: uri, marker."""
 
     template = "{uri} is not a checkpoint root: its {marker} was written by another program; choose another folder"
 
@@ -143,10 +137,7 @@ class RootRefusedError(InvalidInputError):
 
 
 class NoRootError(TerminalError):
-    """Error for a URI under which no job ever ran.
-
-    Data: uri, marker.
-    """
+    """Error for a URI under which no job ever ran. Data: uri, marker."""
 
     template = "{uri} is not a checkpoint root: there is no {marker}; check the URI (nothing has run there yet)"
 

@@ -55,7 +55,7 @@ def translated(
             raise
         message = str(error) or type(error).__name__
         reason = redact(message, secrets)
-        # A cause is printed with the traceback: one that holds a secret is left out.
+        # A cause is printed with the traceback, so a cause with a secret is left out.
         raise _translate(error, verb, uri, write, reason, right(error)) from (error if reason == message else None)
 
 

@@ -28,8 +28,6 @@ class FsspecStorage(Storage):
     Replacing, reading and copying are single requests, which are atomic on every object store. Exclusive creation is
     trusted only if the file system itself implements ``pipe_file(mode="create")``. fsspec's own fallback checks first
     and writes afterwards, and a probe cannot see the difference.
-
-    An object counts as absent on FileNotFoundError, if :meth:`_is_absence` agrees.
     """
 
     def __init__(self, uri: str, fs: AbstractFileSystem, folder: str, secrets: tuple[str, ...] = ()) -> None:
@@ -50,10 +48,7 @@ class FsspecStorage(Storage):
         return translated(verb, self.full_uri(path), write=write, secrets=self._secrets, right=right)
 
     def _right(self, verb: str, error: BaseException) -> str:
-        """Return the right that a refused operation needs, by the store's own name.
-
-        Return an empty text if it is unknown.
-        """
+        """Return the right that a refused operation needs, by the store's own name. Empty if it is unknown."""
         return ""
 
     def create(self, path: str, data: bytes) -> None:
@@ -211,7 +206,7 @@ class FsspecStorage(Storage):
                 self._check_absence(error)
 
     def check_rights(self, name: str) -> None:
-        path = f".rights-{name}"  # the same name at each start, so that one that cannot be deleted is overwritten
+        path = f".rights-{name}"  # the same name at each start, so that an object that cannot be deleted is overwritten
         self.replace(path, b"")
         try:
             self.read(path)
@@ -236,7 +231,7 @@ class FsspecStorage(Storage):
             if plain:
                 self._fs.rm(plain)
         except FileNotFoundError:
-            plain = []  # someone else deletes here too, and the rest of the list may not have been tried
+            plain = []  # another process deletes here, too, and the rest of the list may not have been tried
         for name in set(names) - set(plain):
             try:
                 self._fs.rm_file(name)
@@ -265,7 +260,7 @@ def creates_exclusively(fs: AbstractFileSystem) -> bool:
 
 
 def _uses_walk(fs: AbstractFileSystem) -> bool:
-    """Return whether ``find`` is fsspec's own walk, which silently leaves out what it cannot list."""
+    """Return whether ``find`` is fsspec's own walk, which silently leaves out folders that it cannot list."""
     if isinstance(fs, AsyncFileSystem):
         return type(fs)._find is AsyncFileSystem._find
     return type(fs).find is AbstractFileSystem.find

@@ -11,10 +11,7 @@ _JOB_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.~-]{0,199}")
 
 
 def check_job_id(job_id: str) -> str:
-    """Return ``job_id``, which is also the name of the job's folder.
-
-    Raises InvalidJobIdError.
-    """
+    """Return ``job_id``, which is also the name of the job's folder. Raises InvalidJobIdError."""
     if not is_job_id(job_id):
         raise InvalidJobIdError(job_id=job_id)
     return job_id
@@ -31,10 +28,7 @@ def job_path(job_id: str) -> str:
 JOURNAL = "journal"
 """Name of the job's folder that stays when the job is deleted."""
 PARTS = ("checkpoints", "deployments", "frozen", "requests", "vertices")
-"""Names of the job's other folders.
-
-Released output may lie next to them, because a sink may write to ``<root>/<job id>``. It is not deleted with the job.
-"""
+"""Names of the job's other folders. Released output next to them stays when the job is deleted."""
 
 
 def journal_path(job_id: str) -> str:
@@ -104,9 +98,7 @@ def deployments_path(job_id: str) -> str:
 
 
 def deployment_path(job_id: str, deployment: int) -> str:
-    """Return the folder of messages between the JobMaster and the workers of a deployment, which is named by
-    its epoch.
-    """
+    """Return the folder of messages between the JobMaster and the workers of a deployment. Its name is an epoch."""
     return f"{deployments_path(job_id)}/{deployment:04d}"
 
 

@@ -1,7 +1,4 @@
-"""Copies and moves of many files on a local disk at a time.
-
-One flush serves all of them, because the flush is the cost.
-"""
+"""Copies and moves of many files on a local disk. One flush serves all files, because the flush is the cost."""
 
 from __future__ import annotations
 
@@ -20,8 +17,8 @@ NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXD
 def copy_all(copies: Pairs, top: str) -> set[str]:
     """Link the files, or copy them where links are impossible. Return the origins that do not exist.
 
-    Everything is flushed at the end, because one flush of the file system covers all links. The folders up to ``top``
-    are flushed, too, because their creator may have died before its flush.
+    One flush of the file system at the end covers all links. The folders up to ``top`` are flushed, too, because their
+    creator may have died before its flush.
     """
     missing: set[str] = set()
     folders = _Folders(top)
@@ -35,10 +32,7 @@ def copy_all(copies: Pairs, top: str) -> set[str]:
 
 
 def _copy(origin: str, goal: str) -> bool:
-    """Copy one file so that it is never seen in part, because another process may have made the name and use it.
-
-    Return False if it is absent.
-    """
+    """Copy one file so that other processes never see a part of it. Return False if it is absent."""
     if posix.kind_of(origin) != "file":
         return False
     try:
@@ -88,10 +82,7 @@ def move_all(moves: Pairs) -> set[str]:
 
 
 def _rename(origin: str, goal: str) -> bool:
-    """Add the new name to the old one. Return False if the file does not exist (any longer).
-
-    Raises MoveConflictError.
-    """
+    """Add the new name to the old one. Return False if the file does not exist. Raises MoveConflictError."""
     try:
         try:
             os.link(origin, goal)  # unlike rename, it never overwrites
@@ -107,10 +98,9 @@ def _rename(origin: str, goal: str) -> bool:
 
 
 class _Folders:
-    """Folders that are created without a flush each.
+    """Folders that are created without a flush each. ``changed`` holds the folders that may have a new name in them.
 
-    ``changed`` holds those that have a new name in them, or may have one. ``top`` is above all of them and exists,
-    because the copied files are below it.
+    ``top`` is above all of them and exists, because the copied files are below it.
     """
 
     def __init__(self, top: str) -> None:

@@ -49,14 +49,12 @@ class LocalStorage(Storage):
         super().__init__(f"file://{self._folder}")
 
     def _full(self, path: str, *, root: bool = False, whole: bool | None = None, plain: set[str] | None = None) -> str:
-        """Return the full path of a file or folder.
+        """Return the full path of a file or folder. Raises InvalidPathError and StorageFailedError.
 
         Args:
             root: whether the empty path is allowed.
             whole: whether the path itself must be no link. By default this is so for folders.
             plain: folders that are known to be no links. New ones are added.
-
-        Raises InvalidPathError and StorageFailedError.
         """
         check_path(path, root=root)
         full = os.path.join(self._folder, path) if path else self._folder
@@ -257,7 +255,7 @@ class LocalStorage(Storage):
                 try:
                     shutil.rmtree(full)
                 except FileNotFoundError:
-                    continue  # someone else deletes here too
+                    continue  # another process deletes here, too
                 except OSError as error:
                     if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                         raise
@@ -278,7 +276,7 @@ class LocalStorage(Storage):
             return local_sync.collect_temporary(full, older_than, deep)
 
     def probe_move(self, source: str, target: str) -> None:
-        """Move an empty folder, because readers see files. Both folders are made."""
+        """Move an empty folder, because readers would read a file. Both folders are created."""
         origin, goal = (os.path.join(self._full(folder), temporary_name(_PROBE)) for folder in (source, target))
         with translated("move", self.full_uri(source), write=True):
             for folder in (origin, os.path.dirname(goal)):

@@ -12,9 +12,7 @@ from airflow_provider_ckpt.storage.writers import is_temporary_name, is_writer_g
 
 _THREADS = 8
 _MANY = 16
-"""From this number of files on, threads are faster (half the time for 200), because a file system flushes several at
-once.
-"""
+"""Number of files from which threads are used. They halve the time for 200 files."""
 
 _FLAGS = {"_SUCCESS", "._SUCCESS.crc"}
 
@@ -23,8 +21,7 @@ def sync_tree(folder: str) -> None:
     """fsync every file below ``folder``, then every folder including itself.
 
     Spark's checksums (``.x.crc``) are included, because Spark would refuse rows whose checksum a power cut has damaged.
-    Spark's flag files and this package's temporary files are left out. A file that is deleted meanwhile (Spark purges
-    its own folder) needs no sync.
+    Spark's flag files and this package's temporary files are left out. Files that are deleted meanwhile need no sync.
     """
     files: list[str] = []
     folders: list[str] = []
@@ -48,7 +45,7 @@ def _collect_paths(folder: str, files: list[str], folders: list[str]) -> None:
 
 
 def _is_data(entry: os.DirEntry[str]) -> bool:
-    """Return whether the entry is a file whose content must be on disk. A pipe is none."""
+    """Return whether the entry is a file whose content must be on disk. A pipe does not count."""
     if entry.name in _FLAGS or entry.name.startswith(TEMPORARY):
         return False
     return entry.is_file(follow_symlinks=False)
@@ -69,9 +66,8 @@ def sync_each(sync: Callable[[str], None], paths: Sequence[str]) -> None:
 def collect_temporary(folder: str, older_than: float, deep: bool) -> int:
     """Delete the files of killed processes below ``folder`` (not ``deep``: directly in it). Return their number.
 
-    Ages are measured by the clock that stamps the files (a file server's, not this machine's), from the last change of
-    the inode. A copy in progress is a link to a file that may be old, but its inode has changed just now. A file whose
-    writer is gone is deleted at any age.
+    A file is deleted if its writer is gone, or if its inode has not changed for ``older_than`` seconds by the file
+    server's clock. (A copy in progress links an old file, but has just changed its inode.)
     """
     files = temporary(folder, older_than, deep)
     for path, _ in files:

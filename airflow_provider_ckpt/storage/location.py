@@ -24,9 +24,8 @@ _USERS = ("key", "username", "user")
 class Location:
     """A URI (or a local path) and the options of its fsspec file system (endpoint, credentials).
 
-    The two are always passed together as a Location, because its ``repr`` and ``str`` show no secret. Secrets in the
-    URI are hidden, too (a user's name and password, ``?token=``, a signature). Two locations are equal if their values
-    are.
+    Its ``repr`` and ``str`` show no secret of the options or of the URI (a user's name and password, ``?token=``, a
+    signature). Two locations are equal if their values are.
     """
 
     uri: str

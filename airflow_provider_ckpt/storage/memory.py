@@ -14,8 +14,7 @@ from airflow_provider_ckpt.storage.storage import Storage, Storages
 class MemoryStorage(Storage):
     """The storage on the dict of fsspec's memory file system.
 
-    That file system's ``open`` checks first and then writes, and returns one shared file object. Neither its exclusive
-    creation nor its reads are safe between threads. ``dict.setdefault`` and a single assignment are atomic.
+    That file system's ``open`` is not safe between threads. ``dict.setdefault`` and a single assignment are atomic.
     """
 
     def __init__(self, path: str) -> None:

@@ -17,17 +17,11 @@ _SPELLINGS = (
 """Spellings of one store with different schemes and credentials."""
 _HOST = re.compile(r"(hdfs|webhdfs|swebhdfs)://([^/]+)", re.IGNORECASE)
 _PORTS = {"hdfs": ":8020", "webhdfs": ":9870", "swebhdfs": ":9871"}
-"""Hadoop's default ports, for schemes whose authority is a host.
-
-A host name ignores case. A bucket's name is compared as it is.
-"""
+"""Hadoop's default ports, for schemes whose authority is a host. A host ignores case, a bucket does not."""
 
 
 def segments(uri: str) -> list[str]:
-    """Return the parts of a URI from the store down. It may also be a pattern.
-
-    A local path has no ``..``, and its links are followed on this machine, now.
-    """
+    """Return the parts of a URI or pattern from the store down. Links in a local path are followed on this machine."""
     try:
         plain = canonical_uri(uri)
     except InvalidStorageUriError:  # a pattern may have characters that no folder has
@@ -48,10 +42,7 @@ def lies_in(uri: str, folder: str) -> bool:
 
 
 def in_one_store(uri: str, other: str) -> bool:
-    """Return whether both lead to one store: the same scheme and bucket or host, or both to this machine.
-
-    Credentials of one store are not sent to another one.
-    """
+    """Return whether both lead to one store or to this machine. A store's credentials are not sent to another one."""
     places = [store_of(place) for place in (uri, other)]
     return places[0] == places[1]
 
@@ -70,8 +61,5 @@ def _host(match: re.Match[str]) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether Spark, Hive and most other readers skip a folder of this name.
-
-    They do not skip a partition (``_day=1``).
-    """
+    """Return whether most readers (Spark, Hive) skip a folder of this name. A partition (``_day=1``) is not hidden."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)

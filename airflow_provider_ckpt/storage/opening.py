@@ -48,9 +48,7 @@ def open_storage(place: Location | str | os.PathLike[str]) -> Storage:
 def canonical_uri(uri: str | os.PathLike[str]) -> str:
     """Return the :attr:`Storage.uri` that :func:`open_storage` would give: absolute, and without secrets.
 
-    No file system is opened.
-
-    Raises InvalidStorageUriError.
+    No file system is opened. Raises InvalidStorageUriError.
     """
     text = os.fspath(uri)
     scheme, rest = _split(text)
@@ -60,18 +58,12 @@ def canonical_uri(uri: str | os.PathLike[str]) -> str:
 
 
 def is_local(uri: str) -> bool:
-    """Return whether the URI leads to a folder of this machine, judged by its form.
-
-    Raises InvalidStorageUriError.
-    """
+    """Return whether the URI names a folder of this machine, judged by its form. Raises InvalidStorageUriError."""
     return _split(uri)[0] is None
 
 
 def _split(uri: str) -> tuple[str | None, str]:
-    """Check a URI and return its scheme (None for local) and the rest.
-
-    Raises InvalidStorageUriError without secrets in it.
-    """
+    """Check a URI and return its scheme (None for local) and the rest. InvalidStorageUriError shows no secrets."""
     shown = redact_uri(uri).encode(errors="backslashreplace").decode()
     if not uri.strip():
         raise InvalidStorageUriError(uri=uri, reason="it is empty")
@@ -149,13 +141,10 @@ def _open_fsspec(uri: str, location: Location) -> Storage:
 
 
 def _file_system(protocol: str) -> Any:
-    """Return fsspec's class for a protocol.
-
-    Raises ImportError and ValueError.
-    """
+    """Return fsspec's class for a protocol. Raises ImportError and ValueError."""
     import fsspec
 
-    kind = fsspec.get_filesystem_class(protocol)  # says which package is missing
+    kind = fsspec.get_filesystem_class(protocol)  # the error names a missing package
     if protocol != "s3":
         return kind
     from airflow_provider_ckpt.storage.s3_client import LimitedS3FileSystem

@@ -1,7 +1,7 @@
 """The POSIX calls on which :class:`LocalStorage` is built.
 
-The module avoids ``os.path``, whose ``isfile``, ``isdir`` and ``lexists`` return False for *every* error. A failing
-disk or a stale handle would look like a missing file, and a published batch like one to write again.
+The module avoids ``os.path``, whose ``isfile``, ``isdir`` and ``lexists`` return False for *every* error. After an
+error of the disk a published batch would seem to be missing, and would be written again.
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ Kind = Literal["file", "folder", "other"]
 
 
 def kind_of(path: str) -> Kind | None:
-    """Return the kind of a path, or None if it does not exist. Links are followed.
-
-    Raises OSError for every other answer.
-    """
+    """Return the kind of a path, or None if it does not exist. Links are followed. Raises OSError for other errors."""
     try:
         mode = os.stat(path).st_mode
     except ABSENT:
@@ -50,10 +47,7 @@ def is_taken(path: str) -> bool:
 
 @contextmanager
 def temporary(target: str) -> Iterator[str]:
-    """Yield a new hidden name in the folder of ``target``, and create the folder.
-
-    The file is deleted at the end in any case.
-    """
+    """Yield a new hidden name in the folder of ``target``, and create the folder. The file is deleted at the end."""
     folder = os.path.dirname(target)
     make_folder(folder)
     name = f"{folder}/{temporary_name(TEMPORARY)}"
@@ -100,10 +94,7 @@ def missing_folders(folder: str) -> list[str]:
 
 
 def is_link(path: str) -> bool:
-    """Return whether the name is a link.
-
-    If that cannot be seen, return False, because the later use of the name raises the error.
-    """
+    """Return whether the name is a link. If that is unknown return False, because its later use raises the error."""
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError:
@@ -131,9 +122,7 @@ def link_below(top: str, path: str, plain: set[str]) -> str | None:
 def open_regular(path: str) -> BinaryIO:
     """Open a regular file for buffered reading. A pipe without a writer would block, even against SIGTERM.
 
-    Raises IsADirectoryError for a folder.
-
-    Raises OSError for a link (ELOOP), a pipe, a device or a socket (EINVAL).
+    Raises IsADirectoryError for a folder, OSError for a link (ELOOP), a pipe, a device or a socket (EINVAL).
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     mode = os.fstat(descriptor).st_mode
@@ -173,11 +162,7 @@ def sync_folder(path: str) -> None:
 
 
 def same_content(path: str, other_path: str) -> bool:
-    """Return whether two files have the same bytes.
-
-    filecmp is not used, because it remembers its answer by names, sizes and times, and a file may be replaced within a
-    tick.
-    """
+    """Return whether two files have the same bytes. (filecmp's cache would miss a replacement within a tick.)"""
     if os.path.samefile(path, other_path):
         return True
     with open_regular(path) as first, open_regular(other_path) as second:
@@ -202,7 +187,7 @@ def walk(folder: str, prefix: str = "") -> Iterator[tuple[str, int]]:
         try:
             is_folder = entry.is_dir()
             if is_folder and entry.is_symlink():
-                continue  # what it leads to belongs to somebody else
+                continue  # its target may belong to another user
             size = 0 if is_folder else entry.stat().st_size
         except FileNotFoundError:
             continue

@@ -27,8 +27,7 @@ def process_started(pid: int) -> str | None:
 
     A zombie (exited, not yet reaped) counts as gone, because it no longer writes.
 
-    Raises OSError if the process cannot be seen: this process can open no more files, or the system hides processes of
-    others.
+    Raises OSError if the process cannot be seen: too many open files, or hidden processes of other users.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()

@@ -22,10 +22,9 @@ _SECRET_IN_QUERY = re.compile(r"(?i)(?:^|[._-])(?:access)?(?:key|keyid|sig|signa
 """Secret parameters in addition to secret names: a shared access signature, a signed URL, a key for a function."""
 _SCHEME = "[A-Za-z][A-Za-z0-9+.-]{0,40}"
 _URI = re.compile(rf"({_SCHEME}:/{{1,2}})(\S+?)(?=[,;]{_SCHEME}://|\s|$)")
-"""Pattern of a URI.
+"""Pattern of a URI, also with a single slash after the scheme, because such a mistake shows secrets, too.
 
-A single slash after a scheme is a mistake, but what follows is as secret as ever. Schemes have a maximal length,
-because a line of a log may be one word of a megabyte.
+Schemes have a maximal length, because a line of a log may be one word of a megabyte.
 """
 _NO_URI = r"\s\"'`<>{}|\\^"
 _URI_IN_TEXT = re.compile(rf"({_SCHEME}://)([^{_NO_URI}]+?)(?=[,;]{_SCHEME}://|[{_NO_URI}]|$)")
@@ -81,10 +80,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def redact_uri(uri: str) -> str:
-    """Hide secrets like in ``s3://key:secret@bucket/x?token=y`` -> ``s3://***@bucket/x?token=***``.
-
-    The argument may be a text with URIs.
-    """
+    """Hide the secrets of URIs in a text: ``s3://key:secret@bucket/x?token=y`` -> ``s3://***@bucket/x?token=***``."""
     return _URI.sub(lambda match: match[1] + _redact_address(match[1], match[2]), uri)
 
 
@@ -102,8 +98,7 @@ def _hide_parameters(rest: str) -> str:
 def user_info(scheme: str, rest: str) -> str | None:
     """Return the part before the ``@``, or None.
 
-    A secret key may have unescaped slashes. After a colon that begins no port, everything up to the last ``@`` is taken
-    for the secret.
+    A secret key may have unescaped slashes. After a colon that begins no port, all up to the last ``@`` is secret.
     """
     if scheme.lower() == "file:/":
         return None  # a path alone
@@ -249,13 +244,10 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def as_printed(secrets: Iterable[str], users: Iterable[str | None] = ()) -> tuple[str, ...]:
-    """Return the secrets in the forms in which programs print them.
+    """Return the secrets in the forms in which programs print them, the longest first, because one may contain another.
 
-    The forms are the plain text, JSON, a repr, a URI, a form, and the header of a login (Base64 of ``user:password``).
-    The longest is first, so that no secret remains that contains another one.
-
-    Args:
-        users: names of the users of these secrets.
+    The forms are the plain text, JSON, a repr, a URI, a form, and for each of ``users`` the header of a login (Base64
+    of ``user:password``).
     """
     forms: set[str] = set()
     names = [user for user in users if user]
@@ -293,8 +285,8 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 def redact_text(text: str) -> str:
     """Return a text of another program without passwords and signatures of the URIs in it.
 
-    The text is not itself a URI, and may be JSON. So a URI ends at a quotation mark here. A user without a password is
-    shown, because ``spark://endpoint@host`` has no user.
+    The text may be JSON, so a URI ends at a quotation mark. A user without a password is shown, because
+    ``spark://endpoint@host`` has no user.
     """
     return _URI_IN_TEXT.sub(lambda match: match[1] + _without_password(match[2]), text) if ":/" in text else text
 
@@ -308,7 +300,7 @@ _GIVEN: set[str] | None = None
 
 @contextmanager
 def hiding_given(secrets: Iterable[str]) -> Iterator[None]:
-    """Let :func:`redact_given` hide these secrets and those that :func:`note_given` gets, within the block.
+    """Let :func:`redact_given` hide these secrets, and the secrets that :func:`note_given` gets, within the block.
 
     It is for a driver, a process with one job, whose texts come from Spark, from libraries and from the user's code.
     """

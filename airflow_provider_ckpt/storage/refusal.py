@@ -19,7 +19,7 @@ _SHOWN = 200
 def refused_as(refuse: Callable[[str], CkptError]) -> Iterator[None]:
     """Raise ``refuse(problem)`` if the content that is read in the block is not as it was written.
 
-    Other errors of this package pass: the file is absent, a later release wrote it, or the storage failed.
+    Errors of this package pass: the file is absent, a later release wrote it, or the storage failed.
     """
     try:
         yield

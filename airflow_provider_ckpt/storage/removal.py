@@ -14,20 +14,12 @@ log = logging.getLogger(__name__)
 RETRIES = 8
 """Number of failed deletions that are tried again at a time."""
 MOST = 1000
-"""Most failed deletions that are remembered.
-
-The next driver deletes the others, because it deletes everything unnamed.
-"""
+"""Most failed deletions that are remembered. The next driver deletes the others, because no record names them."""
 
 
 @contextmanager
 def best_effort(subject: str) -> Iterator[None]:
-    """Log a failed deletion of something that does no harm, and continue.
-
-    An object may be under legal hold, or a file another user's.
-
-    Raises OvertakenError, because an overtaken driver must delete nothing more.
-    """
+    """Log a failed deletion of a harmless object, and continue. Raises OvertakenError, which must end all deletions."""
     try:
         yield
     except OvertakenError:
@@ -45,10 +37,7 @@ class ErrorCollector:
 
     @contextmanager
     def tried(self, subject: str) -> Iterator[None]:
-        """Record a failed deletion in the block.
-
-        Raises OvertakenError.
-        """
+        """Record a failed deletion in the block. Raises OvertakenError."""
         try:
             yield
         except OvertakenError:
@@ -62,11 +51,7 @@ class ErrorCollector:
 
 
 class Removal:
-    """The deletion of folders of ``storage``, one by one.
-
-    A failed deletion is logged once, does not stop the others, and is tried again. It may be used by one thread at a
-    time.
-    """
+    """The deletion of folders, by one thread at a time. A failed one is logged, stops no other, and is tried again."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -74,18 +59,12 @@ class Removal:
         """The failed deletions in the order of their next try."""
 
     def delete(self, path: str) -> None:
-        """Delete a folder.
-
-        Raises OvertakenError.
-        """
+        """Delete a folder. Raises OvertakenError."""
         if path not in self._failed:
             self._try(path, is_first=True)
 
     def retry(self) -> None:
-        """Try some of the failed deletions again.
-
-        Raises OvertakenError.
-        """
+        """Try some of the failed deletions again. Raises OvertakenError."""
         for path in list(self._failed)[:RETRIES]:
             del self._failed[path]
             self._try(path, is_first=False)

@@ -33,13 +33,7 @@ def open_root(storage: Storage) -> Storage:
 
 
 def check_root(storage: Storage) -> None:
-    """Refuse a place that cannot be a root, without writing.
-
-    It is used by ``open_root``, and earlier by the first check of a job and by ``ckpt doctor``
-    (:func:`check_root_of_run`).
-
-    Raises RootRefusedError.
-    """
+    """Refuse a place that cannot be a root, without writing. Raises RootRefusedError."""
     check_root_for_spark(storage.uri)
     for parent in storage.parents():
         if _has_marker(parent, ROOT_MARKER):
@@ -62,10 +56,7 @@ def check_root(storage: Storage) -> None:
 
 
 def check_root_of_run(storage: Storage) -> None:
-    """Refuse a place that cannot be the root of a run, like :func:`check_root`. Other processes must see it, too.
-
-    Raises RootRefusedError.
-    """
+    """Refuse a place that cannot be the root of a run, which other processes must see. Raises RootRefusedError."""
     if storage.uri.startswith("memory:"):
         raise RootRefusedError(
             "the root {uri} lives in this process only, and Spark's executors could not read it; use a folder "
@@ -76,12 +67,7 @@ def check_root_of_run(storage: Storage) -> None:
 
 
 def check_root_for_spark(uri: str) -> None:
-    """Refuse characters that Spark takes for a pattern, because it would read other folders or none.
-
-    Other characters (``:``, ``%``, ``#``, spaces) were tried with whole jobs.
-
-    Raises RootRefusedError.
-    """
+    """Refuse characters that Spark takes for a pattern of other folders. Raises RootRefusedError."""
     characters = sorted(set(_PATTERN.findall(uri)))
     if characters:
         raise RootRefusedError(
@@ -93,10 +79,7 @@ def check_root_for_spark(uri: str) -> None:
 
 
 def _has_marker(storage: Storage, marker: str) -> bool:
-    """Return whether the marker exists. A folder that cannot be read counts as no root.
-
-    Rights that begin below a prefix are common in object stores, and a disk has its ``lost+found``.
-    """
+    """Return whether the marker exists. An unreadable folder, such as ``lost+found``, counts as no root."""
     try:
         return storage.exists(marker)
     except StorageDeniedError:
@@ -106,9 +89,7 @@ def _has_marker(storage: Storage, marker: str) -> bool:
 def read_root(storage: Storage) -> Storage:
     """Check that the storage is a checkpoint root, without writing (for ``ckpt show``, sensors). Return it.
 
-    Raises NoRootError, ForeignRootError and NewerFormatError.
-
-    Raises MalformedDocumentError if its marker is damaged.
+    Raises NoRootError, ForeignRootError, NewerFormatError, and MalformedDocumentError for a damaged marker.
     """
     uri = storage.full_uri(ROOT_MARKER)
     try:

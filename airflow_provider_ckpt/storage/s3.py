@@ -31,8 +31,8 @@ class S3Storage(FsspecStorage):
     """The storage on S3.
 
     ``If-None-Match: *`` has two refusals (R17). 412 means that the object exists. 409 means that another writer is
-    writing it now and may still fail, so the request is repeated. s3fs recognizes a 412 by the name of the condition,
-    which not every store gives, so the status of the reply decides here.
+    writing it now and may still fail, so the request is repeated. The status of the reply decides, because s3fs checks
+    the name of the condition, which not every store gives.
     """
 
     sleep: Callable[[float], None] = staticmethod(time.sleep)

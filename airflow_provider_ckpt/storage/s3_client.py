@@ -31,7 +31,7 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
     """s3fs with limits. A refused HEAD has no body, so a listing finds out the reason."""
 
     retries = 1
-    """botocore repeats requests. With its own retries s3fs would multiply them, five by five."""
+    """s3fs retries nothing, because botocore repeats requests. Both together would multiply the tries."""
 
     async def set_session(self, *args: Any, **kwargs: Any) -> Any:
         client = await super().set_session(*args, **kwargs)
@@ -78,8 +78,7 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
 def longest_call(config: Mapping[str, Any], size: int) -> float:
     """Return the seconds that one call may take with all its tries, with a body of ``size`` bytes.
 
-    The client's own limits are for the connection and for an answer. They do not detect a server that does not read a
-    body.
+    The client's own limits do not detect a server that does not read a body.
     """
     connect, read = config.get("connect_timeout", CONNECT_SECONDS), config.get("read_timeout", READ_SECONDS)
     retries = config.get("retries") or {}

@@ -54,7 +54,7 @@ _CREDENTIAL_ERRORS = frozenset(
 
 
 def right_for(verb: str, error: BaseException) -> str:
-    """Return what the job needs for an operation that S3 refused."""
+    """Return the right, or the credentials, that the job needs for an operation that S3 refused."""
     return CREDENTIALS if code_of(error) in _CREDENTIAL_ERRORS else RIGHTS.get(verb, "")
 
 

@@ -49,8 +49,8 @@ class Storage(ABC):
     def create(self, path: str, data: bytes) -> None:
         """Create an object if it is absent. This is atomic (never seen half written) and durable on return.
 
-        Raises AlreadyExistsError, also when a lost reply made the client repeat its own request (R17). A caller that
-        must know this compares the content.
+        Raises AlreadyExistsError, also when a lost reply made the client repeat its own request (R17). The content then
+        shows whose object it is.
         """
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
@@ -67,10 +67,7 @@ class Storage(ABC):
 
     @abstractmethod
     def read(self, path: str) -> bytes:
-        """Return the content of an object.
-
-        Raises ObjectNotFoundError.
-        """
+        """Return the content of an object. Raises ObjectNotFoundError."""
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
         """Return the bytes from ``start`` up to ``end`` (exclusive), fewer if the object is shorter.
@@ -84,10 +81,7 @@ class Storage(ABC):
         """Return whether an object (not a folder) exists."""
 
     def size(self, path: str) -> int:
-        """Return the size of an object in bytes.
-
-        Raises ObjectNotFoundError.
-        """
+        """Return the size of an object in bytes. Raises ObjectNotFoundError."""
         return len(self.read(path))
 
     @abstractmethod
@@ -118,9 +112,8 @@ class Storage(ABC):
     def copy_all(self, copies: Pairs) -> set[str]:
         """Copy many objects (source, target). Return the sources that do not exist.
 
-        They are copied in any order and durable only at the end, so no reader may use the new names before. This is
-        much cheaper than single copies, on a local disk (a thousand links are one flush) and far away (several at a
-        time).
+        They are copied in any order and durable only at the end, so no reader may use the new names before. This costs
+        much less than single copies (one flush on a local disk, parallel requests elsewhere).
 
         Raises the errors of :meth:`copy`, with some objects copied and some not.
         """
@@ -130,26 +123,21 @@ class Storage(ABC):
         """Make the files durable that another program (Spark) wrote below ``path``, and the names that lead there.
 
         It is called before a durable record names the files. On a local disk every file and folder below is fsynced. An
-        object store keeps what it has confirmed.
+        object store keeps what it has confirmed, and gets no request.
 
-        Raises ObjectNotFoundError if nothing exists there (not in an object store, which gets no request).
+        Raises ObjectNotFoundError if nothing exists there (not in an object store).
         """
 
     def temporary(self, path: str, older_than: float, *, deep: bool = True) -> Sizes:
-        """Return the files that :meth:`collect_temporary` would delete, as :meth:`files` does.
-
-        A writer that died meanwhile may have left one more.
-        """
+        """Return the files that :meth:`collect_temporary` would delete, as :meth:`files` does."""
         return []
 
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
         """Delete the temporary files that killed writers left below ``path`` (``deep=False``: directly in it).
 
-        Return their number.
-
-        Only files are deleted that have not changed for ``older_than`` seconds on the file system's own clock, because
-        a living writer has one only while it writes one object. Files whose writer has surely ended are deleted at any
-        age. An object store has none, because its objects are never seen half written.
+        Return their number. A file is deleted if its writer has surely ended, or if it has not changed for
+        ``older_than`` seconds on the file system's own clock. A living writer has one only while it writes one object.
+        An object store has none.
         """
         return 0
 
@@ -166,28 +154,19 @@ class Storage(ABC):
         """Return the storage of a folder in this one."""
 
     def parents(self) -> Storages:
-        """Return the storages of the folders above this one, the nearest first, up to the file system's top or the
-        bucket.
-
-        Each of them could write, so use them only for reading.
-        """
+        """Return the storages of the folders above this one, the nearest first. Use them only for reading."""
         return []
 
     @abstractmethod
     def _same_content(self, path: str, other_path: str) -> bool:
-        """Return whether two objects hold the same bytes.
-
-        Raises ObjectNotFoundError.
-        """
+        """Return whether two objects hold the same bytes. Raises ObjectNotFoundError."""
 
     def move(self, source: str, target: str) -> None:
         """Rename an object. Repeated calls have no effect.
 
         A crash may leave both names, and the next call finishes the move.
 
-        Raises MoveConflictError if ``target`` has other content. Nothing is overwritten.
-
-        Raises ObjectNotFoundError if both names are absent.
+        Raises MoveConflictError if ``target`` has other content, and ObjectNotFoundError if both names are absent.
         """
         try:
             if self.exists(source):
@@ -206,12 +185,10 @@ class Storage(ABC):
         self.delete(source)
 
     def move_all(self, moves: Pairs) -> set[str]:
-        """Rename many objects (source, target) in any order.
-
-        Return the sources that have neither name. Repeated calls have no effect.
+        """Rename many objects (source, target) in any order. Return the sources that have neither name.
 
         A crash or an error may leave some with their old names, with both, or with the new one. The next call finishes
-        the moves.
+        the moves. Repeated calls have no effect.
 
         Raises MoveConflictError.
         """
@@ -244,9 +221,8 @@ class Storage(ABC):
 
         It creates one small object twice, reads it and deletes it.
 
-        Raises StorageUnsuitableError if both creations succeed.
-
-        Raises StorageReadOnlyError, StorageFullError and StorageUnreachableError.
+        Raises StorageUnsuitableError if both creations succeed, StorageReadOnlyError, StorageFullError and
+        StorageUnreachableError.
         """
         path = f".probe-{secrets.token_hex(8)}"
         try:
@@ -261,7 +237,7 @@ class Storage(ABC):
     def probe_move(self, source: str, target: str) -> None:
         """Refuse two folders between which no file can be moved. It is called at every start, before any work.
 
-        Readers may list ``target`` meanwhile, so no file is created there if it holds any.
+        Readers may list ``target`` meanwhile, so no file is created in it if it has any.
 
         Raises FoldersApartError and the errors of :meth:`create`.
         """
@@ -272,14 +248,10 @@ class Storage(ABC):
         self.delete(path)
 
     def check_rights(self, name: str) -> None:  # noqa: B027 - a local folder is checked without a write
-        """Refuse an object store in which this process may not write, read, list or delete.
+        """Refuse an object store in which this process may not write, read, list or delete, before Spark starts.
 
-        It is called before Spark starts.
-
-        It writes one small object and deletes it. :func:`~.writable.refuse_unwritable` checks local folders.
-
-        Args:
-            name: name of the job. Two jobs do not use one object.
+        It writes one small object and deletes it. ``name`` is the job's, so that two jobs do not use one object.
+        :func:`~.writable.refuse_unwritable` checks local folders.
 
         Raises StorageReadOnlyError, StorageDeniedError and the errors of the other methods.
         """
@@ -303,4 +275,4 @@ class Storage(ABC):
 
 
 Storages = list[Storage]
-"""A list of storages. (Storage has a method named list, so its annotations cannot use the builtin.)"""
+"""A list of storages, because :meth:`Storage.list` hides the builtin in annotations."""

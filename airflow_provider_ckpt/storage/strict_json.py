@@ -2,8 +2,7 @@
 
 ``json.loads`` raises RecursionError for a file that is nested deeply. It accepts values on which later code fails: a
 number of 400 digits (OverflowError), NaN, ``1e999``, another encoding. Here each of these is a MalformedDocumentError
-that names the file. The checks are calls into C over the whole text, because a job reads hundreds of thousands of
-entries.
+that names the file. The checks run in C over the whole text, because a job reads hundreds of thousands of entries.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = Non
         foreign: also refuse two things that only files of this package may hold: a key that occurs twice in one object,
             and half a surrogate pair (from the name of a file that is not UTF-8).
 
-    Raises:
-        MalformedDocumentError: the text is no JSON, or is beyond a limit.
+    Raises MalformedDocumentError if the text is no JSON, or is beyond a limit.
     """
     try:
         return _parse(data, most_bytes, foreign)
@@ -116,6 +114,4 @@ def _decoder(has_long_number: bool, foreign: bool) -> Callable[[str], Any]:
 
 
 _DECODERS = {(long, foreign): _decoder(long, foreign) for long in (False, True) for foreign in (False, True)}
-"""Decoders by two flags: whether a number may have too many digits (a hook for each number takes time), and
-``foreign``.
-"""
+"""Decoders by two flags: whether numbers may have too many digits (a check that takes time), and ``foreign``."""

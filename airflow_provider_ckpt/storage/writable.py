@@ -28,10 +28,7 @@ def refuse_unwritable(storage: Storage) -> None:
 
 
 def refuse_apart(source: Storage, target: Storage) -> None:
-    """Refuse two local folders on different file systems.
-
-    Raises FoldersApartError.
-    """
+    """Refuse two local folders on different file systems. Raises FoldersApartError."""
     if source.uri.startswith(_LOCAL) and _device(source) != _device(target):
         raise FoldersApartError(source=source.uri, target=target.uri)
 

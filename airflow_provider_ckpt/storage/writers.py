@@ -1,4 +1,4 @@
-"""The writer of a temporary file: its name tells other processes whether the writer is gone."""
+"""The writer of a temporary file. Other processes see from the file's name whether the writer is gone."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def is_temporary_name(name: str) -> bool:
 
 
 def is_writer_gone(name: str) -> bool:
-    """Return whether the process that wrote the temporary file has surely ended.
+    """Return whether the writer of the temporary file has surely ended.
 
-    Only a process of this host, boot and container can be checked. A file of any other process may be in use.
+    Only a process of this host, boot and container can be checked. Any other file may be in use.
     """
     match = _NAME.fullmatch(name)
     if match is None or match["place"] is None or match["place"] != _process_scope():

@@ -15,19 +15,12 @@ from airflow_provider_ckpt.model.job_code import WITHOUT_SOURCE, JobCode
 
 
 def code_of(loaded: LoadedJob, reference: str) -> JobCode | None:
-    """Return the code of a job that was just loaded from ``reference``, or None if there is no readable source.
-
-    Imports are followed in the source and not at run time. So a module that a function imports when it is called
-    counts, and a module whose name is computed does not.
-    """
+    """Return the code of a job that was just loaded from ``reference``, or None if there is no readable source."""
     return _code(loaded.module.__spec__, loaded.job, reference)
 
 
 def code_of_version(job: Job, reference: str) -> JobCode | None:
-    """Return the code of a version that was loaded next to the running job.
-
-    Its modules no longer have the specs of their files, so the files are looked up again.
-    """
+    """Return the code of a version that was loaded next to the running job. Its files are looked up again."""
     target, _, from_file = parts_of(reference)
     try:
         if from_file:

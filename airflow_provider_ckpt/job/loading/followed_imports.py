@@ -17,8 +17,7 @@ UNREADABLE = (ImportError, OSError, SyntaxError, ValueError)
 class FollowedImports:
     """Modules that a job imports from the folder of its file, or from its package.
 
-    An import inside a function counts, because the source is read and not run. A name that is computed at run time does
-    not count.
+    The source is read and not run, so imports inside a function count, and names that are computed do not.
     """
 
     def __init__(self, reference: str) -> None:
@@ -32,11 +31,7 @@ class FollowedImports:
         self._specs: dict[str, ModuleSpec | None] = {}
 
     def specs(self, tree: ast.Module, package: str) -> dict[str, ModuleSpec]:
-        """Return the spec of each module that ``tree`` imports, directly or through other modules, by name.
-
-        Args:
-            package: Package of the module with that source, for relative imports.
-        """
+        """Return module name -> spec for all direct and indirect imports of ``tree``, a module of ``package``."""
         waiting = [*imported(tree, package)]
         while waiting:
             name = waiting.pop()
@@ -53,7 +48,7 @@ class FollowedImports:
         return {name: spec for name, spec in self._specs.items() if spec is not None}
 
     def _spec(self, name: str, parent: ModuleSpec | None) -> ModuleSpec | None:
-        """Return None for a name that is no module, such as a function in one."""
+        """Return the spec of a module, or None if the name is no module, such as a function in one."""
         if "." in name and (parent is None or parent.submodule_search_locations is None):
             return None
         try:
@@ -75,8 +70,7 @@ def tree_of(spec: ModuleSpec) -> ast.Module | None:
 
 
 def imported(tree: ast.Module, package: str) -> Iterator[str]:
-    """Yield the names that ``tree`` imports. ``from a import b`` gives both ``a`` and ``a.b``, which may be a
-    module."""
+    """Yield the names that ``tree`` imports. ``from a import b`` gives ``a`` and ``a.b``, which may be a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -91,10 +85,7 @@ def imported(tree: ast.Module, package: str) -> Iterator[str]:
 
 
 def package_around(folder: str) -> tuple[str, str]:
-    """Return the folder of the package that has ``folder``, and the package's name. The name is empty if there is none.
-
-    A file imports from that package, too.
-    """
+    """Return the folder of the package that has ``folder``, and the package's name, which is empty if there is none."""
     name = ""
     while folder != os.sep and os.path.isfile(os.path.join(folder, "__init__.py")):
         folder, name = os.path.split(folder)

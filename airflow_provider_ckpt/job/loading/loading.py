@@ -36,21 +36,19 @@ class LoadedJob:
     def by_value(self) -> bool:
         """True if a driver must pickle the module's functions by value for executors.
 
-        That is ``pyspark.cloudpickle.register_pickle_by_value(module)``. No executor can import the name of a file. It
-        could import a module that reads parameters, but without their values.
+        Executors cannot import a job's file, and would import a module without the values of its parameters.
         """
         return self.from_file or bool(self.job.params)
 
 
 def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
-    """Return the job that ``reference`` names. Runs its code.
+    """Run the code of ``reference`` and return the job that it names.
 
     The code of a file runs again with every call. So does the code of a module that reads parameters, or gets any. A
     file's folder is added to ``sys.path``, as when the file is run as a script, and stays there. Modules in that folder
     win over modules of the same name that were imported from elsewhere.
 
-    After an error ``sys.path`` is as before. ``sys.modules`` then has no new module from the file's folder, or of the
-    module's package.
+    An error restores ``sys.path`` and removes the new modules of the file's folder, or of the module's package.
 
     Args:
         params: Values for ``job.param``.
@@ -79,8 +77,7 @@ def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
 def parts_of(reference: str) -> tuple[str, str, bool]:
     """Return the parts of a reference: its file or module, the job's name in it, and whether it names a file.
 
-    Raises:
-        JobReferenceError: the reference is malformed.
+    Raises JobReferenceError if it is malformed.
     """
     target, _, name = reference.rpartition(":")
     if not target or not name.isidentifier():
@@ -89,11 +86,7 @@ def parts_of(reference: str) -> tuple[str, str, bool]:
 
 
 def path_of(reference: str, target: str) -> str:
-    """Return the real path of a file.
-
-    Raises:
-        JobNotFoundError: there is no such file.
-    """
+    """Return the real path of a file. Raises JobNotFoundError if there is no such file."""
     path = os.path.realpath(target)
     if not os.path.isfile(path):
         problem = f"leads to no file: there is none at {path}"
@@ -103,7 +96,7 @@ def path_of(reference: str, target: str) -> str:
 
 
 def file_module_name(path: str) -> str:
-    """Return the name of a job's file in ``sys.modules``. Each file has a name of its own that never changes."""
+    """Return the name of a job's file in ``sys.modules``. Each file has its own permanent name."""
     full = os.path.realpath(path)
     stem = re.sub(r"\W", "_", os.path.splitext(os.path.basename(full))[0])
     return f"_ckpt_job_{stem}_{hashlib.sha256(full.encode()).hexdigest()[:8]}"
@@ -206,7 +199,7 @@ def import_error(reference: str, error: BaseException, folder: str) -> JobImport
 def _last_user_line(error: BaseException, folder: str) -> str:
     """Return the innermost line of user code under ``folder``, where the failure was called from.
 
-    Lines in installed packages do not count. Without a folder, the line is the innermost one that is not Python's own.
+    Installed packages do not count. Without a folder, any line outside Python's own code counts.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
@@ -220,8 +213,7 @@ def _last_user_line(error: BaseException, folder: str) -> str:
 
 @contextmanager
 def _undo_on_error(is_users: Callable[[ModuleType], bool]) -> Iterator[None]:
-    """Undo changes of ``sys.path`` and remove the user's modules after an error, so that a second try sees a repaired
-    file.
+    """Restore ``sys.path`` and remove the user's modules after an error, so that a second try reads a repaired file.
 
     Installed packages stay, because some, such as numpy, cannot be imported twice.
     """

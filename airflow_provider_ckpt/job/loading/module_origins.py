@@ -26,13 +26,10 @@ def origin_of(module: ModuleType) -> str:
 
 @contextmanager
 def without_namesakes(folder: str) -> Iterator[None]:
-    """Let a file in ``folder`` import the modules of that folder in the block, not modules of the same name from
-    elsewhere.
+    """Import the modules of ``folder`` in the block, instead of modules of the same name from elsewhere.
 
-    Another file, such as a Dag file, may have imported such a module. Afterwards the modules that the block did not
-    import are as before, and all of them after an error. Installed packages stay, because some cannot be imported
-    twice.
-
+    Another file, such as a Dag file, may have imported such a module. After the block the modules that it did not
+    import are restored; after an error all of them are. Installed packages stay, because some cannot be imported twice.
     ``folder`` must be on ``sys.path`` and end with a separator.
     """
     namesakes = {name for name, module in list(sys.modules.items()) if _is_namesake(name, module, folder)}

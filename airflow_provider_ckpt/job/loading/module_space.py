@@ -1,8 +1,8 @@
-"""Modules of another version of a job, loaded under names of their own, next to those of the running version (R21).
+"""Modules of another version of a job, loaded under their own names next to the running version (R21).
 
 Python has one module for each name, and both versions use the same names for their helpers. So the helpers are loaded
-below an artificial package. ``import helpers`` in them means the one of that package, and imported modules are ignored.
-Functions go to Python workers by value, because the workers could not import such names.
+below an artificial package, and ``import helpers`` in them means the module of that package. Functions go to Python
+workers by value, because the workers could not import such names.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ModuleSpace(MetaPathFinder):
 
     @contextmanager
     def importable(self) -> Iterator[None]:
-        """Make its modules importable until it is closed. After an error none of them is left."""
+        """Make the version's modules importable until :meth:`close`. An error removes all of them."""
         importlib.invalidate_caches()
         sys.modules[self.name] = self.package
         sys.meta_path.insert(0, self)
@@ -61,7 +61,7 @@ class ModuleSpace(MetaPathFinder):
             raise
 
     def close(self) -> None:
-        """Remove its modules, if none of their functions is used any longer."""
+        """Remove the version's modules, if none of their functions is used any longer."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for name in [module for module in list(sys.modules) if f"{module}.".startswith(f"{self.name}.")]:
@@ -138,8 +138,7 @@ class _SourceLoader(Loader):
         exec(code, module.__dict__)
 
     def _source(self, name: str, origin: str) -> str | None:
-        """Return the source of the file that was checked. A link may be changed between the check and the read, so the
-        real path is both checked and read."""
+        """Check the real path of the source and read it there, because a link may change between check and read."""
         path = os.path.realpath(origin)
         if self._space.check is not None:
             self._space.check(path)

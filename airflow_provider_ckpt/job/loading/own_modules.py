@@ -1,7 +1,4 @@
-"""Source of the modules that a job imports from the folder of its file or from its package.
-
-Functions of the job may import these modules in Python workers, which do not have the job's folder.
-"""
+"""Source of the modules that a job imports from its file's folder or package. Python workers lack that folder."""
 
 from __future__ import annotations
 
@@ -59,7 +56,6 @@ def _is_own(spec: ModuleSpec) -> bool:
 
 
 def _content(spec: ModuleSpec) -> bytes | None:
-    """Return the content of the source file, or None for a module without one."""
     if spec.submodule_search_locations is not None and spec.origin is None:
         return b""
     get_data = getattr(spec.loader, "get_data", None)

@@ -1,6 +1,6 @@
 """Digests of Python code without comments, docstrings and layout, which do not matter at run time.
 
-Each version of Python gives the same digests, because empty fields of the tree are left out, which later versions add.
+Empty fields of the tree are left out, because later versions of Python add some. So all versions give the same digests.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Another version of a job, from which the running job takes functions. Each call loads it again, next to all imported
-modules."""
+"""Another version of a job, from which the running job takes functions. Each call loads it again."""
 
 from __future__ import annotations
 
@@ -48,14 +47,11 @@ class Version:
 def load_version(
     reference: str, params: Mapping[str, str] | None = None, check: Callable[[str], None] | None = None
 ) -> Version:
-    """Load another version of a job beside the modules that are imported already.
+    """Load another version of the job next to the modules that are already imported.
 
-    An import in a file means what lies in the folder of that file. An import in a module means what its package has.
+    A file imports from its own folder, and a module from its package. See :class:`ModuleSpace` for ``check``.
 
-    Args:
-        check: see :class:`ModuleSpace`.
-
-    Raises what :func:`~.loading.load_job` raises.
+    Raises the errors of :func:`~.loading.load_job`.
     """
     target, name, from_file = parts_of(reference)
     given = Params(params)

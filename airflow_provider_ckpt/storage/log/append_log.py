@@ -50,12 +50,11 @@ class AppendLog:
         version: the newest known version of the format.
         keep: the rule for entries that a truncation never deletes. If the rule is given to :meth:`truncate` instead,
             each entry is read again.
-        parse: makes :attr:`Entry.value` of a body that is read. If it raises DamagedFormError, the entry counts as
-            damaged.
+        parse: makes :attr:`Entry.value` of a body that is read. DamagedFormError marks the entry as damaged.
         pack: number of entries that are copied into one object (:mod:`.log_packs`); 0 for no packs.
         skip_kept: do not read the entries below the head, because this reader does not need them.
-        watchful: the log is truncated even if some readers lag. Each :meth:`tail` that finds nothing checks this with
-            one more request.
+        watchful: truncations do not wait for readers. Each :meth:`tail` that finds nothing checks this with one more
+            request.
         begins_at_head: each truncation leaves an entry at the head, so a head record proves that this entry exists.
     """
 
@@ -87,10 +86,7 @@ class AppendLog:
         self._is_cut_short = False
         self._skip_kept, self._is_watchful, self._begins_at_head = skip_kept, watchful, begins_at_head
         self._witness: int | None = None
-        """The last entry read that a truncation would delete.
-
-        Entries are deleted upwards, so while it exists no later one is gone.
-        """
+        """The last entry read that a truncation would delete. While it exists no later entry is gone."""
 
     @property
     def uri(self) -> str:
@@ -118,13 +114,10 @@ class AppendLog:
     # ---- reading
 
     def load(self) -> list[Entry]:
-        """List once, then read in order: the kept entries below the head, unless it skips them, then all from the head
-        on.
+        """List once, then read in order: the kept entries below the head (unless skipped), then all from the head on.
 
-        Raises CorruptLogError, whose ``data["intact"]`` holds the entries before the damage. Nothing can be appended
-        until a load succeeds.
-
-        Raises NewerFormatError.
+        Raises NewerFormatError, and CorruptLogError, whose ``data["intact"]`` holds the entries before the damage.
+        Nothing can be appended until a load succeeds.
         """
         with self._lock:
             whole = read_whole(self._files, skip_kept=self._skip_kept, begins_at_head=self._begins_at_head)
@@ -139,12 +132,10 @@ class AppendLog:
         The first empty call in a row, and each sixteenth, also checks whether the head has passed this reader. A
         ``watchful`` log checks it in each empty call.
 
-        If another error follows entries that could be read, it is left to the next call, because raising it would lose
-        these entries. Then :attr:`is_cut_short` is true, because it is unknown what follows.
+        If an error follows entries that could be read, the next call raises it, because raising it now would lose these
+        entries. Until then :attr:`is_cut_short` is true.
 
-        Raises BelowHeadError.
-
-        Raises CorruptLogError, whose ``intact`` holds the entries before the damage.
+        Raises BelowHeadError, and CorruptLogError, whose ``intact`` holds the entries before the damage.
         """
         with self._lock:
             self._is_cut_short = False
@@ -165,9 +156,7 @@ class AppendLog:
 
     @property
     def is_cut_short(self) -> bool:
-        """Return whether the last :meth:`tail` has suppressed an error, so that it is unknown what follows its
-        entries.
-        """
+        """Return whether the last :meth:`tail` has postponed an error, so that further entries may exist."""
         return self._is_cut_short
 
     def _may_be_below_head(self) -> bool:
@@ -197,9 +186,8 @@ class AppendLog:
     def check_head(self) -> None:
         """Check the head (two requests).
 
-        Raises BelowHeadError if the log was truncated beyond the next entry to read.
-
-        Raises CorruptLogError if the last entry read is gone. It is never deleted, so an empty folder is damage.
+        Raises BelowHeadError if the log was truncated beyond the next entry to read, and CorruptLogError if the last
+        entry read is gone. That entry is never deleted, so an empty folder is damage.
         """
         with self._lock:
             self._ensure_loaded()
@@ -215,9 +203,7 @@ class AppendLog:
     def is_overtaken(self) -> bool:
         """Return whether another writer wrote the next number (one request).
 
-        This check is enough for a writer that took over.
-
-        False means that the storage reports the number as free. A storage that cannot answer raises an error.
+        This check is enough for a writer that took over. A storage that cannot answer raises an error.
         """
         with self._lock:
             self._ensure_loaded()
@@ -237,10 +223,10 @@ class AppendLog:
     def append(self, body: Any) -> Entry:
         """Append a JSON value at the number after the last entry read.
 
-        After a StorageTransientError it is unknown whether the entry landed. Appending the same body again settles it,
-        and never writes twice.
+        After a StorageTransientError it is unknown whether the entry was written. Another call with the same body
+        settles this, and never writes twice.
 
-        Raises LostRaceError if another writer holds that number (``tail`` reads on).
+        Raises LostRaceError if another writer holds that number.
         """
         return self.append_text(json.dumps(body, allow_nan=False))
 
@@ -262,7 +248,7 @@ class AppendLog:
                 # An append that failed earlier did land, with another body: continue after it.
 
     def _create(self, body: str) -> Entry:
-        """Return the entry that is at the next number afterwards: the own one, or that of a faster writer."""
+        """Create an entry at the next number. Return it, or the entry of a faster writer."""
         number = self._next
         writer = next((nonce for nonce, text in self._unsettled.items() if text == body), None)
         writer = writer or secrets.token_hex(8)
@@ -285,10 +271,9 @@ class AppendLog:
         """Append the first entry of a writer (``open``, an epoch claim), and then list again (R3).
 
         A writer that was paused between reading and appending may have created a number that was truncated meanwhile.
-        Only an entry of ``keep`` is safe from truncation.
+        Only an entry that ``keep`` selects is safe from truncation.
 
-        Raises LostRaceError without an entry if the new entry is not the last one of the log. The caller must load
-        again.
+        Raises LostRaceError without an entry if the new entry is not the last one. The caller must load again.
         """
         with self._lock:
             entry = self.append(body)
@@ -304,10 +289,10 @@ class AppendLog:
     # ---- truncation
 
     def truncate(self, head: int, keep: KeepRule | None = None, besides: Collection[int] = ()) -> frozenset[int]:
-        """Move the head up to ``head`` and delete what lies below. Return the numbers below the head that stay.
+        """Move the head up to ``head`` and delete the entries below. Return the numbers below the head that stay.
 
-        Nothing happens if the head is already there or beyond. A crash during the deletion leaves entries below the
-        head, which no reader sees and the next truncation deletes.
+        If the head is already at ``head`` or beyond, nothing happens. A crash during the deletion leaves entries that
+        no reader sees and the next truncation deletes.
 
         Args:
             keep: the rule for entries that are never deleted, instead of the log's own.
@@ -376,11 +361,9 @@ class AppendLog:
 
 
 class KeptEntries:
-    """The entries that the log's own rule keeps.
+    """The entries that the log's own rule keeps, remembered when they are read.
 
-    They are remembered when they are read, so that a truncation need not read them again.
-
-    A truncation must read entries before the first one read, and all entries if it has another rule.
+    A truncation must read the entries before the first one read. If it has another rule, it must read all entries.
     """
 
     # An entry outside the rule stays only until the next truncation, which names its own.
@@ -414,11 +397,9 @@ class KeptEntries:
     def below(
         self, head: int, listing: Listing, rule: KeepRule | None, besides: Collection[int] = ()
     ) -> tuple[int, ...]:
-        """Return the numbers that stay below ``head``.
+        """Return the numbers that stay below ``head``. ``rule`` replaces the log's own.
 
-        Args:
-            rule: a rule instead of the log's own.
-            besides: entries that stay until the next truncation, unless a truncation in between has deleted them.
+        ``besides`` stay until the next truncation, unless a truncation in between has deleted them.
 
         Raises CorruptLogError if an entry is missing that must be checked and might be kept.
         """

@@ -51,10 +51,7 @@ class LogFiles:
         return self._storage.full_uri(self._entry_path(number))
 
     def create(self, number: int, writer: str, body: str) -> None:
-        """Create an entry. ``body`` is JSON text.
-
-        Raises AlreadyExistsError.
-        """
+        """Create an entry. ``body`` is JSON text. Raises AlreadyExistsError."""
         start = json.dumps(
             {"format": PREFIX + self._kind, "version": self._version, "number": number, "writer": writer}
         )
@@ -95,10 +92,7 @@ class LogFiles:
             raise type(error)(error.template, **{**error.data, "where": self.entry_uri(number)}) from None
 
     def create_pack(self, pack: Pack, lines: list[str]) -> None:
-        """Create a pack of ``lines``, each made by :meth:`packed`.
-
-        An existing pack is left: it is equal, or will not be believed.
-        """
+        """Create a pack of :meth:`packed` lines. An existing pack stays, because it is equal, or readers ignore it."""
         start = json.dumps({"format": f"{PREFIX}{self._kind}-pack", "version": self._version})
         entries = ",\n".join(lines)
         self._storage.create_if_absent(self._pack_path(pack), sealed(f'{start[:-1]}, "entries": [\n{entries}\n]}}'))
@@ -111,8 +105,8 @@ class LogFiles:
         """Return a function from an entry's number to the entry, or None if the pack cannot be used.
 
         A pack cannot be used if it is missing, unreadable, damaged, of a later release, or of other entries than the
-        log has. The entries are read themselves then. Two requests suffice, because numbers are reused only from some
-        entry to the end of the log. So if the last entry of a pack matches, those before it do, too.
+        log has. The entries are read themselves then. Only the last entry is compared. If it matches, the entries
+        before it match, too, because numbers are reused only from some entry to the end of the log.
 
         The function raises CorruptLogError and the errors of ``parse``.
         """
@@ -152,8 +146,8 @@ class LogFiles:
     def _list_once(self) -> Listing | None:
         """Return a list of the folder, or None if the head moved meanwhile.
 
-        No storage lists a large folder at a single moment. Such a list may have the newest head record without the
-        entry at the head. A reader of it would take the beginning of the log for missing.
+        No storage lists a large folder at a single moment. A list with the newest head record, but without the entry at
+        the head, would make the beginning of the log seem missing.
         """
         names = self._storage.list(self._path)
         numbers = sorted(int(match[1]) for name in names if (match := _ENTRY.fullmatch(name)))
@@ -171,16 +165,13 @@ class LogFiles:
     def has_moved(self, head: int) -> bool:
         """Return whether the head is no longer at ``head``.
 
-        It is checked twice, because a list that was made during another truncation may show neither the written nor the
-        deleted names.
+        The head is checked twice, because a list during another truncation may show neither the written nor the deleted
+        names.
         """
         return any(self.newest_head() != head for _ in range(2))
 
     def head_above(self, number: int) -> int | None:
-        """Return the newest head if it lies above the entry ``number``, or if the entry exists.
-
-        None means that the log is damaged.
-        """
+        """Return the newest head if it lies above entry ``number``, or if the entry exists. None means damage."""
         head = self.newest_head()
         if head > number or self.exists(number):
             return head
@@ -189,11 +180,7 @@ class LogFiles:
         return head if head > number else None
 
     def write_head(self, head: int, kept: tuple[int, ...]) -> bool:
-        """Create a head record.
-
-        Return False if one exists: an own one from before a crash, or that of another truncation with *its* kept
-        entries.
-        """
+        """Create a head record, or return False if one exists, from before a crash or from another truncation."""
         data = encode_document(f"{self._kind}-head", self._version, head=head, kept=[*kept])
         return self._storage.create_if_absent(self._head_path(head), data)
 

@@ -64,7 +64,7 @@ class Listing:
         """Return what to read, in order: the kept entries below the head, then all up to ``end``.
 
         Each entry before ``end`` exists. A pack is used only for those, because a missing entry is damage even if a
-        pack has it. The log may have other last entries than the pack (:meth:`~.log_files.LogFiles.read_pack`).
+        pack has it.
         """
         runs = [] if skip_kept else [Run(self.kept_below)]
         start = self.head

@@ -1,16 +1,15 @@
 """Packs of an append log: copies of consecutive entries, as many as fit well into one object.
 
 A log of a hundred thousand entries is read in two hundred requests with packs. They help on a local disk, too, where
-opening a small file takes longer than reading it. The word is git's, whose objects are loose until they are packed.
+opening a small file takes longer than reading it.
 
 1. A pack is a copy. The entries remain, because they hold their numbers. If a pack is wrong or cannot be written, the
    entries are read instead.
 2. An appender writes a pack of entries that it has appended or read. An entry is never changed, so any writer may write
-   it at any time, even after it was overtaken.
+   the pack at any time, even after another writer overtook it.
 3. An entry counts only if it is listed itself. A missing entry is damage even if a pack has it.
 4. A storage may lose the end of a log and keep its packs (a live root was copied name by name, a bucket replicated).
-   The numbers are then used again for other entries. So a pack counts only if its last entry has the same nonce as in
-   the log.
+   The numbers are then used again. So a pack counts only if its last entry has the same nonce as in the log.
 """
 
 from __future__ import annotations
@@ -21,21 +20,16 @@ from airflow_provider_ckpt.storage.log.log_files import LogFiles
 from airflow_provider_ckpt.storage.log.log_listing import Entry, Pack
 
 MOST = 4_000_000
-"""Most characters of a pack.
+"""Most characters of a pack. Larger entries, of batches with hundreds of files, are not packed.
 
-A pack is in memory until it is full, for each log with a writer, and is written while the log is locked. Larger
-entries, of batches with hundreds of files, are not packed.
+Each log with a writer holds a pack in memory until it is full, and is locked while the pack is written.
 """
 
 
 class PackWriter:
-    """The packs of one log, for its writer. It is not thread-safe.
+    """The packs of one log, for its writer. It is not thread-safe. ``size`` is the entries in a pack; 0 for no packs.
 
-    It raises no error, because the append before it has succeeded. A caller that got an error would append the same
-    entry again.
-
-    Args:
-        size: number of entries in a pack; 0 for no packs.
+    It raises no error, because the append before it has succeeded, and a caller with an error would append again.
     """
 
     def __init__(self, files: LogFiles, size: int) -> None:

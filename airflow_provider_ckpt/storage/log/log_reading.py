@@ -15,11 +15,9 @@ from airflow_provider_ckpt.storage.log.log_listing import Entry, Listing, Run
 
 @dataclass(frozen=True)
 class WholeLog:
-    """The entries of a log.
+    """The entries of a log: the kept ones below the head, then all from the head on.
 
-    Attributes:
-        entries: the kept ones below the head, then all from the head on.
-        damage: if there is any, it names the entry before which ``entries`` end.
+    If there is damage, ``damage`` names the first unreadable entry, and ``entries`` end before it.
     """
 
     listing: Listing
@@ -88,10 +86,7 @@ _Read = Callable[[], Entry | None]
 
 @contextmanager
 def _reading(files: LogFiles, listing: Listing, run: Run) -> Iterator[Iterator[tuple[int, _Read]]]:
-    """Yield, for each entry in order, its number and a function that reads it.
-
-    Several are read ahead if answers take time.
-    """
+    """Yield for each entry in order its number and a function that reads it. Slow storages read several ahead."""
     from_pack = None if run.pack is None else files.read_pack(run.pack)
     if from_pack is not None:
         yield ((number, functools.partial(from_pack, number)) for number in run.numbers)
