@@ -1,7 +1,7 @@
-"""Why rows of CSV and JSON files are malformed.
+"""Reasons why rows of CSV and JSON files are malformed.
 
-Spark reports only that a row is malformed. So the text of the row is parsed once more, with a schema that can fail for
-one reason only. A column that is null need not be at fault: the value may be absent, or empty.
+Spark reports only that a row is malformed. So the text of the row is parsed once more, with schemas that can fail for
+one reason only. A null column need not be at fault, because the value may be absent or empty.
 """
 
 from __future__ import annotations
@@ -25,22 +25,18 @@ UNKNOWN = "does not fit the schema"
 _OWN = "__ckpt_"
 _CORRUPT = "__ckpt_corrupt"
 _NOTHING = StructType([StructField("__ckpt_nothing", StringType())])
-"""Fits each object."""
+"""A schema that every JSON object fits."""
 _END = "__ckpt_end"
 """Value that is appended to a CSV row, to find the number of its values."""
 _OF_THE_FILE = frozenset({"path", "paths", "encoding", "charset", "linesep", "multiline", "compression"})
 """Options of a reader that do not matter for a single row."""
 _LIKE_UTF_8 = frozenset({"UTF-8", "UTF8", "US-ASCII", "ASCII"})
 _NESTED = (ArrayType, MapType, StructType, VariantType)
-"""Types whose value may be faulty in part, and is not null then."""
+"""Types that Spark does not read as null when a part of the value is faulty."""
 
 
 def malformed_reason(spark: SparkSession, relation: Any, column: str, most: int | None = None) -> Column:
-    """Return the reason of malformed rows of a relation of files.
-
-    Args:
-        most: faulty columns that are named; None: all.
-    """
+    """Return the reason of malformed rows of a relation of files. ``most``: faulty columns to name; None names all."""
     return _Row(spark, relation, column).reason(most)
 
 
@@ -60,7 +56,6 @@ class _Row:
         return F.col(quoted(self.column))
 
     def _fields(self) -> list[StructField]:
-        """Return the columns that come from the text."""
         fields = StructType.fromJson(json.loads(self.relation.dataSchema().json())).fields
         return [StructField(field.name, field.dataType) for field in fields if not field.name.startswith(_OWN)]
 
@@ -130,7 +125,7 @@ def _named(columns: Column, most: int | None) -> Column:
 def _once(value: Column, use: Callable[[Column], Column]) -> Column:
     """Return ``use(value)``. Spark computes ``value`` once for a row, however often ``use`` names it.
 
-    Otherwise each place would have a parser of its own, and wide rows would fill the memory.
+    Otherwise each use would have its own parser, and wide rows would fill the memory.
     """
     return F.transform(F.array(value), use)[0]
 
