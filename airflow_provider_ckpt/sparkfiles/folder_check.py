@@ -1,8 +1,8 @@
 """A check that the Spark folder from which an attempt continues is whole, before anything is published or deleted.
 
 Spark treats a missing file as one that never existed. Without its folder, a query begins at batch 0 again. After a lost
-entry of a source's log, a new file gets a number that the offsets already count as read. In both cases rows are lost
-without notice. Other losses fail with a stack trace, but only in the copy, after the previous folder was deleted.
+entry of a source's log, a new file gets a number that the offsets already count as read. Both lose rows without notice.
+Other losses fail only in the copy, after the previous folder was deleted.
 """
 
 from __future__ import annotations
@@ -148,8 +148,7 @@ def _is_object(line: str) -> bool:
 
 
 def _is_offset(line: str) -> bool:
-    """Return whether ``line`` is ``<source>:<offset>``, with "-" for no offset. Sources choose the form of their
-    offsets, mostly JSON."""
+    """Return whether ``line`` is ``<source>:<offset>``, with "-" for no offset. Sources choose the form of offsets."""
     _, colon, offset = line.partition(":")
     return bool(colon and offset) and (not offset.startswith("{") or _is_object(offset))
 
