@@ -1,8 +1,7 @@
-"""A JobMaster in a process of its own.
+"""A JobMaster in a process of its own, without Spark, that takes over after the previous JobMaster has died (W4, W9).
 
-It needs no Spark, and it takes over after the previous JobMaster has died (W4, W9). It claims the next epoch of the
-deployment that the job was prepared for. Its workers continue meanwhile: their logs hold what they have published and
-acknowledged. They report their states to it as soon as they see its claim.
+It claims the next epoch of the deployment that the job was prepared for. Its workers continue meanwhile, and report
+their states to it as soon as they read its claim.
 """
 
 from __future__ import annotations
@@ -92,8 +91,7 @@ OnMaster = Callable[["Master"], None]
 def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lambda master: None) -> ExitCode:
     """Run the job to its end, with the workers that come. Report every failure through ``on_status``.
 
-    Args:
-        on_master: Receives the JobMaster before it begins, so that the caller can end it early.
+    ``on_master`` receives the JobMaster before it begins, so that the caller can end it early.
     """
     status = StatusReporter(on_status, remote.options.job_id, None, remote.location.for_display())
     if remote.turns is None:  # no other JobMaster shares this process
@@ -118,8 +116,7 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
 class Master:
     """A JobMaster that takes over a prepared job and runs it. Call :meth:`run` once.
 
-    Args:
-        journal: The job's journal, not yet claimed.
+    ``journal`` is not claimed yet.
     """
 
     def __init__(self, remote: RemoteJob, storage: Storage, journal: Journal, status: StatusReporter) -> None:
@@ -133,7 +130,7 @@ class Master:
         self._abandoned = threading.Event()
 
     def end_early(self, cause: str) -> None:
-        """End the run as RESTARTING because some subtask gets no worker any longer; any thread.
+        """End the run as RESTARTING because some subtask no longer gets a worker; any thread.
 
         Completed checkpoints are released first.
         """
@@ -142,7 +139,7 @@ class Master:
     def abandon(self) -> None:
         """Have :meth:`run` raise AbandonedError as soon as possible; any thread.
 
-        The effect is that of a kill of the process: the workers continue, and the next JobMaster takes over.
+        The effect is that of a kill: the workers continue, and the next JobMaster takes over.
         """
         self._abandoned.set()
         if self._job_master is not None:
@@ -168,7 +165,7 @@ class Master:
         return outcome
 
     def _refuse_abandoned(self) -> None:
-        """Raise AbandonedError if :meth:`abandon` was called, perhaps before there was a run to stop."""
+        """Raise AbandonedError if :meth:`abandon` was called, perhaps before the run began."""
         if self._abandoned.is_set():
             raise AbandonedError(epoch=self._journal.state.epoch, job_id=self._job_id)
 
@@ -207,7 +204,7 @@ class Master:
     def _admit(self, state: JobState) -> int:
         """Check that the state allows the claim, and return the epoch of its deployment.
 
-        The claim repeats the check with the very state that it follows.
+        The claim repeats the check with the state that it follows.
         """
         state.refuse_deleted()
         if self._remote.options.spare_driver:
@@ -298,7 +295,7 @@ class Master:
 
 
 def note_finished(journal: OwnedJournal, logs: Mapping[SubtaskId, TailingLogReader]) -> None:
-    """Journal the subtasks whose logs are closed but that the journal does not list as finished.
+    """Journal the subtasks whose logs are closed and that the journal does not list as finished.
 
     The end of the log decides (R11). The previous JobMaster may have died before it journaled the end.
     """
