@@ -217,7 +217,6 @@ class TaskSlots:
         gateway.send(ResumeSubtask(self._part.deployment, running.subtask, running.attempt, plan))
 
     def _note_resumed(self, running: RunningAttempt, plan: VertexPlan) -> None:
-        """Record that the resumed attempt also reads the new subtasks of a source."""
         begun = self._begun_plans[running.subtask]
         self._begun_plans[running.subtask] = replace(begun, parallelism=plan.parallelism)
 
@@ -225,7 +224,7 @@ class TaskSlots:
         return self._needs_repartition(running, plan) or self._misses_subtasks(running, plan)
 
     def _misses_subtasks(self, running: RunningAttempt, plan: VertexPlan) -> bool:
-        """Return True if the attempt does not know all subtasks of a source that it reads and would end without."""
+        """Return True if the attempt reads a source of which it does not know all subtasks."""
         parallelism = self._begun_plans[running.subtask].parallelism
         sources = self._part.feeds.get(running.subtask.vertex, ())
         return any(plan.parallelism.get(uid, 0) > parallelism.get(uid, 0) for uid in sources)

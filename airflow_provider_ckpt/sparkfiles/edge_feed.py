@@ -270,5 +270,4 @@ def _read_line(line: str) -> tuple[str, int]:
 
 
 def _root_of(storage: Storage, partition: str) -> str:
-    """Return the start of the normal paths of the files in a partition."""
     return storage.spark_uri(partition).partition(":")[2].lstrip("/") + "/"  # nothing in it is escaped

@@ -59,7 +59,6 @@ class FolderCheck:
                 self._check_source_log(uid, number)
 
     def _newest_numbers(self) -> tuple[int | None, int | None]:
-        """Return the numbers of the newest commit and the newest offsets from which the attempt continues."""
         last = None if self._last is None else self._last.batch_id
         commit, newest = self._folder.newest_commit(), self._folder.newest_offsets()
         if last is not None and (commit is None or commit < last):

@@ -58,7 +58,6 @@ class SparkFolder:
         return len(copied)
 
     def _copy(self, other: SparkFolder, names: Collection[str]) -> set[str]:
-        """Copy the files, and return those that existed, because the other driver may have deleted the rest."""
         schema_names = {name for name in names if _NAMES_SCHEMAS.match(name)}
         copies = {f"{other.path}/{name}": f"{self.path}/{name}" for name in names if name not in schema_names}
         state = f"{other.path}/state/"

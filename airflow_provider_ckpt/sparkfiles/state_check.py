@@ -125,7 +125,6 @@ class StateCheck:
 
 
 def _versions(batch_id: int, commit: str) -> Iterator[tuple[str, str]]:
-    """Yield (``<operator>/<partition>``, ``<version>_<id>``) of each store."""
     operators: dict[str, list[list[str]]] = parsed(commit).get("stateUniqueIds") or {}
     for operator, partitions in operators.items():
         for number, stores in enumerate(partitions):

@@ -236,5 +236,4 @@ def _named_files(channels: Iterable[EdgeInput]) -> frozenset[str]:
 
 
 def _is_read_far_enough(edge: EdgeInput) -> bool:
-    """Return whether the log was read as far as the query has read the edge."""
     return edge.log.position >= edge.read

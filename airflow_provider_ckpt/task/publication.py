@@ -157,7 +157,6 @@ class Publication:
         return {} if last is None else last.times
 
     def _with_earlier_counts(self, batch: Batch) -> Batch:
-        """Return the batch with the late rows, event times and malformed rows of the batches before it."""
         last = self.log.state.last_batch
         if last is None:
             return batch

@@ -112,7 +112,6 @@ class Executors:
         context._jsc.sc().requestTotalExecutors(number, 0, nowhere)
 
     def _end_surplus(self, number: int) -> bool:
-        """End surplus executors. Return whether there were any."""
         context: Any = self._spark.sparkContext
         spark_context = context._jsc.sc()
         running = sorted(filter(None, spark_context.getExecutorIds().mkString(",").split(",")), key=_age)

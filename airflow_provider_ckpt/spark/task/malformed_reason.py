@@ -117,7 +117,6 @@ class _Row:
 
 
 def _named(columns: Column, most: int | None) -> Column:
-    """Return the reason that names columns; null if there is none."""
     shown = columns if most is None else F.slice(columns, 1, most)
     return F.when(F.size(columns) > 0, F.concat(F.lit("read as null: "), F.array_join(shown, ", ")))
 
@@ -146,7 +145,6 @@ def _faults(text: Column, keys: Column, field: StructField, options: Mapping[str
 
 
 def _faults_within(text: Column, above: list[str], field: StructField, options: Mapping[str, str]) -> Column:
-    """Return the paths of the faulty values of a field of a JSON object, as an array."""
     path = [*above, field.name]
     itself = F.array(F.lit(".".join(path)))
     if isinstance(field.dataType, StructType) and field.dataType.fields:

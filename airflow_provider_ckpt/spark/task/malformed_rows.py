@@ -130,7 +130,6 @@ class BatchCheck:
         }
 
     def _malformed(self, with_unfit: bool) -> Iterator[_Probe]:
-        """Yield the source, the file and the kind of the malformed rows of sources that count them."""
         for source in self.sources():
             if not source.counts:
                 continue
@@ -162,12 +161,10 @@ def _not_empty(probes: Sequence[_Probe]) -> list[DataFrame]:
 
 
 def _named(rows: DataFrame, source: str, kind: str) -> DataFrame:
-    """Return the source, the file and the kind of each row."""
     return rows.select(F.lit(source).alias("source"), _file(rows).alias("file"), F.lit(kind).alias("kind"))
 
 
 def _trailing_of(trailing: TrailingText, source: str) -> DataFrame:
-    """Return the source, the file and the kind of each row with trailing text."""
     return trailing.rows().select(F.lit(source).alias("source"), "file", F.lit(_TRAILING).alias("kind"))
 
 

@@ -102,7 +102,6 @@ def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[Unfit
 
 
 def _relations(plan: Any) -> Iterator[tuple[Any, list[str]]]:
-    """Yield each relation of files with their URIs."""
     for leaf in each(plan.collectLeaves()):
         index = index_of(leaf)
         if index is not None:

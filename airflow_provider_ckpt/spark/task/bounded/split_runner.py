@@ -117,7 +117,6 @@ class SplitRunner(BoundedRunner):
         self._reading.end_if_exhausted()
 
     def _read(self, splits: Sequence[Split]) -> None:
-        """Read one or more of the splits, in order from the first, and publish their entry."""
         begun, size_before, batch = time.monotonic(), self._size.now, self._reading.next_batch
         if len(splits) > 1:
             staged = self._stage.together(splits, batch, self._size.abort_after)

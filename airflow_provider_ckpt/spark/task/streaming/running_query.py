@@ -126,7 +126,6 @@ def _passing_error(vertex: str, cause: Cause) -> QueryFailedError:
 
 
 def _copied(error: CkptError) -> CkptError:
-    """Return a copy of the error, with its traceback and its causes."""
     copied = copy.copy(error).with_traceback(error.__traceback__)
     copied.__cause__, copied.__context__ = error.__cause__, error.__context__
     copied.__suppress_context__ = error.__suppress_context__

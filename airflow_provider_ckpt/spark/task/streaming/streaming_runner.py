@@ -490,7 +490,6 @@ class StreamingRunner:
         self._files.compare_due(self._reads)
 
     def _compare_files_of(self, uid: str) -> None:
-        """Compare the files of an ended bounded source whose query continues."""
         if uid in self._reads:
             self._files.compare_all({uid: self._reads[uid]}, wait=False)
 

@@ -172,7 +172,6 @@ class StreamingRunnerFactory:
         )
 
     def _idle_timeouts(self, vertex: JobVertex) -> dict[str, float]:
-        """Return the ``idle_timeout`` of each source of a vertex with state."""
         if vertex.uid not in self._stateful:
             return {}
         timeouts = {uid: self._context.operators[uid].idle_timeout for uid in vertex.sources}
