@@ -94,10 +94,7 @@ def archive_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def _java_release(environ: Mapping[str, str]) -> str:
-    """Return the file ``release`` of the Java that Spark's scripts start, which names its build and vendor.
-
-    Return "" without such a file, and for OpenJ9, which has other options.
-    """
+    """Return the file ``release`` of the Java of Spark's scripts; "" without such a file, and for OpenJ9."""
     home = environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java", path=environ.get("PATH"))
     try:

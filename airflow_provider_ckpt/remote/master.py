@@ -89,10 +89,7 @@ OnMaster = Callable[["Master"], None]
 
 
 def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lambda master: None) -> ExitCode:
-    """Run the job to its end, with the workers that come. Report every failure through ``on_status``.
-
-    ``on_master`` receives the JobMaster before it begins, so that the caller can end it early.
-    """
+    """Run the job to its end. Report failures through ``on_status``. ``on_master`` first receives the JobMaster."""
     status = StatusReporter(on_status, remote.options.job_id, None, remote.location.for_display())
     if remote.turns is None:  # no other JobMaster shares this process
         wait_for_credentials(remote.options.storage_timeout)
@@ -114,10 +111,7 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
 
 
 class Master:
-    """A JobMaster that takes over a prepared job and runs it. Call :meth:`run` once.
-
-    ``journal`` is not claimed yet.
-    """
+    """A JobMaster that takes over a prepared job and runs it once. ``journal`` is not claimed yet."""
 
     def __init__(self, remote: RemoteJob, storage: Storage, journal: Journal, status: StatusReporter) -> None:
         self._remote, self._journal, self._status = remote, journal, status
@@ -130,10 +124,7 @@ class Master:
         self._abandoned = threading.Event()
 
     def end_early(self, cause: str) -> None:
-        """End the run as RESTARTING because some subtask no longer gets a worker; any thread.
-
-        Completed checkpoints are released first.
-        """
+        """End the run as RESTARTING after a release, because some subtask no longer gets a worker; any thread."""
         self._inbox.put(RunAbandoned(cause))
 
     def abandon(self) -> None:
@@ -202,10 +193,7 @@ class Master:
             self._sinks = bind_sinks(self._job, self._job_id, self._remote.location)
 
     def _admit(self, state: JobState) -> int:
-        """Check that the state allows the claim, and return the epoch of its deployment.
-
-        The claim repeats the check with the state that it follows.
-        """
+        """Check that the state allows the claim, and return the deployment's epoch. The claim repeats the check."""
         state.refuse_deleted()
         if self._remote.options.spare_driver:
             takeover.refuse_living_driver(state, time.time(), self._storage.uri)

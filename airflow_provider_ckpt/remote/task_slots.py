@@ -190,10 +190,7 @@ class TaskSlots:
         gateway.send(command)
 
     def _adopt(self, running: RunningAttempt, plan: VertexPlan, gateway: TaskGateway) -> None:
-        """Report the state of an attempt that a previous JobMaster had deployed.
-
-        An attempt that a lost JobMaster has paused resumes with the current plan.
-        """
+        """Report the state of an attempt of a previous JobMaster. A paused attempt resumes with the current plan."""
         for announced in running.announced.values():
             if announced.uid not in plan.dropped:
                 self._report(announced)

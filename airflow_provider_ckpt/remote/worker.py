@@ -286,10 +286,7 @@ class Worker:
         self._send_last_reports(why)
 
     def _send_last_reports(self, why: str) -> None:
-        """Send the tasks' last reports, and announce that this worker leaves.
-
-        Failures are not sent, because stopping the tasks may cause them.
-        """
+        """Announce that this worker leaves. Send the last reports without failures, which the stop may cause."""
         rest: Iterable[TaskReport] = iter(self._reports.get_nowait, None) if not self._reports.empty() else ()
         try:
             for report in rest:

@@ -114,11 +114,7 @@ class AttemptFolders:
                     self._storage.delete_tree(f"{self._path}/{other}")
 
     def delete_kept_before(self, attempt: AttemptId, check_fenced: Callable[[], None]) -> None:
-        """Delete the folder that :meth:`delete_before` kept. If the storage fails, the folder stays until the next
-        attempt.
-
-        ``check_fenced`` raises if the attempt was overtaken.
-        """
+        """Delete the folder that :meth:`delete_before` kept. If the storage fails, the next attempt deletes it."""
         check_fenced()
         with best_effort(f"the Spark folders before attempt {attempt}"):
             self.delete_before(attempt)
@@ -128,11 +124,7 @@ class AttemptFolders:
 
 
 def delete_trials_before(storage: Storage, path: str, attempt: AttemptId) -> None:
-    """Delete the trials of earlier attempts, which may have died. Trials of later attempts stay.
-
-    Args:
-        path: Folder of the trials, named ``<attempt>-<trial>``.
-    """
+    """Delete the trials of earlier attempts below ``path``. Trials of later attempts stay."""
     for name in storage.list(path):
         other = AttemptId.find(name.rpartition("-")[0])
         if other is not None and other < attempt:

@@ -125,10 +125,7 @@ class EdgeFeed:
                 self._storage.delete(entry_path(self._path, entry))
 
     def consume(self, paths: Collection[str]) -> int | None:
-        """Forget files that a published batch has read, by their normal paths, so that compaction leaves them out.
-
-        Return their highest log position.
-        """
+        """Forget the normal paths that a published batch has read. Return their highest log position."""
         positions = self._positions_fed_late([path for path in paths if path not in self._lines])
         positions += [self._positions[self._partition_of(path)].pop(path) for path in paths if path in self._lines]
         for path in paths:

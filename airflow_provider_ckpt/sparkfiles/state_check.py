@@ -28,10 +28,7 @@ _SCHEMA = re.compile(r"/state/([^/]+/_stateSchema/.+)$")
 
 
 class StateCheck:
-    """The check of one Spark folder's state.
-
-    It costs one listing, and one small read for each partition of a stateful operator; nothing without state.
-    """
+    """The check of one Spark folder's state. It costs one listing, and one small read for each state partition."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage, self._folder, self._state = storage, folder, f"{folder}/state"

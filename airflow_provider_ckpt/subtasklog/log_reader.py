@@ -41,10 +41,7 @@ class LogReader(Protocol):
         """Return the live records with number >= ``start``, in order, including new ones."""
 
     def forget(self, head: int, kept: Container[int]) -> None:
-        """Drop entries below ``head`` from memory, except for the numbers ``kept``.
-
-        :class:`LogTruncation` has deleted these entries.
-        """
+        """Drop entries below ``head`` from memory, which a truncation has deleted, except for the numbers ``kept``."""
 
 
 class TailingLogReader:

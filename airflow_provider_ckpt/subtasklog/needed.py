@@ -71,10 +71,7 @@ def data_head(consumers: Iterable[int]) -> tuple[int, ...]:
 
 
 def deletable_folders(records: Iterable[Numbered], start: int, head: int) -> list[str]:
-    """Return the folders with the data of batches from ``start`` on and below ``head``.
-
-    Each folder belongs to one batch (R5), with Spark's success mark, checksums and files without rows.
-    """
+    """Return the folders with the data of batches from ``start`` on and below ``head``. Each has one batch (R5)."""
     folders = [
         (number, dirname(file.path)) for number, record in records if isinstance(record, Batch) for file in record.files
     ]

@@ -51,10 +51,7 @@ class BoundedOffsets:
     _last_check: tuple[str | None, str | None] = (None, None)
 
     def read(self, offset: str | None) -> None:
-        """Record that a batch up to ``offset`` (the source's own JSON) was committed.
-
-        The offset may lie beyond the frozen end. The query leaves out the rows from there on.
-        """
+        """Record that a batch up to ``offset`` (the source's own JSON) was committed, perhaps beyond the frozen end."""
         self._offset = offset
         body = offset_object(offset)
         if offset is None or body is None:

@@ -142,11 +142,7 @@ class Inputs:
             self._log_of(uid).skip_to(log_offset(offsets[uid]))  # a live source needs only its next batch
 
     def planned(self, offsets: Mapping[str, str]) -> dict[str, list[str]]:
-        """Return the files that a batch with these end offsets reads beyond the last :meth:`advance`, by source or
-        edge.
-
-        Sources that do not read files are left out.
-        """
+        """Return the files that a batch up to these offsets reads after the last :meth:`advance`, by source or edge."""
         planned = {uid: self._log_of(uid).planned(log_offset(offset)) for uid, offset in offsets.items()}
         return {uid: paths for uid, paths in planned.items() if paths}
 

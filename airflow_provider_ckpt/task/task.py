@@ -43,10 +43,7 @@ class Task(Protocol):
         """Read what the unbounded sources have now, and end them. ``at_once`` ends them without further reading."""
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
-        """Read these splits, too, and publish each with one entry. After ``is_last`` the task goes to its end of data.
-
-        Only a task of a source with splits gets this command.
-        """
+        """Read these splits, too, and publish each with one entry. After ``is_last`` the task ends its data."""
 
     def finish(self) -> None:
         """Append the end of partition and free all resources. This is the last command."""

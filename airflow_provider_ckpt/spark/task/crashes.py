@@ -58,10 +58,7 @@ def _free(folder: str) -> float:
 
 
 def report_crash(context: RunContext, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
-    """Report to the JobMaster the error that ended a thread or a query of the subtask.
-
-    Any thread may call this repeatedly.
-    """
+    """Report to the JobMaster the error that ended a thread or a query of the subtask; any thread, repeatedly."""
     context.post(_report(context, subtask, attempt, error))
 
 

@@ -31,10 +31,7 @@ LOGGERS = (
 
 @contextmanager
 def silenced(spark: SparkSession) -> Iterator[None]:
-    """Switch ``LOGGERS`` off during the block, and until interrupted tasks have ended.
-
-    Use this only at the end of a run, when real failures of queries have been logged.
-    """
+    """Switch ``LOGGERS`` off until the block and interrupted tasks have ended. Use this only at the end of a run."""
     levels = _Levels(spark)
     levels.switch_off()
     try:

@@ -122,10 +122,7 @@ def _named(columns: Column, most: int | None) -> Column:
 
 
 def _once(value: Column, use: Callable[[Column], Column]) -> Column:
-    """Return ``use(value)``. Spark computes ``value`` once for a row, however often ``use`` names it.
-
-    Otherwise each use would have its own parser, and wide rows would fill the memory.
-    """
+    """Return ``use(value)``, for which Spark computes ``value`` once. Parsers at each use would fill the memory."""
     return F.transform(F.array(value), use)[0]
 
 

@@ -148,11 +148,7 @@ class _Probe(NamedTuple):
 
 
 def _not_empty(probes: Sequence[_Probe]) -> list[DataFrame]:
-    """Return the exact frames of the probes that have rows.
-
-    One Spark job counts all probes without a group for each file, because almost every batch is whole and a group would
-    cost a shuffle.
-    """
+    """Return the exact frames of the probes that have rows. One Spark job counts all, because few probes have any."""
     if not probes:
         return []
     numbers = [probe.rows.agg(F.count(F.lit(1))).withColumn("at", F.lit(at)) for at, probe in enumerate(probes)]

@@ -168,10 +168,7 @@ class Outputs:
         return wait.call(stage) if is_repeatable else stage()
 
     def delete_leftovers(self, log: LogReader) -> None:
-        """Delete unpublished files of earlier attempts, by the subtask's log that this attempt has opened.
-
-        See :func:`.delete_leftovers`.
-        """
+        """Delete unpublished files of earlier attempts, by this attempt's log. See :func:`.delete_leftovers`."""
         folders = [self._scratch, *(() if self._partition is None else (self._partition.data,))]
         delete_leftovers(self._storage, log, folders, self._sinks)
 

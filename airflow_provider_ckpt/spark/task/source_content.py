@@ -88,10 +88,7 @@ def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterat
 
 
 def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[UnfitInputError]:
-    """Yield the error for a column of unsigned numbers that the source does not read as a decimal.
-
-    Spark's own failure names neither file nor column.
-    """
+    """Yield the error for a column of unsigned numbers. Spark fails at it and names neither file nor column."""
     for relation, files in _relations(plan):
         fields = [field for field in _schema(relation).fields if not isinstance(field.dataType, DecimalType)]
         for file in files if str(relation.fileFormat().toString()) == "Parquet" else ():

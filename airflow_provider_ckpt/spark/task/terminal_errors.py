@@ -146,10 +146,7 @@ def _in_files(files: Sequence[str]) -> str:
 
 
 def malformed_file(error: BaseException) -> str | None:
-    """Return the URI of the file in which Spark found a malformed row; None for another failure.
-
-    The URI may contain secrets.
-    """
+    """Return the URI (perhaps with secrets) of the file with a malformed row; None for another failure."""
     match = _MALFORMED.search(jvm_text(error))
     return None if match is None else match["file"]
 
@@ -221,11 +218,7 @@ def _unfit_header(vertex: str, file: str, problem: str) -> UnfitInputError:
 
 
 def _header_problem(header: list[str], schema: list[str]) -> str:
-    """Return a phrase for the difference.
-
-    Names that are not in the schema are not shown. They may be values, because a file without a header begins with a
-    row.
-    """
+    """Return a phrase for the difference. It hides names that are not in the schema, because they may be values."""
     present = {name.lower() for name in header}
     missing = [name for name in schema if name.lower() not in present]
     if missing:

@@ -50,10 +50,7 @@ _POLL = 0.1
 
 
 class BatchSources:
-    """The files of the sources when the query was built, for a comparison after they were read.
-
-    ``frames``: source -> its function's result.
-    """
+    """The source files before the read, for a comparison. ``frames``: source -> its function's result."""
 
     def __init__(self, frames: Mapping[str, DataFrame], reads: Mapping[str, SourceReads]) -> None:
         self._reads = {uid: read for uid, read in reads.items() if read.is_file and uid in frames}

@@ -146,10 +146,7 @@ class SplitStage:
 
 
 class TimeLimit:
-    """A context that calls ``cancel`` in a thread of its own when ``seconds`` have passed.
-
-    The call is repeated until the context is left, because the work may be several Spark jobs in turn.
-    """
+    """A context that calls ``cancel`` repeatedly, in a thread of its own, when ``seconds`` have passed."""
 
     def __init__(self, seconds: float, cancel: Callable[[], None]) -> None:
         self._seconds, self._cancel = seconds, cancel

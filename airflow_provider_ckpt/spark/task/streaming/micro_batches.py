@@ -274,9 +274,6 @@ class MicroBatches:
             refuse_unfit_files(spark, vertex, execution_of_batch(spark, vertex).logical())
 
     def input_of_batch(self, batch_id: int) -> tuple[int, int]:
-        """Return the most files and the most bytes of one input in a batch; 0 if nothing is measured.
-
-        Only the last two batches are known.
-        """
+        """Return the most files and bytes of one input in one of the last two batches; 0 if nothing is measured."""
         with self.lock:
             return self._input_of_batches.get(batch_id, (0, 0))

@@ -102,10 +102,7 @@ class QueryDryRuns:
             self._threads.start(f"ckpt-trial-{self._vertex.uid}", run)
 
     def take(self, plan: VertexPlan) -> DryRunQuery | None:
-        """Return and forget the last tried query if it belongs to the plan.
-
-        The query can start as it is, so its functions need not be called again while the subtask is paused.
-        """
+        """Return and forget the last tried query if it belongs to the plan. It can start unchanged."""
         tried, self._tried = self._tried, None
         return tried if tried is not None and tried.is_of(plan) else None
 

@@ -166,10 +166,7 @@ class RunningQuery:
         self._end.must_run()
 
     def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
-        """Finish the previous batch and stage this one. An overtaken driver does neither (R8).
-
-        Spark calls this in a thread of its own.
-        """
+        """Finish the previous batch and stage this one, in Spark's thread. An overtaken driver does neither (R8)."""
         try:
             self._batches.check_fenced()
             self._batches.finish_committed()
@@ -188,11 +185,7 @@ class RunningQuery:
             raise
 
     def _await_stop(self, error: OvertakenError) -> None:
-        """Report the error, and wait until the driver's loop has stopped the query.
-
-        If the batch raised the error earlier, Spark would log it with all stack traces. The driver logs one line
-        instead.
-        """
+        """Report the error, and wait for the stop of the query, so that Spark logs no stack traces of the error."""
         report_crash(self._context, self._batches.subtask, self._batches.attempt, error)
         self._sleep_until_stopped()
 
@@ -248,10 +241,7 @@ class RunningQuery:
         return query is not None and bool(query.isActive)
 
     def stop_to_restart_batch(self) -> bool:
-        """Stop the query if files of its batch have become complete, because only a new query lists them again.
-
-        Return whether the query was stopped.
-        """
+        """Stop the query and return True if files of its batch are now complete. Only a new query lists them."""
         query = self._query
         if not self._awaits_restart or query is None:
             return False

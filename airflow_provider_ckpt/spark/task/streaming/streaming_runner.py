@@ -70,10 +70,7 @@ LEAST_SET_BACK = 1.0
 
 
 class WallClock:
-    """A watch for a wall clock that was set back.
-
-    Spark's trigger waits by this clock, so no micro-batch would begin for that time, and nothing would report it.
-    """
+    """A watch for a wall clock that was set back, because Spark's trigger would begin no micro-batch for that time."""
 
     def __init__(self, wall: Callable[[], float] | None = None, steady: Callable[[], float] = time.monotonic) -> None:
         self._wall, self._steady = wall or (lambda: time.time()), steady
@@ -330,10 +327,7 @@ class StreamingRunner:
         return ReadProgress(self._inputs.ended(), self._edges_ended(), self._publication.last_batch())
 
     def _edges_ended(self) -> bool:
-        """Return True if all inputs from other vertices have ended and were fed.
-
-        With ``availableNow``, Spark takes the end of the available data for the end of the input.
-        """
+        """Return True if all inputs from other vertices have ended and were fed, so ``availableNow`` reads all."""
         without = self._publication.plan.without
         return all(edge.ended for edge in self._inputs.edges.values() if edge.edge.uid not in without)
 
@@ -418,11 +412,7 @@ class StreamingRunner:
         self._query.run(self._built, {"availableNow": True} if self._ends_by_itself else {"processingTime": interval})
 
     def _restart_query(self, back: float = 0.0) -> None:
-        """Restart the query at a boundary. Pauses and ends run in the same thread, so they cannot interfere.
-
-        Args:
-            back: seconds by which the machine's clock was set back, if that is the reason.
-        """
+        """Restart the query at a boundary. ``back``: seconds by which the clock was set back, if that is the reason."""
         with self._lock:
             if self._machine.phase is not TaskPhase.RUNNING:  # a paused query starts again when it resumes
                 return
