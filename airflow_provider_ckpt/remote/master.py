@@ -124,7 +124,7 @@ class Master:
         self._abandoned = threading.Event()
 
     def end_early(self, cause: str) -> None:
-        """End the run as RESTARTING after a release, because some subtask no longer gets a worker; any thread."""
+        """End the run as RESTARTING, because a subtask gets no worker. Release checkpoints first; any thread."""
         self._inbox.put(RunAbandoned(cause))
 
     def abandon(self) -> None:

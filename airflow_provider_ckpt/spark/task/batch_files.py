@@ -1,8 +1,8 @@
 """Comparison of the files that a micro-batch was planned with and the files that Spark reads for the batch.
 
 Spark lists the planned paths again when it runs a batch. It silently leaves out a path that is gone by then. A name
-with glob characters makes Spark read other files of the batch twice. So both lists are compared before staging. A file
-that vanishes later fails the query without a check.
+with glob characters makes Spark read other files of the batch twice. So both lists are compared before staging. If a
+file vanishes later, Spark fails the query.
 """
 
 from __future__ import annotations

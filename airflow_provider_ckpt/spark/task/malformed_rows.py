@@ -57,10 +57,9 @@ class _RowCount(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchCheck:
-    """The check of the rows that a batch reads.
+    """The check of the rows that the analysed plan of a batch reads.
 
     Attributes:
-        plan: the analysed plan that reads the rows.
         choose: leaves out the files that a source does not read.
         quarantines: source -> the sink that gets its malformed rows.
     """

@@ -75,7 +75,6 @@ class Outputs:
             scratch: folder for a copy that several outputs read.
             wait: makes the waits of a sink for one batch, from its uid and a function that returns whether the run is
                 over.
-            is_stateful: the frames come from a query that keeps state.
             sources: checks the content of the sources' files; None for a vertex without sources.
             quarantines: source -> the sink that gets only its malformed rows.
         """

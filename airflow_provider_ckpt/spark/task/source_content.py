@@ -128,12 +128,7 @@ def _path(uri: str) -> str:
 
 @dataclass(frozen=True)
 class SourceContent:
-    """Checks of file contents for a vertex with sources.
-
-    Attributes:
-        streaming: the batches are micro-batches of a query.
-        choose: leaves out files that a source does not read.
-    """
+    """Checks of file contents for a vertex with sources. ``choose`` leaves out files that a source does not read."""
 
     spark: SparkSession
     vertex: str

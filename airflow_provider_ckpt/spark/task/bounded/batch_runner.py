@@ -104,8 +104,6 @@ class BatchRunner(BoundedRunner):
 
     Args:
         inputs: returns the log of an input's subtask.
-        frozen: source -> its frozen end.
-        schemas: vertex -> the schema of its output.
         produces_again: the next run would produce a lost result again.
     """
 

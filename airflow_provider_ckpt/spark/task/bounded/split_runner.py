@@ -29,12 +29,7 @@ _POLL = 0.02
 
 
 class SplitRunner(BoundedRunner):
-    """One attempt of one subtask.
-
-    Args:
-        splits: id -> split, for all splits of the source.
-        schema: of the rows of every split.
-    """
+    """One attempt of one subtask. ``splits``: id -> split, for all splits of the source."""
 
     _reading: SplitReading
 

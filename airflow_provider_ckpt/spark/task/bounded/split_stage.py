@@ -31,10 +31,8 @@ class SplitStage:
     """The staging of one attempt of a subtask of source ``uid``. One thread uses it, except for :meth:`cancel`.
 
     Args:
-        schema: of the rows of every split.
         readers: number of subtasks that share the cores.
         staged: stages between two checks of the fences (R8).
-        is_over: returns whether the run is over.
     """
 
     def __init__(

@@ -19,7 +19,6 @@ class IdleSources:
     Args:
         timeouts: source -> its ``idle_timeout`` in seconds.
         raise_watermark: sets the watermark of the running query, in epoch milliseconds, if the current one is lower.
-        clock: returns the time in seconds.
     """
 
     def __init__(

@@ -204,8 +204,6 @@ class QueryDryRuns:
     def _check_committed(self) -> None:
         """Refuse another function before the first committed batch, because there is no state for a trial.
 
-        Without a trial, a refusal by Spark would end the job.
-
         Raises UnfitQueryError.
         """
         if self._folder.newest_commit() is None:

@@ -69,12 +69,9 @@ class StreamingRunnerFactory:
         logs: subtask -> the log of its current attempt, if that attempt writes in this process.
         frozen: source -> its frozen end. The input of a bounded source is the unread part of its end.
         schemas: vertex -> the schema of its output.
-        unions: vertex -> its known unions.
-        log_of: returns a readable log of any subtask.
         aligned_timeout: in seconds.
         whole: read each batch of a producer as one batch, however large it is. Spark packs files by size, not by event
             time. If a batch were read in parts, the first parts would make rows of the others late (R13).
-        stateful: vertices whose queries keep state.
         changing: vertices whose rows replace earlier ones. Each of their batches is read as a whole, and alone.
     """
 
